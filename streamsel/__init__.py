@@ -1,0 +1,36 @@
+"""Select and build features from a stream of columns, then go on learning from a stream of rows."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from streamsel import stream
+    from streamsel.extraction.sospca import SOSPCA
+    from streamsel.persist import load, save
+    from streamsel.selection.projse import ProjSe
+
+__version__ = "0.1.0"
+
+__all__ = ["SOSPCA", "ProjSe", "load", "save", "stream"]
+
+# Names are fetched when first asked for (PEP 562): the import itself costs milliseconds.
+_HOMES = {
+    "ProjSe": "streamsel.selection.projse",
+    "SOSPCA": "streamsel.extraction.sospca",
+    "load": "streamsel.persist",
+    "save": "streamsel.persist",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "stream":
+        return import_module("streamsel.stream")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'streamsel' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

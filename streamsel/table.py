@@ -1,0 +1,87 @@
+"""Rows of named variables, held as arrays that grow by doubling."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Table:
+    """Named rows with one array a field, to append to, cut back and thin out.
+
+    Parameters
+    ----------
+    fields
+        Field name -> shape of one row of it. All fields are float64.
+    """
+
+    def __init__(self, fields: dict[str, tuple[int, ...]]) -> None:
+        self.fields = fields
+        self._arrays = {field: np.empty((0, *shape)) for field, shape in fields.items()}
+        self._slots: dict[Hashable, int] = {}
+        self._capacity = 0
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __getitem__(self, field: str) -> NDArray[np.float64]:
+        """Return a field as a view, one row a variable."""
+        return self._arrays[field][: len(self)]
+
+    @property
+    def slots(self) -> dict[Hashable, int]:
+        """Name -> place, in order of arrival; not to be changed."""
+        return self._slots
+
+    def append(self, names: Iterable[Hashable], **rows: NDArray[Any] | float) -> None:
+        """Add rows at the end; all or nothing."""
+        slots = self._slots
+        start = len(slots)
+        names = tuple(names)
+        stop = start + len(names)
+        if stop > self._capacity:
+            self._grow(stop)
+        for field, array in self._arrays.items():
+            array[start:stop] = rows[field]
+        slots.update(zip(names, range(start, stop), strict=True))
+
+    def _grow(self, size: int) -> None:
+        self._capacity = max(size, 2 * self._capacity, 16)
+        for field, shape in self.fields.items():
+            grown = np.empty((self._capacity, *shape))
+            grown[: len(self)] = self[field]
+            self._arrays[field] = grown
+
+    def truncate(self, size: int) -> None:
+        """Drop all rows but the first `size`."""
+        while len(self._slots) > size:
+            self._slots.popitem()
+
+    def keep(self, places: NDArray[np.intp] | Sequence[int]) -> None:
+        """Drop all rows but these, given in ascending order."""
+        names = list(self._slots)
+        self._arrays = {field: self[field][places] for field in self.fields}
+        self._capacity = len(places)
+        self._slots = {names[place]: i for i, place in enumerate(places)}
+
+    def copy(self) -> Table:
+        """Return an independent copy."""
+        other = Table(self.fields)
+        other._arrays = {field: self[field].copy() for field in self.fields}
+        other._slots = dict(self._slots)
+        other._capacity = len(self)
+        return other
+
+    def to_state(self) -> dict[str, Any]:
+        """Return names and arrays for a file."""
+        return {"names": list(self._slots)} | {field: self[field] for field in self.fields}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any], fields: dict[str, tuple[int, ...]]) -> Table:
+        """Return the table that `to_state` described."""
+        table = cls(fields)
+        table.append(state["names"], **{field: np.asarray(state[field]) for field in fields})
+        return table
