@@ -1,0 +1,1 @@
+"""Compiled loops: one family of mathematics a file; nothing else imports numba."""

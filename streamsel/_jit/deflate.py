@@ -1,0 +1,98 @@
+"""Greedy selection in coordinates: column-pivoted Gram-Schmidt, evaluated lazily."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamsel._jit.policy import kernel
+
+
+@kernel(reordered_sums=True)
+def _refresh(R: np.ndarray, bound: np.ndarray, applied: np.ndarray, Q: np.ndarray, j: int) -> None:
+    """Take the directions that candidate j has not seen yet out of its residual."""
+    r = R.shape[1]
+    for s in range(applied[j], Q.shape[0]):
+        dot = 0.0
+        for i in range(r):
+            dot += R[j, i] * Q[s, i]
+        for i in range(r):
+            R[j, i] -= dot * Q[s, i]
+    applied[j] = Q.shape[0]
+    score = 0.0
+    for i in range(r):
+        score += R[j, i] * R[j, i]
+    bound[j] = score
+
+
+@kernel()
+def best(
+    R: np.ndarray,
+    bound: np.ndarray,
+    applied: np.ndarray,
+    taken: np.ndarray,
+    Q: np.ndarray,
+    tie: float,
+) -> tuple[int, float]:
+    """Return the free candidate of the highest score, the earliest among equals, and its score.
+
+    Parameters
+    ----------
+    R
+        (p, r) residuals, each with the first `applied` directions taken out.
+    bound
+        (p,) squared lengths of R: upper bounds of the scores, for taking out directions only
+        shortens.
+    taken
+        (p,) candidates that are out of the running.
+    Q
+        (s, r) orthonormal directions taken out of the projector so far.
+    tie
+        Scores within this relative distance are equal.
+    """
+    p = R.shape[0]
+    top = -1
+    for j in range(p):
+        if not taken[j] and (top < 0 or bound[j] > bound[top]):
+            top = j
+    if top < 0:
+        return -1, 0.0
+    _refresh(R, bound, applied, Q, top)
+    highest = bound[top]
+    for j in range(p):
+        if not taken[j] and bound[j] >= highest * (1.0 - tie):
+            if applied[j] < Q.shape[0]:
+                _refresh(R, bound, applied, Q, j)
+            highest = max(highest, bound[j])
+    for j in range(p):
+        if not taken[j] and bound[j] >= highest * (1.0 - tie):
+            return j, bound[j]
+    return -1, 0.0
+
+
+@kernel(reordered_sums=True)
+def direction(G: np.ndarray, Q: np.ndarray, j: int, q: np.ndarray) -> float:
+    """Fill q with the unit residual of row j of G after Q; return its squared length.
+
+    Twice is enough (Kahan): the second sweep leaves q orthogonal to Q to rounding.
+    """
+    r = G.shape[1]
+    for i in range(r):
+        q[i] = G[j, i]
+    score = 0.0
+    for sweep in range(2):
+        for s in range(Q.shape[0]):
+            dot = 0.0
+            for i in range(r):
+                dot += q[i] * Q[s, i]
+            for i in range(r):
+                q[i] -= dot * Q[s, i]
+        length = 0.0
+        for i in range(r):
+            length += q[i] * q[i]
+        if sweep == 0:
+            score = length
+        if length > 0.0:
+            length = np.sqrt(length)
+            for i in range(r):
+                q[i] /= length
+    return score

@@ -1,0 +1,206 @@
+"""Coordinates and relevance in the target space, and the rotation that keeps relevance."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from streamsel._jit.policy import kernel
+
+
+@kernel(reordered_sums=True)
+def coordinates(K: np.ndarray, norm: np.ndarray, W: np.ndarray, G: np.ndarray) -> None:
+    """Fill G (p, r) with W (r, c) times each row of K (p, c) divided by its norm (p,).
+
+    A row of norm zero gets coordinates zero. Each row alone, always by the same instructions: a
+    matrix product would round a row differently from one place of a block to another.
+    """
+    p, c = K.shape
+    row = np.empty(c)
+    for j in range(p):
+        if norm[j] == 0.0:
+            G[j] = 0.0
+            continue
+        for k in range(c):
+            row[k] = K[j, k] / norm[j]
+        for i in range(W.shape[0]):
+            a = 0.0
+            for k in range(c):
+                a += W[i, k] * row[k]
+            G[j, i] = a
+
+
+@kernel(reordered_sums=True)
+def relevances(
+    cxy: np.ndarray, m2: np.ndarray, W: np.ndarray, signed: bool, out: np.ndarray
+) -> None:
+    """Fill out (p,) with the lengths of the coordinates W cxy / √m2, or their one number if signed.
+
+    A constant variable (m2 = 0) gets -inf: it is less relevant than any other. Rounding does not
+    take a relevance beyond 1.
+    """
+    r, c = W.shape
+    for j in range(m2.shape[0]):
+        if m2[j] == 0.0:
+            out[j] = -np.inf
+            continue
+        norm = np.sqrt(m2[j])
+        square = 0.0
+        a = 0.0
+        for i in range(r):
+            a = 0.0
+            for k in range(c):
+                a += W[i, k] * (cxy[j, k] / norm)
+            square += a * a
+        out[j] = max(-1.0, min(1.0, a if signed else np.sqrt(square)))
+
+
+@kernel(reordered_sums=True)
+def join(
+    Z: np.ndarray,
+    Mzz: np.ndarray,
+    Czy: np.ndarray,
+    x: np.ndarray,
+    mean: float,
+    m2: float,
+    cxy: np.ndarray,
+    k: int,
+) -> None:
+    """Make a variable, given by its values x (n,) and moments, component k, the last one.
+
+    Parameters
+    ----------
+    Z, Mzz, Czy
+        (q, n) scores, (q, q) and (q, c) sums of products, a component a row.
+    """
+    z = Z[k]
+    for i in range(x.shape[0]):
+        z[i] = x[i] - mean
+    for other in range(k):
+        y = Z[other]
+        dot = 0.0
+        for i in range(z.shape[0]):
+            dot += z[i] * y[i]
+        Mzz[k, other] = dot
+        Mzz[other, k] = dot
+    Mzz[k, k] = m2
+    Czy[k] = cxy
+
+
+@kernel()
+def _turn(u: np.ndarray, v: np.ndarray, cos: float, sin: float) -> None:
+    for i in range(u.shape[0]):
+        a = u[i]
+        b = v[i]
+        u[i] = cos * a + sin * b
+        v[i] = cos * b - sin * a
+
+
+@kernel()
+def _move(
+    Z: np.ndarray,
+    Mzz: np.ndarray,
+    Czy: np.ndarray,
+    B: np.ndarray,
+    relevance: np.ndarray,
+    source: int,
+    to: int,
+) -> None:
+    Z[to] = Z[source]
+    Czy[to] = Czy[source]
+    Mzz[to] = Mzz[source]
+    Mzz[:, to] = Mzz[:, source]
+    Mzz[to, to] = Mzz[source, source]
+    B[:, to] = B[:, source]
+    relevance[to] = relevance[source]
+
+
+@kernel()
+def _least(relevance: np.ndarray, count: int, apart_from: int, tie: float) -> int:
+    """Return the component of the least relevance, the lowest among equals."""
+    lowest = np.inf
+    for k in range(count):
+        if k != apart_from:
+            lowest = min(lowest, relevance[k])
+    for k in range(count):
+        if k != apart_from and relevance[k] <= lowest + tie:
+            return k
+    return -1
+
+
+@kernel()
+def rotate_and_drop(
+    Z: np.ndarray,
+    Mzz: np.ndarray,
+    Czy: np.ndarray,
+    B: np.ndarray,
+    relevance: np.ndarray,
+    count: int,
+    W: np.ndarray,
+    jacobi: bool,
+    signed: bool,
+    tie: float,
+    vanished: float,
+) -> bool:
+    """Rotate the two least relevant components and drop the lesser: step 3 of SOSPCA.
+
+    With a < b their slots the survivor ends in a and the last component in b: no third one moves.
+
+    Parameters
+    ----------
+    Z, Mzz, Czy, B, relevance
+        (q, n) scores, (q, q) and (q, c) sums of products, (s, q) loadings, (q,) relevances; the
+        first `count` components are held.
+    W
+        (r, c) weights of the target space.
+    jacobi
+        Whether to decorrelate exactly rather than by the formula as printed in the paper.
+    tie
+        Relevances that differ by less are equal.
+    vanished
+        A rotated component with less than this part of the pair's variance has none: the two were
+        the same variable, and nothing is left of it.
+
+    Returns
+    -------
+    Whether a variable is left without any loading.
+    """
+    first = _least(relevance, count, -1, tie)
+    second = _least(relevance, count, first, tie)
+    a, b = min(first, second), max(first, second)
+    aa, bb, ab = Mzz[a, a], Mzz[b, b], Mzz[a, b]
+    if jacobi:
+        theta = 0.5 * math.atan2(2.0 * ab, aa - bb)
+    else:
+        theta = 0.5 * math.atan(2.0 * ab / (math.sqrt(aa) * math.sqrt(bb)))
+    cos, sin = math.cos(theta), math.sin(theta)
+    _turn(Z[a], Z[b], cos, sin)
+    _turn(Czy[a], Czy[b], cos, sin)
+    _turn(Mzz[a], Mzz[b], cos, sin)
+    _turn(Mzz[:, a], Mzz[:, b], cos, sin)
+    _turn(B[:, a], B[:, b], cos, sin)
+    found = np.empty(2)
+    relevances(np.stack((Czy[a], Czy[b])), np.array([Mzz[a, a], Mzz[b, b]]), W, signed, found)
+    relevance[a], relevance[b] = found
+    for k in (a, b):
+        if Mzz[k, k] <= vanished * (aa + bb):
+            relevance[k] = -1.0 if signed else 0.0
+    last = count - 1
+    if relevance[a] <= relevance[b]:
+        _move(Z, Mzz, Czy, B, relevance, b, a)
+    if b != last:
+        _move(Z, Mzz, Czy, B, relevance, last, b)
+    Z[last] = 0.0
+    Czy[last] = 0.0
+    Mzz[last] = 0.0
+    Mzz[:, last] = 0.0
+    B[:, last] = 0.0
+    relevance[last] = 0.0
+    for i in range(B.shape[0]):
+        loaded = False
+        for k in range(last):
+            loaded |= B[i, k] != 0.0
+        if not loaded:
+            return True
+    return False

@@ -1,0 +1,46 @@
+"""What every test file may use: a steady Hypothesis, seeded random numbers, real datasets."""
+
+from pathlib import Path
+
+import hypothesis
+import numpy as np
+import pytest
+import scipy.sparse
+
+# Kernels compile on their first call, so a deadline would measure the compiler; and what a run
+# cannot repeat helps nobody.
+hypothesis.settings.register_profile(
+    "steady",
+    derandomize=True,
+    deadline=None,
+    max_examples=50,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("steady")
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+@pytest.fixture
+def rng():
+    """Random numbers, the same in every run."""
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="session")
+def dataset():
+    """Load a real dataset by name: X (dense or CSR), y, a second view or None, and the archive."""
+
+    def load(name):
+        path = DATA / f"{name}.npz"
+        if not path.is_file():
+            pytest.skip(f"data file absent: {path.name}")
+        archive = np.load(path, allow_pickle=False)
+        if "X" in archive:
+            X = archive["X"]
+        else:
+            parts = (archive["data"], archive["indices"], archive["indptr"])
+            X = scipy.sparse.csr_array(parts, shape=tuple(archive["shape"]))
+        return X, archive["y"], archive.get("Y2"), archive
+
+    return load

@@ -1,0 +1,266 @@
+"""Every compiled loop against numpy, in sizes small enough to run without compilation too."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse
+
+from streamsel._jit.deflate import best, direction
+from streamsel._jit.relevance import coordinates, join, relevances, rotate_and_drop
+from streamsel._jit.scan import scan_dense, scan_sparse
+from streamsel._jit.search import first_above
+
+DTYPES = [np.float64, np.float32, np.int8, np.uint8]
+
+
+def padded(Y):
+    """Target columns as the loops like them: one a row, centred, a multiple of four or one."""
+    Y = Y - Y.mean(axis=0)
+    c = Y.shape[1]
+    rows = np.zeros((c if c <= 1 else -(-c // 4) * 4, Y.shape[0]))
+    rows[:c] = Y.T
+    return rows
+
+
+def scanned(X, Y, c):
+    """Scan columns given as an (n, b) array or CSC matrix."""
+    b = X.shape[1]
+    mean, m2, cxy = np.full(b, np.nan), np.full(b, np.nan), np.full((b, c), np.nan)
+    if scipy.sparse.issparse(X):
+        YT = np.ascontiguousarray(Y.T)
+        with np.errstate(all="ignore"):  # without compilation numpy would warn
+            assert scan_sparse(X.data, X.indices, X.indptr, Y, YT, mean, m2, cxy)
+    else:
+        rows = np.ascontiguousarray(X.T)
+        rows.flags.writeable = False
+        with np.errstate(all="ignore"):
+            scan_dense(rows, Y, mean, m2, cxy)
+    return mean, m2, cxy
+
+
+@pytest.mark.parametrize("c", [0, 1, 2, 5, 9])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_scan_is_the_moments(rng, c, dtype, sparse):
+    n, b = 37, 7
+    X = np.round(rng.normal(size=(n, b)) * 5).clip(0, 100).astype(dtype)
+    X[:, 2] = 3
+    target = rng.normal(size=(n, c))
+    Y = padded(target)
+    mean, m2, cxy = scanned(scipy.sparse.csc_array(X) if sparse else X, Y, c)
+    exact = X.astype(np.float64)
+    centred = exact - exact.mean(axis=0)
+    np.testing.assert_allclose(mean, exact.mean(axis=0), rtol=1e-14)
+    np.testing.assert_allclose(m2, (centred**2).sum(axis=0), rtol=1e-13)
+    np.testing.assert_allclose(cxy, centred.T @ Y[:c].T, rtol=1e-11, atol=1e-12)
+    assert m2[2] == 0.0
+
+
+@pytest.mark.parametrize("c", [1, 5])
+def test_scan_gives_a_column_the_same_bits_wherever_it_stands(rng, c):
+    # More rows than fit a tile and more columns than pass one at a time.
+    n, b = 120, 70
+    X = rng.normal(size=(n, b))
+    Y = padded(rng.normal(size=(n, c)))
+    whole = scanned(X, Y, c)
+    for start, stop in [(0, 1), (1, 2), (1, 70), (3, 36), (31, 34), (69, 70)]:
+        part = scanned(X[:, start:stop], Y, c)
+        for a, b_ in zip(whole, part, strict=True):
+            np.testing.assert_array_equal(a[start:stop], b_)
+
+
+def test_scan_in_tiles_is_the_scan(rng):
+    n, c = 700, 300
+    X = rng.normal(size=(n, 3))
+    Y = padded(rng.normal(size=(n, c)))
+    _, m2, cxy = scanned(X, Y, c)
+    centred = X - X.mean(axis=0)
+    np.testing.assert_allclose(m2, (centred**2).sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(cxy, centred.T @ Y[:c].T, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("c", [1, 5])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("first", [0.0, 1.0])
+def test_reordered_sums_keep_their_precision(rng, c, sparse, first):
+    # An offset of 1e9 would leave 7 digits of nothing if squares were summed about zero.
+    n = 100
+    small = rng.integers(-8, 8, size=(n, 4)).astype(float)
+    X = small + 1e9
+    X[0] = 1e9 + first
+    small[0] = first
+    Y = padded(rng.normal(size=(n, c)))
+    mean, m2, cxy = scanned(scipy.sparse.csc_array(X) if sparse else X, Y, c)
+    centred = small - small.mean(axis=0)
+    np.testing.assert_allclose(mean, X.mean(axis=0), rtol=1e-15)
+    np.testing.assert_allclose(m2, (centred**2).sum(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(cxy, centred.T @ Y[:c].T, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_scan_at_the_ends_of_the_scale(rng, scale):
+    x = rng.normal(size=(30, 2))
+    Y = padded(rng.normal(size=(30, 1)))
+    _, m2, cxy = scanned(x, Y, 1)
+    _, scaled_m2, scaled_cxy = scanned(x * scale, Y, 1)
+    np.testing.assert_allclose(np.sqrt(scaled_m2), scale * np.sqrt(m2), rtol=1e-13)
+    np.testing.assert_allclose(scaled_cxy, scale * cxy, rtol=1e-12)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("row", [0, 5])
+def test_scan_shows_what_is_not_finite(rng, bad, sparse, row):
+    X = rng.normal(size=(9, 3))
+    X[row, 1] = bad
+    Y = padded(rng.normal(size=(9, 2)))
+    _, m2, _ = scanned(scipy.sparse.csc_array(X) if sparse else X, Y, 2)
+    np.testing.assert_array_equal(np.isfinite(m2), [True, False, True])
+
+
+def test_variation_that_is_rounding_is_none():
+    x = np.array([[0.1 + 0.2, 0.3, 0.3, 0.3]]).T
+    Y = padded(np.arange(4.0)[:, None])
+    assert scanned(x, Y, 1)[1][0] == 0.0
+    assert scanned(np.array([[0.0, 0.0, 0.0, 1e-140]]).T, Y, 1)[1][0] > 0.0
+    assert scanned(np.array([[0.0, 0.0, 0.0, 1e-320]]).T, Y, 1)[1][0] == 0.0
+
+
+@pytest.mark.parametrize("indices", [[1, 0], [1, 1], [0, 9], [-1, 2]])
+def test_sparse_scan_refuses_rows_out_of_order_or_range(indices):
+    Y = padded(np.arange(4.0)[:, None])
+    parts = (np.ones(2), np.array(indices, dtype=np.int32), np.array([0, 2], dtype=np.int32))
+    out = np.empty(1), np.empty(1), np.empty((1, 1))
+    assert not scan_sparse(*parts, Y, np.ascontiguousarray(Y.T), *out)
+
+
+def test_coordinates_and_relevances(rng):
+    K, W = rng.normal(size=(6, 4)), rng.normal(size=(3, 4))
+    m2 = rng.uniform(1.0, 2.0, size=6) * 100
+    m2[1] = 0.0
+    expected = (K / np.sqrt(np.where(m2 > 0, m2, 1.0))[:, None]) @ W.T
+    expected[1] = 0.0
+    G = np.empty((6, 3))
+    coordinates(K, np.sqrt(m2), W, G)
+    np.testing.assert_allclose(G, expected, rtol=1e-12)
+    out = np.empty(6)
+    relevances(K, m2, W, False, out)
+    lengths = np.minimum(np.linalg.norm(expected, axis=1), 1.0)
+    lengths[1] = -np.inf
+    np.testing.assert_allclose(out, lengths, rtol=1e-12)
+    relevances(K[:, :1], m2, W[:1, :1], True, out)
+    signed = K[:, 0] / np.sqrt(np.where(m2 > 0, m2, 1.0)) * W[0, 0]
+    signed[1] = -np.inf
+    np.testing.assert_allclose(out, signed, rtol=1e-12)
+
+
+def test_direction_is_the_unit_residual(rng):
+    G = rng.normal(size=(5, 4))
+    Q = scipy.linalg.qr(rng.normal(size=(4, 2)), mode="economic")[0].T.copy()
+    q = np.empty(4)
+    score = direction(G, Q, 3, q)
+    residual = G[3] - Q.T @ (Q @ G[3])
+    assert score == pytest.approx(residual @ residual, rel=1e-12)
+    np.testing.assert_allclose(q, residual / np.linalg.norm(residual), rtol=1e-10)
+
+
+def test_best_is_the_first_of_the_highest(rng):
+    G = rng.normal(size=(8, 3))
+    G[6] = G[2] = 10 * G[2]
+    taken = np.zeros(8, dtype=np.bool_)
+    Q = np.empty((0, 3))
+    state = G.copy(), (G**2).sum(axis=1), np.zeros(8, dtype=np.int64), taken
+    assert best(*state, Q, 1e-12)[0] == 2
+    taken[2] = True
+    assert best(*state, Q, 1e-12)[0] == 6
+    Q = (G[2] / np.linalg.norm(G[2]))[None, :]
+    residual = G - np.outer(G @ Q[0], Q[0])
+    j, score = best(*state, Q, 1e-12)
+    free = np.where(taken, -1.0, (residual**2).sum(axis=1))
+    assert j == np.argmax(free)
+    assert score == pytest.approx(free.max(), rel=1e-12)
+    taken[:] = True
+    assert best(*state, Q, 1e-12) == (-1, 0.0)
+
+
+def components(rng, n=11, c=2, q=4, s=6):
+    """Components of given variances, their moments, and weights under which relevance is known."""
+    Y = rng.normal(size=(n, c))
+    Z, B = rng.normal(size=(q, n)), rng.normal(size=(s, q))
+    W = np.linalg.inv(np.linalg.cholesky(Y.T @ Y))
+    relevance = np.linalg.norm(W @ Y.T @ Z.T, axis=0) / np.linalg.norm(Z, axis=1)
+    return Y, W, Z, Z @ Z.T, Z @ Y, B, relevance
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("jacobi", [False, True])
+def test_rotate_and_drop_takes_everything_along(rng, jacobi, signed):
+    Y, W, Z, Mzz, Czy, B, relevance = components(rng, c=1 if signed else 2)
+    if signed:
+        relevance = (W @ Y.T @ Z.T)[0] / np.linalg.norm(Z, axis=1)
+    q = len(Z)
+    a, b = sorted(np.argsort(relevance)[:2])
+    aa, bb, ab = Mzz[a, a], Mzz[b, b], Mzz[a, b]
+    theta = np.arctan2(2 * ab, aa - bb) if jacobi else np.arctan(2 * ab / np.sqrt(aa * bb))
+    cos, sin = np.cos(theta / 2), np.sin(theta / 2)
+    G = np.eye(q)
+    G[np.ix_([a, b], [a, b])] = [[cos, -sin], [sin, cos]]
+    turned_Z, turned_B = G.T @ Z, B @ G
+    found = W @ Y.T @ turned_Z.T / np.linalg.norm(turned_Z, axis=1)
+    found = found[0] if signed else np.linalg.norm(found, axis=0)
+    kept = [k for k in range(q) if k not in (a, b)]
+    survivor = a if found[a] > found[b] else b
+    last = q - 1
+    order = {k: k for k in kept} | {a: survivor}
+    if b != last:
+        order[b] = order.pop(last)
+    unloaded = rotate_and_drop(Z, Mzz, Czy, B, relevance, q, W, jacobi, signed, 1e-12, 1e-14)
+    assert not unloaded
+    places = [order[k] for k in range(last)]
+    np.testing.assert_allclose(Z[:last], turned_Z[places], rtol=1e-12)
+    np.testing.assert_allclose(B[:, :last], turned_B[:, places], rtol=1e-12)
+    np.testing.assert_allclose(relevance[:last], found[places], rtol=1e-12)
+    np.testing.assert_allclose(Mzz, Z @ Z.T, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(Czy, Z @ Y, rtol=1e-10, atol=1e-12)
+    assert not Z[last].any()
+    assert not B[:, last].any()
+
+
+def test_rotate_and_drop_of_a_component_and_its_double(rng):
+    _, W, Z, Mzz, Czy, B, relevance = components(rng, q=2)
+    Z[1] = 2 * Z[0]
+    Mzz[:], Czy[1], relevance[1] = Z @ Z.T, 2 * Czy[0], relevance[0]
+    B = np.eye(2)
+    before = relevance[0]
+    assert not rotate_and_drop(Z, Mzz, Czy, B, relevance, 2, W, True, False, 1e-12, 1e-14)
+    assert relevance[0] == pytest.approx(before, rel=1e-12)
+    np.testing.assert_allclose(np.abs(B[:, 0]), [np.sqrt(0.2), np.sqrt(0.8)], rtol=1e-12)
+
+
+def test_rotate_and_drop_tells_of_a_variable_without_loading(rng):
+    _, W, Z, Mzz, Czy, B, relevance = components(rng, q=2)
+    Z[:] = np.eye(2, Z.shape[1])
+    Mzz[:] = Z @ Z.T
+    B[:] = np.eye(6, 2)
+    # Uncorrelated already: nothing turns, and what is dropped takes its variable along.
+    assert rotate_and_drop(Z, Mzz, Czy, B, relevance, 2, W, True, False, 1e-12, 1e-14)
+
+
+def test_join_is_a_component_and_its_moments(rng):
+    n, q = 9, 3
+    Z, Mzz, Czy = np.zeros((q, n)), np.zeros((q, q)), np.zeros((q, 2))
+    X, Y = rng.normal(size=(q, n)), rng.normal(size=(n, 2))
+    for k, x in enumerate(X):
+        centred = x - x.mean()
+        join(Z, Mzz, Czy, x, x.mean(), centred @ centred, centred @ Y, k)
+    np.testing.assert_allclose(Z, X - X.mean(axis=1, keepdims=True), rtol=1e-12)
+    np.testing.assert_allclose(Mzz, Z @ Z.T, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(Czy, Z @ Y, rtol=1e-10, atol=1e-12)
+
+
+def test_first_above():
+    values = np.array([0.1, 0.5, 0.2, 0.5, 0.9])
+    assert first_above(values, 0, 0.4) == 1
+    assert first_above(values, 2, 0.4) == 3
+    assert first_above(values, 2, 0.5) == 4
+    assert first_above(values, 0, 0.9) == 5
