@@ -1,0 +1,302 @@
+"""Columns and blocks of columns: the only door by which columns come in.
+
+ Whatever a source or a user hands in leaves here as a chunk: dense columns, one a row, contiguous,
+in a type that the compiled loops read in place; or the three arrays of a sparse matrix. So the
+loops need to know four number types and two layouts, and nothing behind the door checks again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsel._jit.scan import scan_dense, scan_sparse
+from streamsel.target import NoTarget, Target
+
+Floats = NDArray[np.float64]
+
+# Read in place; everything else is converted to float64, a piece of this many bytes at a time.
+_IN_PLACE = frozenset(np.dtype(t) for t in (np.float64, np.float32, np.int8, np.uint8))
+_PIECE = 2 << 20
+# Fewer numbers than this are not worth waking threads for.
+_WORTH_THREADS = 1 << 18
+
+
+class Block(NamedTuple):
+    """Several columns at once.
+
+    Parameters
+    ----------
+    names
+        One hashable name a column.
+    values
+        The columns: an array of shape (n, b), best Fortran-contiguous, or a `scipy.sparse` CSC
+        matrix. A column that is not numeric stands in a block of its own, as an (n, 1) object
+        array.
+    """
+
+    names: Sequence[Hashable]
+    values: Any
+
+
+class Stats(NamedTuple):
+    """Moments of columns: means (b,), sums of squares (b,), products with the target (b, c)."""
+
+    mean: Floats
+    m2: Floats
+    cxy: Floats
+
+
+class DenseChunk:
+    """Dense columns behind the door.
+
+    Parameters
+    ----------
+    names
+        One a column.
+    X
+        (b, n) columns as rows, C-contiguous, of a type that is read in place. A view of the
+        caller's: it is made read-only, for numba would compile a second time for an array that may
+        be written.
+    """
+
+    def __init__(self, names: Sequence[Hashable], X: NDArray[Any]) -> None:
+        self.names = names
+        self.n = X.shape[1]
+        X.flags.writeable = False
+        self.X = X
+
+    def scan(self, target: Target | NoTarget, n_jobs: int) -> Stats:
+        """Compute the moments of every column with itself and the target, in one pass."""
+        b = self.X.shape[0]
+        stats = Stats(np.empty(b), np.empty(b), np.empty((b, target.c)))
+        if n_jobs == 1 or self.X.size < _WORTH_THREADS:
+            scan_dense(self.X, target.Y, *stats)
+            return stats
+
+        def scan_part(part: slice) -> None:
+            scan_dense(self.X[part], target.Y, *(array[part] for array in stats))
+
+        _in_threads(scan_part, b, n_jobs)
+        return stats
+
+    def column(self, j: int) -> Floats:
+        """Return a copy of one column as float64, (n,)."""
+        column: Floats = self.X[j].astype(np.float64)
+        return column
+
+
+class SparseChunk:
+    """Sparse columns behind the door.
+
+    Parameters
+    ----------
+    names
+        One a column.
+    data, indices, indptr
+        The parts of a CSC matrix.
+    n
+        Number of rows.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[Hashable],
+        data: NDArray[Any],
+        indices: NDArray[Any],
+        indptr: NDArray[Any],
+        n: int,
+    ) -> None:
+        self.names = names
+        self.n = n
+        self.data, self.indices, self.indptr = data.view(), indices.view(), indptr.view()
+        for array in (self.data, self.indices, self.indptr):
+            array.flags.writeable = False
+
+    def scan(self, target: Target | NoTarget, n_jobs: int) -> Stats:
+        """Compute the moments of every column, in time proportional to the values stored."""
+        b = self.indptr.size - 1
+        stats = Stats(np.empty(b), np.empty(b), np.empty((b, target.c)))
+        in_order = True
+
+        def scan_part(part: slice) -> None:
+            nonlocal in_order
+            indptr = self.indptr[part.start : part.stop + 1]
+            arrays = (array[part] for array in stats)
+            if not scan_sparse(self.data, self.indices, indptr, target.Y, target.YT, *arrays):
+                in_order = False
+
+        if n_jobs == 1 or self.indptr[-1] - self.indptr[0] < _WORTH_THREADS:
+            scan_part(slice(0, b))
+        else:
+            _in_threads(scan_part, b, n_jobs)
+        if in_order:
+            return stats
+        self._sum_duplicates()
+        return self.scan(target, n_jobs)
+
+    def column(self, j: int) -> Floats:
+        """Return one column as dense float64, (n,)."""
+        x = np.zeros(self.n)
+        stored = slice(self.indptr[j], self.indptr[j + 1])
+        x[self.indices[stored]] = self.data[stored]
+        return x
+
+    def _sum_duplicates(self) -> None:
+        """Put row indices in order and add up repeated ones, as scipy means them, in a copy."""
+        from scipy.sparse import csc_array
+
+        stored = slice(self.indptr[0], self.indptr[-1])
+        indices = self.indices[stored]
+        if indices.size and (indices.min() < 0 or indices.max() >= self.n):
+            raise ValueError(
+                f"Expected row indices from 0 to {self.n - 1} in a sparse block. Got: "
+                f"{indices.min()} to {indices.max()}."
+            )
+        parts = (self.data[stored].copy(), indices.copy(), self.indptr - self.indptr[0])
+        matrix = csc_array(parts, shape=(self.n, self.indptr.size - 1))
+        matrix.sum_duplicates()
+        self.data, self.indices, self.indptr = matrix.data, matrix.indices, matrix.indptr
+
+
+Chunk = DenseChunk | SparseChunk
+
+
+def chunks(block: Block, n_rows: int) -> Iterator[Chunk]:
+    """Let a block in: yield its columns as chunks that the compiled loops can read.
+
+    Parameters
+    ----------
+    block
+        Names and an (n, b) array or sparse matrix.
+    n_rows
+        The number of observations that the target has.
+
+    Raises
+    ------
+    ValueError
+        Where the shape is not (n_rows, number of names).
+    TypeError
+        Where the values are not real numbers.
+    """
+    names, values = block
+    shape = getattr(values, "shape", None)
+    if shape is None or len(shape) != 2 or shape[1] != len(names):
+        raise ValueError(
+            f"Expected a block of shape (n, {len(names)}), a column a name. Got: shape {shape}."
+        )
+    if shape[0] != n_rows:
+        raise _wrong_length(names, shape[0], n_rows)
+    if hasattr(values, "toarray"):
+        yield _sparse(names, values)
+        return
+    if values.dtype == np.bool_:
+        values = values.view(np.uint8)
+    if values.dtype in _IN_PLACE and values.flags.f_contiguous:
+        yield DenseChunk(names, values.T)
+        return
+    step = max(1, _PIECE // (8 * max(1, n_rows)))
+    for start in range(0, shape[1], step):
+        part = slice(start, start + step)
+        yield DenseChunk(names[part], _numbers(values[:, part].T, names[part]))
+
+
+def column(name: Hashable, values: Any, n_rows: int) -> Chunk:
+    """Let one column in: n observations, dense or sparse; raise as `chunks` does."""
+    if hasattr(values, "toarray"):
+        if values.ndim == 1:
+            values = values.reshape(-1, 1)
+        if values.shape[1] != 1:
+            raise _not_a_column(name, values.shape)
+        return next(chunks(Block((name,), values), n_rows))
+    array = values if type(values) is np.ndarray else np.asarray(values)
+    if array.ndim != 1:
+        raise _not_a_column(name, array.shape)
+    if array.shape[0] != n_rows:
+        raise _wrong_length((name,), array.shape[0], n_rows)
+    if array.dtype not in _IN_PLACE or not array.flags.c_contiguous:
+        array = _numbers(array[None, :], (name,))[0]
+    return DenseChunk((name,), array[None, :])
+
+
+def why_bad(name: Hashable, x: Floats) -> ValueError:
+    """Return the error for a column whose moments are not finite: what is in it and where."""
+    bad = np.flatnonzero(~np.isfinite(x))
+    if bad.size == 0:
+        return ValueError(
+            f"Expected values whose squares fit into float64 in column {name!r}. Got: values up to "
+            f"{np.abs(x).max():.3g}.\n"
+            "Hint: divide the column by its scale; relevance does not depend on it."
+        )
+    what = "missing (NaN)" if np.isnan(x[bad]).all() else "NaN or infinite"
+    return ValueError(
+        f"Expected finite numbers in column {name!r}. Got: {bad.size} of {x.size} values {what}, "
+        f"the first in row {bad[0]}.\n"
+        "Hint: fill them in, or leave the column out; streamsel.stream.screen does either."
+    )
+
+
+def effective_jobs(n_jobs: int) -> int:
+    """Return the number of threads that n_jobs asks for: itself, or all but -1 - n_jobs cores."""
+    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
+
+
+def _in_threads(scan_part: Any, b: int, n_jobs: int) -> None:
+    edges = np.linspace(0, b, n_jobs + 1).astype(int).tolist()
+    with ThreadPoolExecutor(n_jobs) as pool:
+        list(pool.map(scan_part, map(slice, edges[:-1], edges[1:])))
+
+
+def _sparse(names: Sequence[Hashable], matrix: Any) -> SparseChunk:
+    if matrix.format != "csc":
+        matrix = matrix.tocsc()
+    data = matrix.data
+    if data.dtype not in _IN_PLACE:
+        data = _numbers(data, names)
+    return SparseChunk(names, data, matrix.indices, matrix.indptr, matrix.shape[0])
+
+
+def _numbers(values: NDArray[Any], names: Sequence[Hashable]) -> NDArray[Any]:
+    """Return the values as a contiguous array of a type that is read in place."""
+    if values.dtype in _IN_PLACE:
+        return np.ascontiguousarray(values)
+    if values.dtype.kind in "biuf":
+        return np.ascontiguousarray(values, dtype=np.float64)
+    if values.dtype.kind == "O" and not any(
+        isinstance(v, str | bytes | complex | np.complexfloating) for v in values.flat
+    ):
+        try:
+            return np.ascontiguousarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            pass
+    what = {"c": "complex numbers", "U": "text", "S": "bytes", "M": "dates", "m": "time spans"}.get(
+        values.dtype.kind, "values that are not numbers"
+    )
+    if values.dtype.kind == "O" and any(isinstance(v, str) for v in values.flat):
+        what = "text"
+    which = f"column {names[0]!r}" if len(names) == 1 else f"columns {names[0]!r} to {names[-1]!r}"
+    example = f" like {values.flat[0]!r}" if values.size else ""
+    raise TypeError(
+        f"Expected real numbers in {which}. Got: {what}{example}.\n"
+        "Hint: turn categories into indicator columns, or leave the column out."
+    )
+
+
+def _wrong_length(names: Sequence[Hashable], n: int, n_rows: int) -> ValueError:
+    which = f"column {names[0]!r}" if len(names) == 1 else f"columns {names[0]!r} to {names[-1]!r}"
+    return ValueError(
+        f"Expected {n_rows} values, as the target has, in {which}. Got: {n}.\n"
+        "Hint: a column holds one value for every observation of the target."
+    )
+
+
+def _not_a_column(name: Hashable, shape: tuple[int, ...]) -> ValueError:
+    return ValueError(
+        f"Expected a column of shape (n,) for {name!r}. Got: shape {shape}.\n"
+        "Hint: learn_columns takes several columns at once."
+    )

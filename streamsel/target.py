@@ -1,0 +1,350 @@
+"""The target: what is to be explained, as columns of numbers, and the space that they span."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack, solve_triangular
+
+from streamsel._jit.relevance import coordinates, relevances
+from streamsel._jit.scan import variation
+from streamsel.kernels import VariableKernel
+
+Floats = NDArray[np.float64]
+
+KINDS = ("auto", "class", "numeric")
+
+# A target variable whose square, once the others are taken out, is below this part of it adds
+# nothing.
+_RANK_TOLERANCE = 1e-10
+# An integer target with 3 to this many distinct values may be class codes.
+_FEW_VALUES = 20
+
+
+class Target:
+    """The observations of what is to be explained, centred, and their moments.
+
+    Parameters
+    ----------
+    y
+        (n,) or (n, c) numbers, (n,) labels, or a Series or DataFrame of either, of any library that
+        narwhals knows. Labels (strings, booleans, categories) become one indicator column a class.
+    kind
+        "class" makes classes of numbers too, "numeric" refuses labels, "auto" goes by the type.
+
+    Attributes
+    ----------
+    names
+        One a column: the class of an indicator, the column's name or its number.
+    n, c
+        Observations, and columns.
+    mean, cyy
+        (c,) means and (c, c) centred sums of products.
+    Y
+        (c', n) the centred columns, one a row: c' = 1, or c and zero rows up to a multiple of four,
+        as the loops over them like it.
+    """
+
+    def __init__(self, y: Any, kind: str = "auto") -> None:
+        columns, names, is_class = _encode(y, kind)
+        n, c = columns.shape
+        if n < 2:
+            raise ValueError(
+                f"Expected a target of at least 2 observations. Got: {n}.\n"
+                "Hint: a relation between a column and a target needs several rows."
+            )
+        if not np.isfinite(columns).all():
+            row, column = np.argwhere(~np.isfinite(columns))[0]
+            raise ValueError(
+                f"Expected a finite target. Got: {columns[row, column]} in row {row}, column "
+                f"{names[column]!r}.\n"
+                "Hint: drop the rows whose target is missing, in the columns too."
+            )
+        # The first row is near enough to the mean to keep an offset of 1e9 from eating the digits.
+        shift = columns[0]
+        centred = columns - shift
+        offset = centred.mean(axis=0)
+        centred -= offset
+        mean = shift + offset
+        squares = np.einsum("ij,ij->j", centred, centred)
+        if not np.isfinite(squares).all():
+            raise ValueError(
+                "Expected a target whose squares fit into float64. Got: values beyond 1e150.\n"
+                "Hint: divide the target by its scale; relevance does not depend on it."
+            )
+        for k in range(c):
+            squares[k] = variation(squares[k], mean[k], n)
+        if not squares.any():
+            raise ValueError(
+                "Expected a target that varies. Got: one value in all "
+                f"{n} rows.\nHint: check that the right column was taken as the target."
+            )
+        centred[:, squares == 0.0] = 0.0
+        self._hold(centred.T, mean, names, is_class=is_class)
+
+    @classmethod
+    def restored(
+        cls, centred: Floats, mean: Floats, names: list[Hashable], *, is_class: bool
+    ) -> Target:
+        """Return the target of which these (c, n) centred columns were saved."""
+        target = cls.__new__(cls)
+        target._hold(centred, mean, names, is_class=is_class)
+        return target
+
+    def _hold(
+        self, centred: Floats, mean: Floats, names: list[Hashable], *, is_class: bool
+    ) -> None:
+        self.c, self.n = c, n = centred.shape
+        self.names, self.is_class, self.mean = names, is_class, mean
+        self.cyy: Floats = centred @ centred.T
+        rows = 1 if c == 1 else -(-c // 4) * 4
+        self.Y: Floats = np.zeros((rows, n))
+        self.Y[:c] = centred
+        self._transposed: Floats | None = None
+
+    @property
+    def YT(self) -> Floats:
+        """Y transposed, (n, c') in rows: made when the first sparse column asks for it."""
+        if self._transposed is None:
+            self._transposed = np.ascontiguousarray(self.Y.T)
+        return self._transposed
+
+    def same_as(self, other: Target | NoTarget) -> bool:
+        """Whether the other target has the same observations."""
+        return (
+            self.names == other.names
+            and self.Y.shape == other.Y.shape
+            and bool(np.array_equal(self.Y, other.Y))
+        )
+
+
+class NoTarget:
+    """Stands for the target where variables explain each other: n rows, no columns."""
+
+    names: tuple[Hashable, ...] = ()
+    is_class = False
+    c = 0
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self.mean: Floats = np.zeros(0)
+        self.cyy: Floats = np.zeros((0, 0))
+        self.Y: Floats = np.zeros((0, n))
+        self.YT: Floats = np.zeros((n, 0))
+
+    def same_as(self, other: Target | NoTarget) -> bool:
+        """Whether the other stands for no target too, of as many rows."""
+        return isinstance(other, NoTarget) and self.n == other.n
+
+
+class TargetSpace:
+    """The span of the target variables, in the feature space of a kernel, and coordinates in it.
+
+    With K the normalised kernel matrix of the target variables and K = L Lᵀ its pivoted Cholesky
+    factorisation, the coordinates of a variable x are g = L⁻¹ K(Y_piv, x), and its relevance is
+    ‖g‖. With the linear kernel that is ‖Uᵀx̃‖ / ‖x̃‖, U an orthonormal basis of the centred target
+    columns.
+
+    Parameters
+    ----------
+    cyy
+        (c, c) centred sums of products of the target columns.
+    n
+        Number of observations.
+    kernel
+        The kernel between variables; its gamma is fitted to the target here.
+
+    Attributes
+    ----------
+    rank
+        Dimension r of the space.
+    kernel
+        The fitted kernel.
+    weights
+        (r, c) the matrix L⁻¹, zero for target columns that are no pivots; for the linear kernel it
+        takes the scale of the target columns along.
+    """
+
+    def __init__(self, cyy: Floats, n: float, kernel: VariableKernel) -> None:
+        squares = np.diag(cyy).copy()
+        self.n = n
+        self.c = squares.size
+        self.kernel = kernel.fitted(cyy, squares, n)
+        self._cyy, self._squares = cyy, squares
+        gram = self.kernel.normalised(cyy, squares, squares, n)
+        L, pivots, rank, _ = lapack.dpstrf(gram, tol=_RANK_TOLERANCE, lower=1)
+        self.rank = int(rank)
+        weights = np.zeros((self.rank, squares.size))
+        weights[:, pivots[:rank] - 1] = solve_triangular(L[:rank, :rank], np.eye(rank), lower=True)
+        if self.kernel.name == "linear":
+            # Normalised here, once, and not in every column.
+            weights[:, squares > 0.0] /= np.sqrt(squares[squares > 0.0])
+        self.weights: Floats = weights
+
+    @property
+    def _linear(self) -> TargetSpace:
+        linear = VariableKernel()
+        return self if self.kernel == linear else TargetSpace(self._cyy, self.n, linear)
+
+    @property
+    def linear_rank(self) -> int:
+        """Dimension of the span of the centred target columns."""
+        return self._linear.rank
+
+    def coordinates(self, m2: Floats, cxy: Floats) -> Floats:
+        """Return the (p, r) coordinates of variables with moments m2 (p,) and cxy (p, c).
+
+        A constant variable (m2 = 0) has coordinates zero.
+        """
+        G = np.empty((m2.size, self.rank))
+        if self.kernel.name == "linear":
+            coordinates(cxy, np.sqrt(m2), self.weights, G)
+        else:
+            K = self.kernel.normalised(cxy, m2, self._squares, self.n)
+            coordinates(K, (m2 > 0.0).astype(np.float64), self.weights, G)
+        return G
+
+    def relevance(self, m2: Floats, cxy: Floats, *, signed: bool = False) -> Floats:
+        """Return the (p,) relevances of variables with moments m2 (p,) and cxy (p, c).
+
+        A constant variable (m2 = 0) gets -inf. Signed is for one target column and the linear
+        kernel: the correlation itself.
+        """
+        out = np.empty(m2.size)
+        if self.kernel.name == "linear":
+            relevances(cxy, m2, self.weights, signed, out)
+        else:
+            K = self.kernel.normalised(cxy, m2, self._squares, self.n)
+            relevances(K, (m2 > 0.0).astype(np.float64), self.weights, signed, out)
+        return out
+
+    def largest_relevance(self, correlation: float) -> float:
+        """Return the largest relevance of variables whose linear relevance is this.
+
+        Over 4,096 directions in the linear target space, drawn from a fixed seed, and both ends of
+        its first.
+        """
+        linear = self._linear
+        directions = np.random.default_rng(0).normal(size=(4096, linear.rank))
+        directions[:2] = 0.0
+        directions[0, 0], directions[1, 0] = 1.0, -1.0
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        # Moments of the variables x̃ = √n U g: cxy = √n Cyy Wᵀ g, for U = Y Wᵀ.
+        cxy = correlation * np.sqrt(self.n) * directions @ linear.weights @ self._cyy
+        return float(self.relevance(np.full(len(cxy), float(self.n)), cxy).max())
+
+
+def _encode(y: Any, kind: str) -> tuple[Floats, list[Hashable], bool]:
+    """Return the target as float columns (n, c), their names, and whether it is labels."""
+    import narwhals.stable.v2 as nw
+
+    native = nw.from_native(y, allow_series=True, pass_through=True)
+    if isinstance(native, nw.LazyFrame):
+        raise TypeError(
+            "Expected a target in memory. Got: a lazy frame.\nHint: call .collect() on it first."
+        )
+    if isinstance(native, nw.DataFrame):
+        parts = [(name, *_encode(native[name].to_native(), kind)) for name in native.columns]
+        if not parts:
+            raise ValueError(
+                "Expected a target of at least one column. Got: a frame without columns."
+            )
+        names: list[Hashable] = []
+        for name, _, inner, is_class in parts:
+            names += [(name, label) for label in inner] if is_class else [name]
+        return np.hstack([columns for _, columns, _, _ in parts]), names, False
+    if isinstance(native, nw.Series):
+        if native.null_count():
+            row = native.is_null().arg_true()[0]
+            raise ValueError(
+                f"Expected a target without missing values. Got: {native.null_count()} missing, "
+                f"the first in row {row}.\nHint: drop those rows, in the columns too."
+            )
+        if isinstance(native.dtype, nw.Categorical | nw.Enum | nw.String | nw.Boolean):
+            native = native.to_list()
+        else:
+            native = native.to_numpy()
+    elif hasattr(native, "toarray"):
+        native = native.toarray()
+    values = _as_array(native)
+    if values.ndim not in (1, 2) or (values.ndim == 2 and values.shape[1] == 0):
+        raise ValueError(
+            "Expected a target of shape (n,) or (n, c). Got: an array of shape "
+            f"{values.shape}.\nHint: pass one value, or one row of values, an observation."
+        )
+    if values.dtype.kind == "f" and values.dtype.itemsize > 8:
+        values = values.astype(np.float64)
+    numeric = values.dtype.kind in "iuf"
+    if values.dtype.kind == "c":
+        raise TypeError(
+            "Expected a target of real numbers or labels. Got: complex numbers.\n"
+            "Hint: pass real and imaginary parts as two columns."
+        )
+    if kind == "numeric" and values.dtype.kind == "b":
+        numeric = True
+    if kind == "numeric" and not numeric:
+        raise TypeError(
+            f"Expected numbers, as target='numeric' says. Got: values like {values.flat[0]!r}.\n"
+            "Hint: target='class' or 'auto' takes labels."
+        )
+    if numeric and kind != "class":
+        if kind == "auto" and values.dtype.kind in "iu" and values.ndim == 1:
+            _warn_of_codes(values)
+        columns = values.astype(np.float64).reshape(values.shape[0], -1)
+        return columns, list(range(columns.shape[1])), False
+    if values.ndim == 2:
+        if values.shape[1] != 1:
+            raise ValueError(
+                f"Expected labels of shape (n,). Got: labels of shape {values.shape}.\n"
+                "Hint: pass several sets of labels as indicator columns."
+            )
+        values = values[:, 0]
+    return _indicators(values)
+
+
+def _as_array(y: Any) -> NDArray[Any]:
+    """Return y as an array that has not mixed numbers into strings."""
+    values = np.asarray(y)
+    if values.dtype.kind in "US" and not isinstance(y, np.ndarray):
+        values = np.asarray(y, dtype=object)
+    if values.dtype.kind == "O" and values.size:
+        kinds = {type(v) for v in values.flat}
+        if kinds <= {int, float, np.float64, np.int64, np.float32, np.int32}:
+            values = values.astype(np.float64)
+    if values.dtype.kind in "mMV":
+        raise TypeError(
+            f"Expected a target of numbers or labels. Got: values of type {values.dtype}.\n"
+            "Hint: turn dates into numbers, or into labels (strings)."
+        )
+    return values
+
+
+def _warn_of_codes(values: NDArray[Any]) -> None:
+    distinct = np.unique(values).size
+    if 3 <= distinct <= min(_FEW_VALUES, values.size // 2):
+        warnings.warn(
+            f"The target is {distinct} distinct integers and is taken as a quantity. If they are "
+            "codes of classes say target='class'; target='numeric' says that they are not.",
+            UserWarning,
+            stacklevel=6,
+        )
+
+
+def _indicators(values: NDArray[Any]) -> tuple[Floats, list[Hashable], bool]:
+    """One-hot columns of labels, classes in canonical order: by type, then by value."""
+    labels = values.tolist()
+    for row, label in enumerate(labels):
+        if label is None or label != label:  # noqa: PLR0124  (NaN is what does not equal itself)
+            raise ValueError(
+                f"Expected labels without missing values. Got: {label} in row {row}.\n"
+                "Hint: drop those rows, in the columns too, or give missing a label of its own."
+            )
+    classes: list[Hashable] = sorted(set(labels), key=lambda v: (type(v).__name__, v))
+    slot = {label: k for k, label in enumerate(classes)}
+    columns = np.zeros((len(labels), len(classes)))
+    columns[np.arange(len(labels)), [slot[label] for label in labels]] = 1.0
+    return columns, classes, True
