@@ -1,0 +1,75 @@
+"""Sources: streams of columns out of arrays, frames, files, texts and generators.
+
+Every function returns a `ColumnStream`: an iterable of (name, values) that knows its size, yields
+blocks to learners, and stays inside the memory that it promises.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from streamsel.stream._arrays import iter_array, iter_npy
+    from streamsel.stream._arrow import iter_ipc, iter_parquet
+    from streamsel.stream._base import ColumnStream
+    from streamsel.stream._columns import iter_columns
+    from streamsel.stream._convert import as_stream
+    from streamsel.stream._csv import iter_csv
+    from streamsel.stream._frames import iter_frame
+    from streamsel.stream._lines import iter_lines
+    from streamsel.stream._polynomials import iter_polynomials
+    from streamsel.stream._screen import screen
+    from streamsel.stream._sparse import iter_sparse
+    from streamsel.stream._text import iter_ngrams, iter_positions, iter_skipgrams
+
+__all__ = [
+    "ColumnStream",
+    "as_stream",
+    "iter_array",
+    "iter_columns",
+    "iter_csv",
+    "iter_frame",
+    "iter_ipc",
+    "iter_lines",
+    "iter_ngrams",
+    "iter_npy",
+    "iter_parquet",
+    "iter_polynomials",
+    "iter_positions",
+    "iter_skipgrams",
+    "iter_sparse",
+    "screen",
+]
+
+# Names are fetched when first asked for (PEP 562): the import itself costs milliseconds.
+_HOMES = {
+    "ColumnStream": "_base",
+    "as_stream": "_convert",
+    "iter_array": "_arrays",
+    "iter_columns": "_columns",
+    "iter_csv": "_csv",
+    "iter_frame": "_frames",
+    "iter_ipc": "_arrow",
+    "iter_lines": "_lines",
+    "iter_ngrams": "_text",
+    "iter_npy": "_arrays",
+    "iter_parquet": "_arrow",
+    "iter_polynomials": "_polynomials",
+    "iter_positions": "_text",
+    "iter_skipgrams": "_text",
+    "iter_sparse": "_sparse",
+    "screen": "_screen",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,225 @@
+"""Columns of arrays: in memory, and in .npy files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from streamsel.columns import Block
+from streamsel.stream._base import ColumnStream, check_names, indexed_stream
+from streamsel.stream._blocks import (
+    BLOCK_BYTES,
+    KEPT_DTYPES,
+    MAX_COLUMNS,
+    columns_per_block,
+    is_sparse,
+    stored,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Sequence
+
+# A file in C order has the entries of a column far apart: several blocks are gathered at once, or
+# each page of the file would be read once for every few columns.
+_GATHERED_BYTES = 4 * BLOCK_BYTES
+# Touching one byte of a mapped file makes this much around it resident.
+_PAGES_AROUND = 2**17
+
+
+def iter_array(X: npt.ArrayLike, names: Sequence[Hashable] | None = None) -> ColumnStream:
+    """Stream the columns of a two-dimensional array in memory.
+
+    Parameters
+    ----------
+    X
+        Array of shape (n, p), observations by columns. float64, float32, int8 and uint8 keep their
+        dtype, bool becomes uint8, other numbers become float64.
+    names
+        One distinct hashable for each column; 0, 1, ..., p - 1 by default.
+
+    Raises
+    ------
+    ValueError
+        If X is not two-dimensional, or there are not p distinct names.
+    TypeError
+        If X is a masked, structured or sparse array.
+
+    Notes
+    -----
+    Nothing is copied of a Fortran-contiguous array of those four dtypes or bool: the blocks are
+    views of up to 65,536 columns. Of any other array, copies of about 4 MiB are made, one at a
+    time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> for name, values in iter_array(np.array([[1, 2], [3, 4]]), names=["a", "b"]):
+    ...     print(name, values)
+    a [1. 3.]
+    b [2. 4.]
+    """
+    if is_sparse(X):
+        raise TypeError("Expected a dense array, got: a sparse one. Hint: use iter_sparse(X).")
+    if isinstance(X, np.ma.MaskedArray):
+        raise TypeError(
+            "Expected an array without a mask, got: a masked array. "
+            "Hint: X.astype(float).filled(numpy.nan) marks what is missing."
+        )
+    array = np.asarray(X)
+    _check_shape_and_dtype(array.shape, array.dtype)
+    n, p = array.shape
+    all_names = check_names(names, p)
+    viewable = array.flags.f_contiguous and (array.dtype in KEPT_DTYPES or array.dtype.kind == "b")
+
+    def read(start: int) -> Iterator[Block]:
+        width = MAX_COLUMNS if viewable else _copied_width(n, array.dtype)
+        for a in range(start, p, width):
+            part = array[:, a : a + width]
+            yield Block(all_names[a : a + width], np.asfortranarray(stored(part)))
+
+    def fetch(positions: list[int]) -> list[Any]:
+        return [stored(array[:, j]) for j in positions]
+
+    return indexed_stream(all_names, n, read, fetch)
+
+
+def iter_npy(path: str | os.PathLike[str], names: Sequence[Hashable] | None = None) -> ColumnStream:
+    """Stream the columns of a two-dimensional array in a .npy file that may exceed memory.
+
+    Parameters
+    ----------
+    path
+        File written by `numpy.save`, of shape (n, p), observations by columns.
+    names
+        One distinct hashable for each column; 0, 1, ..., p - 1 by default.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is not a .npy file, is cut short, holds Python objects, is not two-dimensional, or
+        there are not p distinct names.
+
+    Notes
+    -----
+    The file is memory-mapped one block at a time, so that resident memory does not grow with it.
+    In Fortran order (``numpy.save(path, numpy.asfortranarray(X))``) each block is a view of about
+    4 MiB. In C order the entries of a column lie apart: about 16 MiB of columns are gathered at
+    once. Save tall arrays (n above some ten thousands) in Fortran order: reading is then many
+    times faster.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "x.npy")
+    ...     np.save(path, np.asfortranarray([[1.0, 2.0], [3.0, 4.0]]))
+    ...     for name, values in iter_npy(path):
+    ...         print(name, values)
+    0 [1. 3.]
+    1 [2. 4.]
+    """
+    mapped = _open_npy(path)
+    _check_shape_and_dtype(mapped.shape, mapped.dtype)
+    file = _NpyFile(path, mapped)
+    n, p = mapped.shape
+    all_names = check_names(names, p)
+
+    def read(start: int) -> Iterator[Block]:
+        width = _copied_width(n, file.dtype)
+        for a, part in file.parts(start, width):
+            yield Block(all_names[a : a + width], np.asfortranarray(stored(part)))
+
+    def fetch(positions: list[int]) -> list[Any]:
+        return [stored(file.columns(j, j + 1)[:, 0].copy()) for j in positions]
+
+    return indexed_stream(all_names, n, read, fetch)
+
+
+class _NpyFile:
+    """Where the array lies in a .npy file; maps no more of it than is asked for."""
+
+    def __init__(self, path: str | os.PathLike[str], mapped: Any) -> None:
+        self._path = Path(path).resolve()
+        self._offset = int(getattr(mapped, "offset", 0))
+        self._fortran = bool(mapped.flags.f_contiguous)
+        self._shape = mapped.shape
+        self.dtype = mapped.dtype
+
+    def parts(self, start: int, width: int) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        """Yield (position, columns from there on), at most `width` columns at a time."""
+        n, p = self._shape
+        step = width
+        if not self._fortran:
+            step *= max(1, _GATHERED_BYTES // max(1, width * n * self.dtype.itemsize))
+        for a in range(start, p, step):
+            columns = self.columns(a, min(p, a + step))
+            for b in range(0, columns.shape[1], width):
+                yield a + b, columns[:, b : b + width]
+
+    def columns(self, a: int, b: int) -> npt.NDArray[Any]:
+        """Return the columns a, ..., b - 1: a view of the file in Fortran order, else a copy."""
+        n, p = self._shape
+        size = self.dtype.itemsize
+        if n == 0:
+            return np.empty((0, b - a), dtype=self.dtype)
+        if self._fortran:
+            return self._map(a * n * size, (n, b - a), "F")
+        out = np.empty((n, b - a), dtype=self.dtype, order="F")
+        step = max(1, BLOCK_BYTES // min(p * size, (b - a) * size + _PAGES_AROUND))
+        for row in range(0, n, step):
+            rows = self._map(row * p * size, (min(step, n - row), p), "C")
+            out[row : row + step] = rows[:, a:b]
+        return out
+
+    def _map(self, offset: int, shape: tuple[int, int], order: Any) -> npt.NDArray[Any]:
+        # Copy-on-write gives writable arrays, as everywhere else, and leaves the file alone.
+        mapped = np.memmap(
+            self._path, self.dtype, "c", offset=self._offset + offset, shape=shape, order=order
+        )
+        return np.asarray(mapped)
+
+
+def _open_npy(path: str | os.PathLike[str]) -> Any:
+    """Map a .npy file, to know its shape, dtype and order."""
+    try:
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError(
+            "Expected a .npy file that numpy can map into memory, "
+            f"got: {os.fspath(path)!r} ({error})."
+        ) from error
+    if not isinstance(mapped, np.ndarray):
+        mapped.close()
+        raise ValueError(  # noqa: TRY004
+            f"Expected a .npy file, got: the archive {os.fspath(path)!r}. Hint: load the array "
+            "that you want with numpy.load and use iter_array."
+        )
+    return mapped
+
+
+def _check_shape_and_dtype(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    if len(shape) != 2:
+        hint = " Hint: X.reshape(-1, 1) makes one column of it." if len(shape) == 1 else ""
+        raise ValueError(
+            "Expected a two-dimensional array, observations by columns, "
+            f"got: {len(shape)} dimensions, shape {shape}.{hint}"
+        )
+    if dtype.kind == "V":
+        raise TypeError(
+            f"Expected an array of numbers, got: the structured dtype {dtype}. "
+            "Hint: numpy.lib.recfunctions.structured_to_unstructured makes columns of its fields."
+        )
+
+
+def _copied_width(n: int, dtype: np.dtype[Any]) -> int:
+    """Return the columns of a copied block; what is not a number travels alone."""
+    if dtype.kind not in "biufc":
+        return 1
+    return columns_per_block(n, dtype.itemsize if dtype in KEPT_DTYPES else 8)

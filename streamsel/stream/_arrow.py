@@ -1,0 +1,354 @@
+"""Columns of Arrow: Parquet files, IPC (Feather) files, tables in memory."""
+
+from __future__ import annotations
+
+import functools
+import mmap
+import os
+import re
+import struct
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from streamsel.stream._base import (
+    ColumnStream,
+    check_distinct,
+    find_positions,
+    indexed_stream,
+)
+from streamsel.stream._blocks import BLOCK_BYTES, columns_per_block, gather, stored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Sequence
+
+    from streamsel.columns import Block
+
+# A compressed IPC file is opened anew for each group of columns, which takes time in proportion to
+# the width of its schema: groups are larger than blocks.
+_IPC_GROUP_BYTES = 4 * BLOCK_BYTES
+# Arrow describes each column of each record batch by an object of some hundred bytes: so many at
+# most.
+_MAX_ARRAYS = 2**18
+# The name that pandas gives to an index without one when it writes a file.
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")
+
+
+def iter_parquet(
+    path: str | os.PathLike[str], columns: Sequence[str] | None = None
+) -> ColumnStream:
+    """Stream the columns of a Parquet file that may exceed memory.
+
+    Parameters
+    ----------
+    path
+        Parquet file.
+    columns
+        Names of the columns to read, all by default; they come in the order of the file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is not a Parquet file, or two columns have the same name.
+    KeyError
+        If it lacks one of `columns`; it says which names come close.
+    ImportError
+        If pyarrow is not installed: ``pip install "streamsel[io]"``.
+
+    Notes
+    -----
+    The footer is read once, now; it takes memory in proportion to columns times row groups (some
+    2 kB for each), so that wide files are best written with few row groups. Then about 4 MiB of
+    columns are read at a time, or one column where that is more. float64, float32, int8 and uint8
+    keep their dtype, booleans become uint8, other numbers float64; nulls become NaN in a float
+    column. Text, dates and nested values are passed on as object columns, for the learner to
+    refuse by name. An index that pandas has stored under a name of its own making is left out.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import polars as pl
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "x.parquet")
+    ...     pl.DataFrame({"a": [1.5, 2.5], "b": [0, None]}).write_parquet(path)
+    ...     for name, values in iter_parquet(path):
+    ...         print(name, values)
+    a [1.5 2.5]
+    b [ 0. nan]
+    """
+    pa = _pyarrow()
+    try:
+        file = pa.parquet.ParquetFile(path, pre_buffer=False)
+    except pa.ArrowInvalid as error:
+        raise _not_a_file("Parquet", path, error) from error
+    schema = file.schema_arrow
+    fields, names = _choose_fields(schema, columns)
+    leaves = _leaf_ranges(schema)
+    n = file.metadata.num_rows
+    width = columns_per_block(n)
+    plain = [_is_plain(schema.field(i).type) for i in fields]
+
+    def table(positions: Sequence[int]) -> Any:
+        # By index: by name, pyarrow would take "x.1" for a part of "x", and read both.
+        indices = [leaf for k in positions for leaf in leaves[fields[k]]]
+        return file.reader.read_all(column_indices=indices, use_threads=False)
+
+    def pairs(start: int) -> Iterator[tuple[Hashable, npt.NDArray[Any]]]:
+        a = start
+        while a < len(fields):
+            b = a + 1
+            # Text may be long: it is read one column at a time.
+            while b < min(a + width, len(fields)) and plain[a] and plain[b]:
+                b += 1
+            group = table(range(a, b))
+            for k in range(a, b):
+                yield names[k], _to_numpy(group.column(k - a))
+            a = b
+            del group
+            pa.default_memory_pool().release_unused()
+
+    def fetch(positions: list[int]) -> Iterator[npt.NDArray[Any]]:
+        return (_to_numpy(table([k]).column(0)) for k in positions)
+
+    return indexed_stream(names, n, lambda start: gather(pairs(start)), fetch)
+
+
+def iter_ipc(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> ColumnStream:
+    """Stream the columns of an Arrow IPC (Feather) file that may exceed memory.
+
+    Parameters
+    ----------
+    path
+        Arrow IPC file: the file format, not the streaming format.
+    columns
+        Names of the columns to read, all by default; they come in the order of the file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is not an Arrow IPC file, or two columns have the same name.
+    KeyError
+        If it lacks one of `columns`; it says which names come close.
+    ImportError
+        If pyarrow is not installed: ``pip install "streamsel[io]"``.
+
+    Notes
+    -----
+    The file is memory-mapped, and its pages are let go after each block of about 4 MiB (where the
+    platform allows: POSIX). Of a compressed file about 16 MiB of columns are decompressed at a
+    time. Dtypes, nulls and what is not a number are treated as by `iter_parquet`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import polars as pl
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "x.arrow")
+    ...     pl.DataFrame({"a": [1.5, 2.5], "b": [0, None]}).write_ipc(path)
+    ...     for name, values in iter_ipc(path, columns=["b"]):
+    ...         print(name, values)
+    b [ 0. nan]
+    """
+    file = _IpcFile(path)
+    fields, names = _choose_fields(file.schema, columns)
+
+    def read(start: int) -> Iterator[Block]:
+        for block in gather(pairs(start)):
+            yield block
+            file.let_go()
+
+    def pairs(start: int) -> Iterator[tuple[Hashable, npt.NDArray[Any]]]:
+        for a in range(start, len(fields), file.group_width):
+            b = min(a + file.group_width, len(fields))
+            group = file.table(fields[a:b])
+            for k in range(a, b):
+                yield names[k], _to_numpy(group.column(k - a))
+
+    def fetch(positions: list[int]) -> list[npt.NDArray[Any]]:
+        chosen = sorted(fields[k] for k in positions)
+        group = file.table(chosen)
+        return [_to_numpy(group.column(chosen.index(fields[k]))).copy() for k in positions]
+
+    return indexed_stream(names, file.n_rows, read, fetch)
+
+
+class _IpcFile:
+    """An Arrow IPC file, mapped into memory."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._pa = _pyarrow()
+        with Path(path).open("rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                raise _not_a_file("Arrow IPC", path, "it is empty")
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._buffer = self._pa.py_buffer(self._map)
+        try:
+            reader = self._open()
+            self.schema = reader.schema
+            p = len(self.schema)
+            # Arrow views what is not compressed where it lies, but copies it when asked for a part.
+            viewable = p * reader.num_record_batches <= _MAX_ARRAYS and not self._is_compressed()
+            self._whole = reader.read_all() if viewable else None
+            self.n_rows = self.table([0]).num_rows if p else 0
+        except self._pa.ArrowInvalid as error:
+            raise _not_a_file("Arrow IPC", path, error) from error
+        width = max(1, _IPC_GROUP_BYTES // max(1, self.n_rows * 8))
+        self.group_width = max(1, p) if viewable else width
+
+    def table(self, fields: list[int]) -> Any:
+        """Return the table of some columns, given by ascending position."""
+        if self._whole is not None:
+            return self._whole.select(fields)
+        return self._open(included_fields=fields, use_threads=False).read_all()
+
+    def let_go(self) -> None:
+        """Take the pages read so far out of resident memory."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)
+        self._pa.default_memory_pool().release_unused()
+
+    def _open(self, **options: Any) -> Any:
+        ipc = self._pa.ipc
+        # Through a BufferReader: Arrow would copy all that it reads of a Python file.
+        source = self._pa.BufferReader(self._buffer)
+        return ipc.open_file(source, options=ipc.IpcReadOptions(**options))
+
+    def _is_compressed(self) -> bool:
+        """Tell whether the first record batch is compressed, which pyarrow does not tell.
+
+        The file ends with a footer (a flatbuffer), its length in 4 bytes and a magic word of 6. The
+        numbers of the fields are those of File.fbs and Message.fbs of the Arrow format.
+        """
+        data = self._map
+        length_at = len(data) - 10
+        footer = length_at - _integer("<i", data, length_at)
+        batches = _flatbuffer_field(data, _follow(data, footer), 3)
+        if not batches or _integer("<I", data, _follow(data, batches)) == 0:
+            return False
+        message = _integer("<q", data, _follow(data, batches) + 4)
+        # Since Arrow 0.15 a marker stands before the length of the message.
+        message += 8 if _integer("<i", data, message) == -1 else 4
+        batch = _follow(data, _flatbuffer_field(data, _follow(data, message), 2))
+        return _flatbuffer_field(data, batch, 3) > 0
+
+
+def _integer(code: str, data: mmap.mmap, position: int) -> int:
+    value: int = struct.unpack_from(code, data, position)[0]
+    return value
+
+
+def _follow(data: mmap.mmap, position: int) -> int:
+    """Return where an offset of a flatbuffer leads."""
+    return position + _integer("<I", data, position)
+
+
+def _flatbuffer_field(data: mmap.mmap, table: int, index: int) -> int:
+    """Return where a field of a flatbuffer table lies, 0 if it is absent."""
+    vtable = table - _integer("<i", data, table)
+    entry = 4 + 2 * index
+    offset = _integer("<H", data, vtable + entry) if entry < _integer("<H", data, vtable) else 0
+    return table + offset if offset else 0
+
+
+def table_stream(table: Any) -> ColumnStream:
+    """Stream the columns of a pyarrow.Table, block by block as of a file."""
+    names = table.column_names
+    check_distinct(names)
+
+    def read(start: int) -> Iterator[Block]:
+        return gather((names[j], _to_numpy(table.column(j))) for j in range(start, len(names)))
+
+    def fetch(positions: list[int]) -> list[npt.NDArray[Any]]:
+        return [_to_numpy(table.column(j)) for j in positions]
+
+    return indexed_stream(names, table.num_rows, read, fetch)
+
+
+@functools.cache
+def _pyarrow() -> Any:
+    try:
+        import pyarrow as pa
+        import pyarrow.ipc
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError(
+            'Reading Parquet and Arrow files needs pyarrow. Hint: pip install "streamsel[io]".'
+        ) from error
+    return pa
+
+
+def _not_a_file(kind: str, path: str | os.PathLike[str], reason: object) -> ValueError:
+    return ValueError(f"Expected a file of kind {kind}, got: {os.fspath(path)!r} ({reason}).")
+
+
+def _choose_fields(schema: Any, columns: Sequence[str] | None) -> tuple[list[int], list[str]]:
+    """Return positions and names of the fields to read, in the order of the file."""
+    names = schema.names
+    check_distinct(names)
+    if columns is not None:
+        if isinstance(columns, str):
+            raise TypeError(
+                f"Expected a list of names, got: {columns!r}. Hint: columns=[{columns!r}]."
+            )
+        fields = sorted(set(find_positions(names, columns)))
+    elif b"pandas" in (schema.metadata or {}):
+        fields = [i for i, name in enumerate(names) if not _PANDAS_INDEX.fullmatch(name)]
+    else:
+        fields = list(range(len(names)))
+    return fields, [names[i] for i in fields]
+
+
+def _leaf_ranges(schema: Any) -> list[range]:
+    """Return the Parquet columns of every field: several where it is nested."""
+    ranges = []
+    start = 0
+    for field_type in schema.types:
+        stop = start + _count_leaves(field_type)
+        ranges.append(range(start, stop))
+        start = stop
+    return ranges
+
+
+def _count_leaves(arrow_type: Any) -> int:
+    pa = _pyarrow()
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return _count_leaves(arrow_type.storage_type)
+    if not pa.types.is_nested(arrow_type):
+        return 1
+    children: Iterator[Any] = (arrow_type.field(i) for i in range(arrow_type.num_fields))
+    return sum(_count_leaves(child.type) for child in children)
+
+
+def _is_plain(arrow_type: Any) -> bool:
+    """Tell whether values of a type are numbers of a fixed size."""
+    types = _pyarrow().types
+    checks: tuple[Callable[[Any], bool], ...] = (
+        types.is_floating,
+        types.is_integer,
+        types.is_boolean,
+        types.is_decimal,
+    )
+    return any(check(arrow_type) for check in checks)
+
+
+def _to_numpy(column: Any) -> npt.NDArray[Any]:
+    """Return a column of Arrow in a dtype that blocks hold, with NaN for nulls."""
+    pa = _pyarrow()
+    types = pa.types
+    arrow_type = column.type
+    if types.is_boolean(arrow_type):
+        column = column.cast(pa.uint8())
+    elif types.is_decimal(arrow_type):
+        column = column.cast(pa.float64())
+    elif types.is_null(arrow_type):
+        return np.full(len(column), np.nan)
+    values: npt.NDArray[Any] = column.to_numpy()
+    if types.is_dictionary(arrow_type):
+        values = values.astype(object)
+    return stored(values)

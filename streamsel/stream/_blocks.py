@@ -1,0 +1,165 @@
+"""How blocks are made: their size, the dtypes they keep, columns gathered one by one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from streamsel.columns import Block
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator
+
+# Bytes in a block that is read or copied: large enough to amortise a call for each block, small
+# enough to stay in the cache of the processor, and to be forgotten beside the data.
+BLOCK_BYTES = 4 * 2**20
+# Columns in any block: views cost no bytes, but their names may.
+MAX_COLUMNS = 65_536
+# What learners read in place; everything else becomes float64 (bool becomes uint8).
+KEPT_DTYPES = frozenset(np.dtype(name) for name in ("float64", "float32", "int8", "uint8"))
+
+
+def columns_per_block(n_rows: int, itemsize: int = 8) -> int:
+    """Return how many columns of so many bytes an entry make a block."""
+    return min(MAX_COLUMNS, max(1, BLOCK_BYTES // max(1, n_rows * itemsize)))
+
+
+def is_sparse(values: Any) -> bool:
+    """Tell whether values are a scipy.sparse array or matrix, without importing scipy."""
+    return not isinstance(values, np.ndarray) and hasattr(values, "tocsc")
+
+
+def stored(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array in a dtype that blocks hold, as it is if its dtype is one of them.
+
+    Complex numbers are left alone and everything without a number is made an object array: it is
+    for the learner to refuse them by name.
+    """
+    dtype = values.dtype
+    if dtype in KEPT_DTYPES or dtype.kind in "cO":
+        return values
+    if dtype.kind == "b":
+        return values.view(np.uint8)
+    if dtype.kind in "iuf":
+        return values.astype(np.float64, order="F")
+    if dtype.kind in "mM":
+        # Python has no nanoseconds: numpy would make integers of them.
+        return values.astype(f"{dtype.kind}8[us]").astype(object)
+    return values.astype(object)
+
+
+def csc_columns(matrix: Any, start: int, stop: int) -> Any:
+    """Return the columns start, ..., stop - 1 of a CSC matrix as views of its data.
+
+    The slicing of scipy copies the entries.
+    """
+    from scipy.sparse import csc_array
+
+    indptr = matrix.indptr[start : stop + 1]
+    first, last = indptr[0], indptr[-1]
+    # Given to the constructor, indices of 64 bits would be looked at one by one, and copied.
+    part = csc_array((matrix.shape[0], stop - start), dtype=matrix.dtype)
+    part.data, part.indices = matrix.data[first:last], matrix.indices[first:last]
+    part.indptr = indptr - first
+    # Known of the whole once it has been asked: nobody need look at every entry again.
+    part.has_canonical_format = matrix.has_canonical_format
+    return part
+
+
+def gather(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[Block]:
+    """Gather columns that come one by one into blocks, in their order.
+
+    Parameters
+    ----------
+    pairs
+        (name, values): values an array (n,) of any dtype, or a CSC matrix (n, 1) in canonical
+        format.
+
+    Notes
+    -----
+    A change of dtype or of length ends a block. If `pairs` raises, the columns before are yielded
+    first, and the error follows.
+    """
+    gathered: _Dense | _Sparse | None = None
+    iterator = iter(pairs)
+    while True:
+        try:
+            name, values = next(iterator)
+        except StopIteration:
+            break
+        except Exception:
+            if gathered is not None:
+                yield gathered.block()
+            raise
+        kind = _Sparse if is_sparse(values) else _Dense
+        if kind is _Dense:
+            values = stored(values)
+        if gathered is not None and not (type(gathered) is kind and gathered.fits(values)):
+            yield gathered.block()
+            gathered = None
+        if gathered is None:
+            gathered = kind(values)
+        gathered.append(name, values)
+    if gathered is not None:
+        yield gathered.block()
+
+
+class _Dense:
+    """Dense columns of one dtype and length on their way into a block."""
+
+    def __init__(self, first: npt.NDArray[Any]) -> None:
+        width = 1 if first.dtype == object else columns_per_block(first.size, first.itemsize)
+        self._rows = np.empty((width, first.size), dtype=first.dtype)
+        self._names: list[Hashable] = []
+
+    def fits(self, values: npt.NDArray[Any]) -> bool:
+        rows = self._rows
+        return (
+            len(self._names) < len(rows)
+            and values.dtype == rows.dtype
+            and values.size == rows.shape[1]
+        )
+
+    def append(self, name: Hashable, values: npt.NDArray[Any]) -> None:
+        self._rows[len(self._names)] = values
+        self._names.append(name)
+
+    def block(self) -> Block:
+        return Block(self._names, self._rows[: len(self._names)].T)
+
+
+class _Sparse:
+    """Sparse columns of one dtype and length on their way into a block."""
+
+    def __init__(self, first: Any) -> None:
+        self._n_rows = first.shape[0]
+        self._dtype = first.dtype
+        self._columns: list[Any] = []
+        self._names: list[Hashable] = []
+        self._n_bytes = 0
+
+    def fits(self, values: Any) -> bool:
+        return (
+            self._n_bytes < BLOCK_BYTES
+            and len(self._names) < MAX_COLUMNS
+            and values.dtype == self._dtype
+            and values.shape[0] == self._n_rows
+        )
+
+    def append(self, name: Hashable, values: Any) -> None:
+        self._names.append(name)
+        self._columns.append(values)
+        self._n_bytes += values.data.nbytes + values.indices.nbytes
+
+    def block(self) -> Block:
+        from scipy.sparse import csc_array
+
+        indptr = np.zeros(len(self._columns) + 1, dtype=np.int64)
+        np.cumsum([column.data.size for column in self._columns], out=indptr[1:])
+        data = stored(np.concatenate([column.data for column in self._columns]))
+        indices = np.concatenate([column.indices for column in self._columns])
+        matrix = csc_array((data, indices, indptr), shape=(self._n_rows, len(self._columns)))
+        matrix.has_canonical_format = True
+        return Block(self._names, matrix)

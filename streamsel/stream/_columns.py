@@ -1,0 +1,106 @@
+"""Columns that come one by one: generators, lists, dictionaries' items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from streamsel.columns import Block
+from streamsel.stream._base import ColumnStream
+from streamsel.stream._blocks import gather, is_sparse
+
+
+def iter_columns(
+    pairs: Iterable[tuple[Hashable, Any]] | Callable[[], Iterable[tuple[Hashable, Any]]],
+    n_rows: int | None = None,
+    n_columns: int | None = None,
+) -> ColumnStream:
+    """Stream columns that come one by one, from a generator say.
+
+    Parameters
+    ----------
+    pairs
+        Iterable of (name, values), or a function without arguments that returns one. Values are
+        an array-like of shape (n,), or a column (n, 1) of scipy.sparse. A function, a list and
+        any other iterable that is not its own iterator can be read again; a generator cannot.
+    n_rows
+        Observations, if known.
+    n_columns
+        Columns, if known: for progress bars.
+
+    Raises
+    ------
+    TypeError
+        If `pairs` cannot be iterated; while reading, if an item is not a pair.
+    ValueError
+        While reading, if the values of a column have more or fewer than one dimension.
+
+    Notes
+    -----
+    Columns are copied into blocks of about 4 MiB. When an item is bad, or the generator itself
+    fails, the columns before it are yielded first. Lengths are for the learner to judge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def powers():
+    ...     for k in range(1, 4):
+    ...         yield f"x^{k}", np.array([1.0, 2.0, 3.0]) ** k
+    >>> stream = iter_columns(powers)
+    >>> stream.rereadable
+    True
+    >>> dict(stream)["x^2"]
+    array([1., 4., 9.])
+    """
+    if callable(pairs):
+        return ColumnStream(lambda: gather(_checked(pairs())), n_rows=n_rows, n_columns=n_columns)
+    if not isinstance(pairs, Iterable):
+        raise TypeError(f"Expected an iterable of (name, values), got: {type(pairs).__name__}.")
+    return ColumnStream(
+        lambda: gather(_checked(pairs)),
+        n_rows=n_rows,
+        n_columns=n_columns,
+        rereadable=iter(pairs) is not pairs,
+    )
+
+
+def _checked(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[tuple[Hashable, Any]]:
+    """Yield (name, array) or (name, CSC column) for what a user calls a pair."""
+    for position, item in enumerate(pairs):
+        if not isinstance(item, tuple) or len(item) != 2 or isinstance(item, Block):
+            raise TypeError(
+                f"Expected a pair (name, values) as item {position} of the stream, "
+                f"got: {type(item).__name__}."
+            )
+        name, values = item
+        if is_sparse(values):
+            yield name, _sparse_column(name, values)
+            continue
+        if type(values) is not np.ndarray:
+            try:
+                values = np.asarray(values)
+            except ValueError as error:
+                raise ValueError(
+                    f"Expected one value for each observation in column {name!r}, got: {error}."
+                ) from error
+        if values.ndim != 1:
+            raise ValueError(
+                f"Expected values of one dimension in column {name!r}, got: shape {values.shape}."
+            )
+        yield name, values
+
+
+def _sparse_column(name: Hashable, values: Any) -> Any:
+    if values.ndim == 1:
+        values = values.reshape(-1, 1)
+    if values.shape[1] != 1:
+        raise ValueError(
+            f"Expected a sparse column of shape (n, 1) for {name!r}, got: shape {values.shape}."
+        )
+    column = values.tocsc()
+    if not column.has_canonical_format:
+        column = column.copy()
+        column.sum_duplicates()
+    return column

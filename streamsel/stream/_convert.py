@@ -1,0 +1,75 @@
+"""Whatever a learner takes, as a stream of columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from streamsel.stream._arrays import iter_array
+from streamsel.stream._base import ColumnStream
+from streamsel.stream._blocks import is_sparse
+from streamsel.stream._columns import iter_columns
+from streamsel.stream._sparse import iter_sparse
+
+
+def as_stream(X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream:
+    """Make a stream of columns of anything that a learner takes.
+
+    Parameters
+    ----------
+    X
+        A `ColumnStream` (returned as it is), two-dimensional array, scipy.sparse matrix, eager
+        frame that narwhals knows (pandas, polars, pyarrow), or iterable of (name, values).
+    names
+        Names of the columns of an array or a sparse matrix, which have none of their own.
+
+    Raises
+    ------
+    TypeError
+        If X is none of these, or brings its own names and `names` are given.
+    ValueError
+        If an array is not two-dimensional or the names do not fit it.
+
+    See Also
+    --------
+    iter_array, iter_sparse, iter_frame, iter_columns : what it chooses from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_stream(np.zeros((5, 3)))
+    ColumnStream(n_rows=5, n_columns=3, rereadable=True)
+    """
+    if isinstance(X, np.ndarray):
+        return iter_array(X, names)
+    if is_sparse(X):
+        return iter_sparse(X, names)
+    if names is not None:
+        raise TypeError(
+            f"Expected names with an array or a sparse matrix only, got: {type(X).__name__}, "
+            "whose columns bring their names."
+        )
+    if isinstance(X, ColumnStream):
+        return X
+    if isinstance(X, (str, os.PathLike)):
+        raise TypeError(
+            f"Expected columns, got: the path {os.fspath(X)!r}. Hint: open it with iter_parquet, "
+            "iter_ipc, iter_npy, iter_lines or iter_csv of streamsel.stream."
+        )
+    if isinstance(X, Mapping):
+        raise TypeError(
+            f"Expected an iterable of (name, values), got: {type(X).__name__}. Hint: X.items()."
+        )
+    from streamsel.stream._frames import is_frame, iter_frame
+
+    if is_frame(X):
+        return iter_frame(X)
+    if isinstance(X, Iterable):
+        return iter_columns(X)
+    raise TypeError(
+        "Expected a ColumnStream, a two-dimensional array, a scipy.sparse matrix, a frame or an "
+        f"iterable of (name, values), got: {type(X).__name__}."
+    )

@@ -1,0 +1,268 @@
+"""Columns of the usual text file, which holds one observation a line."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+import weakref
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from streamsel.columns import Block
+from streamsel.stream._base import ColumnStream, check_distinct, indexed_stream
+from streamsel.stream._blocks import BLOCK_BYTES, columns_per_block
+from streamsel.stream._cells import (
+    NumberParser,
+    count_cells,
+    find_delimiter,
+    numbered_lines,
+    open_text,
+    split_cells,
+    to_number,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Sequence
+
+# Rows turned at a time: the more, the fewer the pieces that a column is read from.
+_TILE_BYTES = 2 * BLOCK_BYTES
+
+
+def iter_csv(path: str | os.PathLike[str], *, delimiter: str | None = None) -> ColumnStream:
+    r"""Stream the columns of a text file that holds one observation a line, and names in the first.
+
+    Parameters
+    ----------
+    path
+        Text file in UTF-8, plain or gzipped.
+    delimiter
+        One character; by default the first of tab, comma and semicolon that is in the first line.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is empty, has no line below the header, a name occurs twice in the header, or a
+        line has more or fewer cells than the header: it gives the line's number.
+
+    Notes
+    -----
+    A column can only be had by reading the whole file. So it is read once, now, and its numbers
+    are written by columns to a temporary file of 8 bytes a cell, in the directory that `tempfile`
+    chooses (set by TMPDIR); it goes when the stream does. Memory: some ten megabytes, or a few
+    lines where they are longer, and the distinct texts of the columns of text.
+
+    Empty cells, NA, N/A, null and NaN are NaN. A column with any other cell that is not a number
+    is passed on as an object column of its texts, None where missing, for the learner to refuse
+    by name; if its first text comes late in the file, the file is read once more. Blank lines are
+    skipped.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "x.csv")
+    ...     _ = path.write_text("a,b,kind\n1,2.5,x\n,3.5,y\n")
+    ...     stream = iter_csv(path)
+    >>> for name, values in stream:
+    ...     print(name, values)
+    a [ 1. nan]
+    b [2.5 3.5]
+    kind ['x' 'y']
+    """
+    turned = _Turned(path, delimiter)
+    names, n = turned.names, turned.n_rows
+
+    def read(start: int) -> Iterator[Block]:
+        width = columns_per_block(n)
+        p = len(names)
+        a = start
+        while a < p:
+            b = a + 1
+            while b < min(a + width, p) and a not in turned.texts and b not in turned.texts:
+                b += 1
+            yield Block(names[a:b], turned.columns(a, b))
+            a = b
+
+    def fetch(positions: list[int]) -> list[npt.NDArray[Any]]:
+        return [turned.columns(j, j + 1)[:, 0] for j in positions]
+
+    return indexed_stream(names, n, read, fetch)
+
+
+class _Turned:
+    """The cells of a text file by columns, in a temporary file.
+
+    Parameters
+    ----------
+    path
+        The text file.
+    delimiter
+        Between its cells, None to find out.
+
+    Notes
+    -----
+    The temporary file is a sequence of tiles, each a few rows of the text file by columns, so
+    that it is written from start to end whatever the number of rows. Texts are stored as codes.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], delimiter: str | None) -> None:
+        self._path = path
+        # position of a column of text -> its texts -> their codes
+        self.texts: dict[int, dict[str, int]] = {}
+        self._tile_rows: list[int] = []
+        # Nameless where the system allows: it goes with the last reference, whatever happens.
+        self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed by the finalizer
+        weakref.finalize(self, self._file.close)
+        with open_text(path) as file:
+            lines = numbered_lines(file, path)
+            header = next(_joined(lines), None)
+            if header is None:
+                raise ValueError(
+                    f"Expected a header and a line for each observation, got: the empty file "
+                    f"{os.fspath(path)!r}."
+                )
+            self._delimiter = find_delimiter(header[1], delimiter)
+            self.names: list[Hashable] = [
+                cell.strip() for cell in split_cells(header[1], self._delimiter)
+            ]
+            check_distinct(self.names)
+            found_late = self._write_tiles(lines)
+        self.n_rows = sum(self._tile_rows)
+        if self.n_rows == 0:
+            raise ValueError(
+                f"Expected a line for each observation, got: nothing but a header in "
+                f"{os.fspath(path)!r}."
+            )
+        if found_late:
+            self._write_texts_again(found_late)
+
+    def columns(self, a: int, b: int) -> npt.NDArray[Any]:
+        """Return the columns a, ..., b - 1: numbers, or one column of text."""
+        out = np.empty((b - a, self.n_rows))
+        row = 0
+        for rows, offset in self._tiles():
+            self._file.seek(offset + a * rows * 8)
+            tile = np.frombuffer(self._file.read((b - a) * rows * 8))
+            out[:, row : row + rows] = tile.reshape(b - a, rows)
+            row += rows
+        if a not in self.texts:
+            return out.T
+        # A NaN is no code: the last entry stands for it.
+        texts = np.array([*self.texts[a], None], dtype=object)
+        codes = np.nan_to_num(out[0], nan=len(texts) - 1).astype(np.intp)
+        column: npt.NDArray[Any] = texts[codes].reshape(-1, 1)
+        return column
+
+    def _tiles(self) -> Iterator[tuple[int, int]]:
+        """Yield (rows, offset in the temporary file) of every tile."""
+        offset = 0
+        for rows in self._tile_rows:
+            yield rows, offset
+            offset += rows * len(self.names) * 8
+
+    def _batches(self, lines: Iterator[tuple[int, str]]) -> Iterator[list[str]]:
+        """Yield the lines of one tile after the other."""
+        p = len(self.names)
+        joined = _joined(lines)
+        height = max(1, _TILE_BYTES // (8 * p))
+        while numbered := list(itertools.islice(joined, height)):
+            for number, line in numbered:
+                found = count_cells(line, self._delimiter)
+                if found != p:
+                    raise ValueError(
+                        f"Expected {p} cells in line {number} of {os.fspath(self._path)!r}, "
+                        f"as in its header, got: {found}."
+                    )
+            yield [line for _, line in numbered]
+
+    def _write_tiles(self, lines: Iterator[tuple[int, str]]) -> list[int]:
+        """Write all tiles; return the columns that turned out to be text after the first."""
+        parser = NumberParser(self._delimiter)
+        found_late: list[int] = []
+        for batch in self._batches(lines):
+            new = self._parse(batch, parser)
+            if self._tile_rows:
+                found_late += new
+            self._tile_rows.append(len(batch))
+        return found_late
+
+    def _parse(self, batch: Sequence[str], parser: NumberParser) -> list[int]:
+        """Write a tile; return the columns that are now known to be text."""
+        p = len(self.names)
+        tile = np.empty((p, len(batch)))
+        new = []
+        if not self._tile_rows:
+            # Most columns of text show it in the first line.
+            new = self._find_texts(batch[:1])
+        for _ in range(2):
+            used = [j for j in range(p) if j not in self.texts]
+            numbers = parser.parse(batch, p, usecols=used if len(used) < p else None)
+            if numbers is not None:
+                tile[used] = numbers.T
+                break
+            new += self._find_texts(batch)
+        else:
+            for i, line in enumerate(batch):
+                cells = split_cells(line, self._delimiter)
+                tile[used, i] = [to_number(cells[j]) for j in used]
+        if self.texts:
+            for i, line in enumerate(batch):
+                cells = split_cells(line, self._delimiter)
+                for j in self.texts:
+                    tile[j, i] = self._code(j, cells[j])
+        self._file.write(tile.data)
+        return new
+
+    def _find_texts(self, batch: Sequence[str]) -> list[int]:
+        """Note the columns with a cell in these lines that is not a number; return the new ones."""
+        new = []
+        for line in batch:
+            for j, cell in enumerate(split_cells(line, self._delimiter)):
+                if j not in self.texts and to_number(cell) is None:
+                    self.texts[j] = {}
+                    new.append(j)
+        return new
+
+    def _code(self, column: int, cell: str) -> float:
+        """Return the code of a text, NaN for a missing one."""
+        text = cell.strip()
+        number = to_number(text)
+        if number is not None and np.isnan(number):
+            return np.nan
+        codes = self.texts[column]
+        return codes.setdefault(text, len(codes))
+
+    def _write_texts_again(self, columns: list[int]) -> None:
+        """Write the columns that were taken for numbers at first as texts, from the start."""
+        for j in columns:
+            self.texts[j] = {}
+        with open_text(self._path) as file:
+            lines = numbered_lines(file, self._path)
+            next(_joined(lines))
+            for batch, (rows, offset) in zip(self._batches(lines), self._tiles(), strict=True):
+                cells = [split_cells(line, self._delimiter) for line in batch]
+                for j in columns:
+                    codes = np.array([self._code(j, row[j]) for row in cells], dtype=float)
+                    self._file.seek(offset + j * rows * 8)
+                    self._file.write(codes.data)
+
+
+def _joined(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Join lines that a line ending inside quotes has split."""
+    for number, line in lines:
+        whole = line
+        if '"' in line:
+            while whole.count('"') % 2:
+                following = next(lines, None)
+                if following is None:
+                    raise ValueError(
+                        f"Expected quotes that are closed, got: line {number}, which opens them "
+                        "for the rest of the file."
+                    )
+                whole += "\n" + following[1]
+        yield number, whole

@@ -1,0 +1,261 @@
+"""Columns of text files that hold one variable a line."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from streamsel.columns import Block
+from streamsel.stream._base import ColumnStream
+from streamsel.stream._blocks import KEPT_DTYPES, columns_per_block
+from streamsel.stream._cells import (
+    NumberParser,
+    count_cells,
+    find_delimiter,
+    numbered_lines,
+    open_text,
+    split_cells,
+    to_number,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def iter_lines(
+    path: str | os.PathLike[str],
+    *,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    dtype: npt.DTypeLike = np.float64,
+    on_bad: Callable[[str, str, str], object] | None = None,
+) -> ColumnStream:
+    r"""Stream a text file that holds one variable a line: its name, then its n values.
+
+    This is how matrices of gene expression and genotypes come: few samples, very many variables.
+
+    Parameters
+    ----------
+    path
+        Text file in UTF-8, plain or gzipped.
+    delimiter
+        One character; by default the first of tab, comma and semicolon that is in the first line.
+    header
+        Whether the first line names the observations. By default it does if its cells, the first
+        apart, are not all numbers.
+    dtype
+        float64, float32, int8 or uint8: of the columns.
+    on_bad
+        Called as ``on_bad(name, reason, message)`` for a line with a cell that is not a number,
+        or does not fit `dtype`; the line is then left out. By default such a line raises
+        ValueError.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file has no line of values. While reading: if a line has more or fewer cells than the
+        first, or (without `on_bad`) a cell that is not a number; it names line and column.
+
+    Notes
+    -----
+    Reads about 4 MiB of columns at a time. Empty cells, NA, N/A, null and NaN are NaN. Blank
+    lines are skipped. A header may leave out the cell above the names.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "genes.tsv")
+    ...     _ = path.write_text("gene\ts1\ts2\nTP53\t1.5\t2\nEGFR\tNA\t4\n")
+    ...     for name, values in iter_lines(path):
+    ...         print(name, values)
+    TP53 [1.5 2. ]
+    EGFR [nan 4.]
+    """
+    wanted = np.dtype(dtype)
+    if wanted not in KEPT_DTYPES:
+        raise ValueError(f"Expected dtype float64, float32, int8 or uint8, got: {wanted}.")
+    layout = _find_layout(path, delimiter, header)
+    return ColumnStream(
+        lambda: _read(layout, wanted, on_bad),
+        n_rows=layout.n_rows,
+        # Which lines are left out is not known before they are parsed.
+        blocks_from=None if on_bad else (lambda n: _read(layout, wanted, on_bad, skip=n)),
+    )
+
+
+_QUOTED = re.compile(r'"((?:[^"]|"")*)"')
+
+
+class _Layout(NamedTuple):
+    path: str | os.PathLike[str]
+    delimiter: str
+    n_rows: int
+    first_line: int  # the number of the first line of values
+    row_names: list[str] | None
+
+    def where(self, cell: int) -> str:
+        """Say which cell of the values is meant."""
+        if self.row_names is None:
+            return f"column {cell + 2}"
+        return f"column {cell + 2} ({self.row_names[cell]!r})"
+
+
+class _Line(NamedTuple):
+    number: int
+    name: str
+    cells: str
+
+
+def _find_layout(
+    path: str | os.PathLike[str], delimiter: str | None, header: bool | None
+) -> _Layout:
+    """Look at the first two lines."""
+    with open_text(path) as file:
+        lines = list(itertools.islice(numbered_lines(file, path), 2))
+    if not lines:
+        raise ValueError(
+            f"Expected a line for each variable, got: the empty file {os.fspath(path)!r}."
+        )
+    mark = find_delimiter(lines[0][1], delimiter)
+    first = split_cells(lines[0][1], mark)
+    if header is None:
+        header = any(to_number(cell) is None for cell in first[1:])
+    if header and len(lines) < 2:
+        raise ValueError(
+            f"Expected a line for each variable, got: nothing but a header in {os.fspath(path)!r}."
+        )
+    number, line = lines[1] if header else lines[0]
+    n_rows = count_cells(line, mark) - 1
+    if n_rows == 0:
+        raise ValueError(
+            f"Expected a name and values separated by {mark!r}, got: {line[:40]!r} in line "
+            f"{number} of {os.fspath(path)!r}. Hint: give the delimiter."
+        )
+    row_names = None
+    if header:
+        row_names = first if len(first) == n_rows else first[1:]
+        if len(row_names) != n_rows:
+            raise ValueError(
+                f"Expected {len(row_names)} values in line {number}, as the header of "
+                f"{os.fspath(path)!r} has, got: {n_rows}."
+            )
+    return _Layout(path, mark, n_rows, number, row_names)
+
+
+def _read(
+    layout: _Layout,
+    dtype: np.dtype[Any],
+    on_bad: Callable[[str, str, str], object] | None,
+    skip: int = 0,
+) -> Iterator[Block]:
+    """Yield the blocks from a line of values on; an error follows the columns before it."""
+    parser = NumberParser(layout.delimiter)
+    width = columns_per_block(layout.n_rows)
+    with open_text(layout.path) as file:
+        numbered = numbered_lines(file, layout.path)
+        values_only = itertools.dropwhile(lambda line: line[0] < layout.first_line, numbered)
+        lines = _split_off_names(itertools.islice(values_only, skip, None), layout)
+        ragged = None
+        while ragged is None:
+            batch = []
+            for line, message in itertools.islice(lines, width):
+                if message is not None:
+                    ragged = message
+                    break
+                batch.append(line)
+            if not batch:
+                break
+            yield from _parse(batch, layout, parser, dtype, on_bad)
+    if ragged is not None:
+        raise ValueError(ragged)
+
+
+def _split_off_names(
+    lines: Iterator[tuple[int, str]], layout: _Layout
+) -> Iterator[tuple[_Line, str | None]]:
+    """Yield (line, None), or (line, message) for a line of another length than the first."""
+    for number, text in lines:
+        quoted = _QUOTED.match(text)
+        if quoted:
+            name, rest = quoted[1].replace('""', '"'), text[quoted.end() :]
+        else:
+            name = text.partition(layout.delimiter)[0]
+            rest = text[len(name) :]
+        cells = rest[1:]
+        found = count_cells(cells, layout.delimiter) if rest else 0
+        message = None
+        if found != layout.n_rows:
+            message = (
+                f"Expected {layout.n_rows} values in line {number} of {os.fspath(layout.path)!r}, "
+                f"got: {found}."
+            )
+        yield _Line(number, name.strip(), cells), message
+
+
+def _parse(
+    batch: list[_Line],
+    layout: _Layout,
+    parser: NumberParser,
+    dtype: np.dtype[Any],
+    on_bad: Callable[[str, str, str], object] | None,
+) -> Iterator[Block]:
+    """Turn lines into a block, without those that on_bad was told of."""
+    numbers = parser.parse([line.cells for line in batch], layout.n_rows)
+    if numbers is not None and _fits(numbers, dtype):
+        yield Block([line.name for line in batch], numbers.T.astype(dtype, copy=False))
+        return
+    good: list[str] = []
+    values = np.empty((len(batch), layout.n_rows))
+    error = None
+    for line in batch:
+        numbers = parser.parse([line.cells], layout.n_rows)
+        if numbers is None or not _fits(numbers, dtype):
+            numbers, reason, message = _look_at_cells(line, layout, dtype)
+            if message and on_bad is None:
+                error = message
+                break
+            if message and on_bad is not None:
+                on_bad(line.name, reason, message)
+                continue
+        values[len(good)] = numbers
+        good.append(line.name)
+    if good:
+        yield Block(good, values[: len(good)].T.astype(dtype, copy=False))
+    if error is not None:
+        raise ValueError(error)
+
+
+def _look_at_cells(
+    line: _Line, layout: _Layout, dtype: np.dtype[Any]
+) -> tuple[npt.NDArray[np.float64], str, str]:
+    """Return the numbers of a line, and if one is bad the reason and a message."""
+    numbers = np.full((1, layout.n_rows), np.nan)
+    for j, cell in enumerate(split_cells(line.cells, layout.delimiter)):
+        number = to_number(cell)
+        where = (
+            f"in line {line.number}, {layout.where(j)} of {os.fspath(layout.path)!r} "
+            f"(variable {line.name!r}), got: {cell[:40]!r}."
+        )
+        if number is None:
+            return numbers, "text", f"Expected a number {where}"
+        numbers[0, j] = number
+        if not _fits(numbers[:, j], dtype):
+            return numbers, "dtype", f"Expected a number that {dtype} can hold {where}"
+    return numbers, "", ""
+
+
+def _fits(numbers: npt.NDArray[np.float64], dtype: np.dtype[Any]) -> bool:
+    """Tell whether numbers can be held in a dtype: integers must be whole and within the limits."""
+    if dtype.kind == "f":
+        return True
+    limits = np.iinfo(dtype)
+    within = (numbers >= limits.min) & (numbers <= limits.max) & (numbers == np.floor(numbers))
+    return bool(within.all())

@@ -1,0 +1,1 @@
+"""Slow, obvious programs written from the formulas: what the package is compared with."""

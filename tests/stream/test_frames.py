@@ -1,0 +1,188 @@
+"""Frames, Parquet and IPC: dtypes, nulls, what is no number, and names."""
+
+import datetime as dt
+import decimal
+import sys
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from streamsel.stream import as_stream, iter_frame, iter_ipc, iter_parquet
+
+nan = np.nan
+DAY = dt.datetime(2020, 1, 1)  # noqa: DTZ001
+# name -> (values, type of polars, expected dtype, expected values)
+COLUMNS = {
+    "float": ([1.5, None, 2.5], pl.Float64, "f8", [1.5, nan, 2.5]),
+    "float32": ([1.5, None, 2.5], pl.Float32, "f4", [1.5, nan, 2.5]),
+    "int8": ([1, 2, 3], pl.Int8, "i1", [1, 2, 3]),
+    "uint8": ([1, 2, 3], pl.UInt8, "u1", [1, 2, 3]),
+    "int8 with null": ([1, None, 3], pl.Int8, "f8", [1, nan, 3]),
+    "int": ([1, 2, 3], pl.Int64, "f8", [1, 2, 3]),
+    "int with null": ([1, None, 3], pl.Int32, "f8", [1, nan, 3]),
+    "large": ([2**63 + 2**40, 0, 1], pl.UInt64, "f8", [2.0**63 + 2**40, 0, 1]),
+    "bool": ([True, False, True], pl.Boolean, "u1", [1, 0, 1]),
+    "bool with null": ([True, None, False], pl.Boolean, "f8", [1, nan, 0]),
+    "decimal": ([decimal.Decimal("1.5"), None, decimal.Decimal(2)], None, "f8", [1.5, nan, 2]),
+    "text": (["a", None, "c"], pl.String, "O", ["a", None, "c"]),
+    "category": (["a", "b", "a"], pl.Categorical, "O", ["a", "b", "a"]),
+    "date": ([DAY, DAY, DAY], pl.Datetime("ns"), "O", [DAY, DAY, DAY]),
+    "nested": ([[1], [2, 3], [4]], pl.List(pl.Int64), "O", None),
+    "struct": ([{"x": 1, "y": 2}] * 3, None, "O", None),
+    "last": ([1.0, 2.0, 3.0], pl.Float64, "f8", [1, 2, 3]),
+}
+FRAME = pl.DataFrame(
+    [pl.Series(name, column[0], dtype=column[1]) for name, column in COLUMNS.items()]
+)
+
+
+def _parquet(tmp_path):
+    pa.parquet.write_table(FRAME.to_arrow(), tmp_path / "x.parquet", row_group_size=2)
+    return iter_parquet(tmp_path / "x.parquet")
+
+
+def _ipc(tmp_path):
+    pa.feather.write_feather(FRAME.to_arrow(), tmp_path / "x.arrow", chunksize=2)
+    return iter_ipc(tmp_path / "x.arrow")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda _: iter_frame(FRAME),
+        lambda _: iter_frame(nw.from_native(FRAME)),
+        lambda _: iter_frame(FRAME.to_arrow()),
+        lambda _: as_stream(FRAME.to_pandas(use_pyarrow_extension_array=True)),
+        _parquet,
+        _ipc,
+    ],
+    ids=["polars", "narwhals", "pyarrow", "pandas on pyarrow", "parquet", "ipc"],
+)
+def test_every_type_of_column(make, tmp_path):
+    stream = make(tmp_path)
+    taken = stream.take(list(COLUMNS))
+    assert (stream.n_rows, stream.n_columns) == (3, len(COLUMNS))
+    for (name, values), (expected_name, column) in zip(stream, COLUMNS.items(), strict=True):
+        _, _, dtype, expected = column
+        assert name == expected_name
+        assert values.shape == (3,)
+        assert values.dtype == np.dtype(dtype), name
+        if expected is not None and dtype != "O":
+            np.testing.assert_array_equal(values, expected)
+            np.testing.assert_array_equal(taken[name], expected)
+        elif expected is not None:
+            present = [i for i in range(3) if expected[i] is not None]
+            assert [values[i] for i in present] == [expected[i] for i in present]
+
+
+def test_types_of_pandas():
+    df = pd.DataFrame(
+        {
+            "Int8": pd.array([1, None], dtype="Int8"),
+            "Int64": pd.array([1, None], dtype="Int64"),
+            "boolean": pd.array([True, None], dtype="boolean"),
+            "Float32": pd.array([1.5, None], dtype="Float32"),
+            "int8": np.array([1, 2], dtype=np.int8),
+            "sparse": pd.arrays.SparseArray([0.0, 1.0]),
+            "numbers as categories": pd.Categorical([1, 2]),
+            "objects": [1, "a"],
+        }
+    )
+    dtypes = ["f8", "f8", "f8", "f4", "i1", "f8", "O", "O"]
+    values = [[1, nan]] * 3 + [[1.5, nan], [1, 2], [0, 1], [1, 2], [1, "a"]]
+    for (_, column), dtype, expected in zip(iter_frame(df), dtypes, values, strict=True):
+        assert column.dtype == np.dtype(dtype)
+        np.testing.assert_array_equal(column, np.array(expected, dtype=dtype))
+
+
+def test_columns_of_pandas_may_have_any_names():
+    df = pd.DataFrame(np.zeros((2, 2)), columns=[("a", 1), 7])
+    assert [name for name, _ in iter_frame(df)] == [("a", 1), 7]
+
+
+def test_lazy_and_foreign_frames():
+    for make in (iter_frame, as_stream):
+        with pytest.raises(TypeError, match=r"lazy polars.LazyFrame. Hint: call .collect\(\)"):
+            make(FRAME.lazy())
+    with pytest.raises(TypeError, match="got: list"):
+        iter_frame([1, 2])
+
+
+@pytest.mark.parametrize(
+    "duplicated",
+    [
+        pd.DataFrame(np.zeros((2, 3)), columns=["a", "b", "a"]),
+        pa.table([[1], [2], [3]], names=["a", "b", "a"]),
+    ],
+)
+def test_repeated_names(duplicated, tmp_path):
+    with pytest.raises(ValueError, match=r"got:\s.*'a'"):
+        iter_frame(duplicated)
+    if isinstance(duplicated, pa.Table):
+        pa.parquet.write_table(duplicated, tmp_path / "x.parquet")
+        with pytest.raises(ValueError, match="got: 'a' more than once"):
+            iter_parquet(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize("iter_file", [iter_parquet, iter_ipc])
+def test_choice_of_columns(iter_file, tmp_path):
+    table = FRAME.to_arrow()
+    pa.parquet.write_table(table, tmp_path / "iter_parquet")
+    pa.feather.write_feather(table, tmp_path / "iter_ipc")
+    path = tmp_path / iter_file.__name__
+    stream = iter_file(path, columns=["last", "struct", "int8", "int8"])
+    assert [name for name, _ in stream] == ["int8", "struct", "last"]
+    np.testing.assert_array_equal(stream.take(["last"])["last"], [1, 2, 3])
+    np.testing.assert_array_equal(dict(stream.skip(1))["last"], [1, 2, 3])
+    with pytest.raises(KeyError, match=r"got: 'int9'. Hint: did you mean .*'int8'"):
+        iter_file(path, columns=["int9"])
+    with pytest.raises(TypeError, match=r"columns=\['last'\]"):
+        iter_file(path, columns="last")
+
+
+def test_the_index_of_pandas_is_no_variable(tmp_path):
+    df = pd.DataFrame({"a": [1.0, 2.0]}, index=pd.Index([5, 9]))
+    df.to_parquet(tmp_path / "x.parquet")
+    assert [name for name, _ in iter_parquet(tmp_path / "x.parquet")] == ["a"]
+    pa.feather.write_feather(pa.Table.from_pandas(df), tmp_path / "x.arrow")
+    assert [name for name, _ in iter_ipc(tmp_path / "x.arrow")] == ["a"]
+
+
+def test_ipc_of_many_batches_is_read_in_parts(monkeypatch, tmp_path):
+    from streamsel.stream import _arrow
+
+    monkeypatch.setattr(_arrow, "_MAX_ARRAYS", 10)
+    monkeypatch.setattr(_arrow, "_IPC_GROUP_BYTES", 3 * 40 * 8)
+    X = np.arange(400.0).reshape(40, 10)
+    table = pa.table(list(X.T.copy()), names=[f"v{j}" for j in range(10)])
+    pa.feather.write_feather(table, tmp_path / "x.arrow", "uncompressed", chunksize=7)
+    stream = iter_ipc(tmp_path / "x.arrow")
+    np.testing.assert_array_equal(np.column_stack([values for _, values in stream]), X)
+    np.testing.assert_array_equal(stream.take(["v7"])["v7"], X[:, 7])
+
+
+def test_frames_without_rows_or_columns(tmp_path):
+    assert list(iter_frame(pd.DataFrame())) == []
+    assert [values.size for _, values in iter_frame(FRAME.clear())] == [0] * len(COLUMNS)
+    for table in (pa.table({}), FRAME.clear().to_arrow()):
+        pa.parquet.write_table(table, tmp_path / "x.parquet")
+        pa.feather.write_feather(table, tmp_path / "x.arrow")
+        for stream in (iter_parquet(tmp_path / "x.parquet"), iter_ipc(tmp_path / "x.arrow")):
+            assert stream.n_rows == 0
+            assert len(list(stream)) == table.num_columns
+
+
+@pytest.mark.parametrize("iter_file", [iter_parquet, iter_ipc])
+def test_without_pyarrow_the_error_names_the_extra(iter_file, monkeypatch, tmp_path):
+    from streamsel.stream import _arrow
+
+    _arrow._pyarrow.cache_clear()
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r'Hint: pip install "streamsel\[io\]"'):
+        iter_file(tmp_path / "x")

@@ -1,0 +1,146 @@
+"""Text with one variable a line: headers, missing values, and lines that are wrong."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from streamsel.stream import iter_lines
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a text file and return its path."""
+
+    def write(text, name="x.txt"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def _read(stream):
+    return {name: values.tolist() for name, values in stream}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a\t1\t2\nb\t3\t4\n",
+        "a,1,2\r\nb,3,4",
+        "a;1;2\nb;3;4\n\n\n",
+        "\ufeffa,1,2\n  \nb,3,4\n",
+        "gene,s1,s2\na,1,2\nb,3,4\n",
+        "s1\ts2\na\t1\t2\nb\t3\t4\n",
+        '"","s1","s2"\n"a",1,2\n"b","3",4\n',
+    ],
+)
+def test_shapes_of_files(write, text):
+    stream = iter_lines(write(text))
+    assert (stream.n_rows, stream.n_columns) == (2, None)
+    assert _read(stream) == {"a": [1, 2], "b": [3, 4]}
+    assert _read(iter_lines(write(gzip.compress(text.encode()), "x.gz"))) == _read(stream)
+    assert _read(stream.skip(1)) == {"b": [3, 4]}
+
+
+def test_header_and_delimiter_can_be_told(write):
+    path = write("g 1 2\na 1 2\n")
+    assert _read(iter_lines(path, delimiter=" ", header=True)) == {"a": [1, 2]}
+    assert _read(iter_lines(path, delimiter=" ")) == {"g": [1, 2], "a": [1, 2]}
+    for delimiter in ("", "::", '"', 7):
+        with pytest.raises(ValueError, match="delimiter of one character"):
+            iter_lines(path, delimiter=delimiter)
+
+
+def test_names_in_quotes(write):
+    path = write('"a, ""b""",1,2\n"c",3,4\n')
+    assert _read(iter_lines(path)) == {'a, "b"': [1, 2], "c": [3, 4]}
+
+
+@pytest.mark.parametrize("cell", ["", "NA", "NaN", "nan", "N/A", "null", " na ", '""', '"NA"'])
+def test_missing_values(write, cell):
+    path = write(f"a,1,2,3\nb,{cell},{cell},3\nc,1,2,{cell}\nd,{cell},{cell},{cell}\n")
+    values = np.array([column for _, column in iter_lines(path)])
+    expected = [[1, 2, 3], [np.nan, np.nan, 3], [1, 2, np.nan], [np.nan] * 3]
+    np.testing.assert_array_equal(values, expected)
+
+
+def test_one_observation(write):
+    assert _read(iter_lines(write("a\t1\nb\t2\n"))) == {"a": [1], "b": [2]}
+    (values,) = [values for _, values in iter_lines(write("name\tx\na\t\n"))]
+    np.testing.assert_array_equal(values, [np.nan])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.uint8])
+def test_dtypes(write, dtype):
+    path = write("a,1,2\nb,0,127\n")
+    blocks = list(iter_lines(path, dtype=dtype).blocks())
+    assert [block.values.dtype for block in blocks] == [dtype]
+    assert blocks[0].values.T.tolist() == [[1, 2], [0, 127]]
+
+
+@pytest.mark.parametrize("cell", ["1.5", "256", "-129", "NA"])
+def test_numbers_that_integers_do_not_hold(write, cell):
+    path = write(f"a,1,2\nb,3,{cell}\n")
+    with pytest.raises(
+        ValueError, match=rf"number that int8 can hold in line 2, column 3 .*{cell}"
+    ):
+        list(iter_lines(path, dtype=np.int8))
+    with pytest.raises(ValueError, match="got: int32"):
+        iter_lines(path, dtype=np.int32)
+
+
+def test_a_bad_cell_is_named_after_the_columns_before_it(write):
+    path = write("gene,s1,s2\na,1,2\nb,3,4\nc,5,x1\nd,7,8\n")
+    seen = []
+    with pytest.raises(ValueError, match=r"line 4, column 3 \('s2'\).*variable 'c'.*got: 'x1'"):
+        seen.extend(name for name, _ in iter_lines(path))
+    assert seen == ["a", "b"]
+    with pytest.raises(ValueError, match=r"line 1, column 2 .*got: '1_000'"):
+        list(iter_lines(write("a,1_000,2\n"), header=False))
+
+
+def test_bad_lines_can_be_left_out(write):
+    path = write("gene,s1,s2\na,1,2\nb,3,x\nc,5,6\nd,y,\n")
+    told = []
+    stream = iter_lines(path, on_bad=lambda *what: told.append(what))
+    assert _read(stream) == {"a": [1, 2], "c": [5, 6]}
+    assert [what[:2] for what in told] == [("b", "text"), ("d", "text")]
+    assert "line 3, column 3 ('s2')" in told[0][2]
+    assert _read(stream.skip(1)) == {"c": [5, 6]}
+
+
+@pytest.mark.parametrize(("line", "found"), [("c,5", 1), ("c,5,6,7", 3), ("c", 0), ('"c"', 0)])
+def test_ragged_lines(write, line, found):
+    path = write(f"a,1,2\nb,3,4\n{line}\nd,7,8\n")
+    seen = []
+    with pytest.raises(ValueError, match=f"Expected 2 values in line 3 of .*got: {found}"):
+        seen.extend(name for name, _ in iter_lines(path))
+    assert seen == ["a", "b"]
+
+
+def test_files_without_values(write):
+    with pytest.raises(ValueError, match="got: the empty file"):
+        iter_lines(write("\n\n"))
+    with pytest.raises(ValueError, match="nothing but a header"):
+        iter_lines(write("gene,s1,s2\n"))
+    with pytest.raises(ValueError, match="Hint: give the delimiter"):
+        iter_lines(write("a|1|2\nb|3|4\n"))
+    with pytest.raises(ValueError, match="Expected 3 values in line 2, as the header"):
+        iter_lines(write("gene,s1,s2,s3\na,1,2\n"))
+
+
+def test_a_gzip_file_that_is_cut_short(write):
+    text = "\n".join(f"v{i},{i},{i * i}" for i in range(20_000)).encode()
+    path = write(gzip.compress(text)[:-2000], "x.gz")
+    with pytest.raises(ValueError, match="Expected a whole gzip file"):
+        list(iter_lines(path))
+
+
+def test_taking_reads_no_further_than_needed(write):
+    rows = "".join(f"v{i},{i},0\n" for i in range(150_000))
+    stream = iter_lines(write(rows + "bad,x,y\n"), dtype=np.float32)
+    assert stream.take(["v7", "v3"])["v3"].tolist() == [3, 0]
+    with pytest.raises(ValueError, match="line 150001"):
+        stream.take(["v200000"])
