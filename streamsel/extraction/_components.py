@@ -1,0 +1,103 @@
+"""Rotated components and everything that turns with them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsel._jit.relevance import join, rotate_and_drop
+from streamsel.table import Table
+
+Floats = NDArray[np.float64]
+
+# Relevances that differ by less are equal, and the lower slot goes first.
+TIE = 1e-12
+# A rotated component with less than this part of the pair's variance has none.
+_VANISHED = 1e-14
+
+
+class Components:
+    """Components, their loadings and their moments, all rotated together in closed form.
+
+    Parameters
+    ----------
+    size
+        Most components held at once.
+    n, c
+        Rows, and target columns.
+
+    Attributes
+    ----------
+    count
+        Components held; they stand in the first slots of every array.
+    Z
+        (size, n) scores of the training rows, the paper's z_k.
+    Mzz, Czy
+        (size, size) sums of products of the components, (size, c) of them with the target.
+    relevance
+        (size,) of each with the target.
+    support
+        Variables with a loading: `mean`, and `B`, their rows of the paper's B, (size,) each.
+    """
+
+    def __init__(self, size: int, n: int, c: int) -> None:
+        self.count = 0
+        self.Z: Floats = np.zeros((size, n))
+        self.Mzz: Floats = np.zeros((size, size))
+        self.Czy: Floats = np.zeros((size, c))
+        self.relevance: Floats = np.zeros(size)
+        self.support = Table({"mean": (), "B": (size,)})
+        self._unit = np.eye(size)
+
+    @property
+    def size(self) -> int:
+        """Number of slots."""
+        return len(self.Z)
+
+    def join(self, x: Floats, mean: float, m2: float, cxy: Floats, relevance: float) -> None:
+        """Make a variable of these values and moments the last component, without loadings yet."""
+        join(self.Z, self.Mzz, self.Czy, x, mean, m2, cxy, self.count)
+        self.relevance[self.count] = relevance
+        self.count += 1
+
+    def load_last(self, name: Hashable, mean: float) -> None:
+        """Give the last component the loading 1 on this variable."""
+        self.support.append((name,), mean=mean, B=self._unit[self.count - 1])
+
+    def rotate_and_drop(self, weights: Floats, *, jacobi: bool, signed: bool) -> None:
+        """Rotate the two least relevant components and drop the lesser (section 2.2 of the paper).
+
+        The survivor stays in the lower slot and the last component takes the other, so that no
+        third one changes its slot: what stands behind the model in a pipeline sees the same
+        variable under the same name.
+
+        Parameters
+        ----------
+        weights
+            Of the target space.
+        jacobi
+            Whether to decorrelate exactly.
+        signed
+            Whether relevance has a sign.
+        """
+        arrays = (self.Z, self.Mzz, self.Czy, self.support["B"], self.relevance)
+        unloaded = rotate_and_drop(*arrays, self.count, weights, jacobi, signed, TIE, _VANISHED)
+        self.count -= 1
+        if unloaded:
+            self.support.keep(np.flatnonzero(self.support["B"].any(axis=1)))
+
+    def resized(self, size: int) -> Components:
+        """Return a copy with another number of slots, no fewer than are held."""
+        n, c, m = self.Z.shape[1], self.Czy.shape[1], self.count
+        other = Components(size, n, c)
+        other.count = m
+        other.Z[:m] = self.Z[:m]
+        other.Mzz[:m, :m] = self.Mzz[:m, :m]
+        other.Czy[:m] = self.Czy[:m]
+        other.relevance[:m] = self.relevance[:m]
+        B = np.zeros((len(self.support), size))
+        B[:, :m] = self.support["B"][:, :m]
+        other.support.append(self.support.slots, mean=self.support["mean"], B=B)
+        return other

@@ -1,0 +1,51 @@
+"""The target space and the relevance of a column, by definition: centre, span, project.
+
+Every vector is divided by its largest entry before anything is squared, and centred twice, so that
+offsets and scales which float64 can hold cost nothing but the digits they must.
+"""
+
+import numpy as np
+
+
+def centred(x):
+    """Centre every column (a vector is one column), leaving its scale alone."""
+    x = np.asarray(x, dtype=np.float64)
+    x = x - x.mean(axis=0)
+    return x - x.mean(axis=0)
+
+
+def unit(x):
+    """Divide by the norm without ever squaring a number that is huge or tiny."""
+    largest = np.abs(x).max()
+    x = x / largest
+    return x / np.sqrt(x @ x)
+
+
+def indicators(labels):
+    """Return one 0/1 column for each class, classes sorted."""
+    labels = np.asarray(labels)
+    return np.column_stack([labels == label for label in np.unique(labels)]).astype(float)
+
+
+def columns(y):
+    """Return the centred target columns as a 2-D array, constant ones left out."""
+    Y = np.asarray(y, dtype=np.float64)
+    Y = centred(Y.reshape(len(Y), -1))
+    return Y[:, np.abs(Y).max(axis=0) > 0]
+
+
+def basis(y):
+    """Return an orthonormal basis U (n×r) of the span of the centred target columns."""
+    Y = np.column_stack([unit(column) for column in columns(y).T])
+    U, singular, _ = np.linalg.svd(Y, full_matrices=False)
+    return U[:, singular > 1e-7 * singular[0]]
+
+
+def relevance(x, U):
+    """Return ‖Uᵀx̃‖ / ‖x̃‖."""
+    return np.linalg.norm(U.T @ unit(centred(x)))
+
+
+def correlation(x, y):
+    """Return Pearson's correlation, with its sign."""
+    return unit(centred(x)) @ unit(centred(y))
