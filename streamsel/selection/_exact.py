@@ -1,0 +1,160 @@
+"""Speculate and verify: make a bounded pool's picks those over all columns, in few readings.
+
+ One reading computes, for every column, its score under every prefix of the speculated picks at
+once. The first pick that is not the best of all columns is replaced by the one that is; all before
+it are proven. Meanwhile the pool is filled anew, under the projector that the picks proven so far
+have left, for the next speculation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsel.columns import Chunk, Stats
+from streamsel.selection._candidates import Candidates, copied_rows
+from streamsel.selection._greedy import SPENT, TIE, Picks
+from streamsel.selection._pool import Pool
+
+
+class _Best(NamedTuple):
+    """The best column seen so far under one prefix of the picks."""
+
+    score: float = SPENT
+    arrival: int = -1
+    name: Hashable = None
+    rows: dict[str, Any] | None = None
+
+
+class _Round:
+    """The picks of one round, and the best of all columns under each prefix of them.
+
+    Parameters
+    ----------
+    number
+        Of the round.
+    start
+        How many picks stand before it.
+    picks
+        Candidates picked in it.
+    ends
+        Whether the picks say that nothing is left under the last prefix, that with all of them.
+    """
+
+    def __init__(self, number: int, start: int, picks: list[int], *, ends: bool) -> None:
+        self.number = number
+        self.start = start
+        self.picks = picks
+        self.best = [_Best() for _ in range(len(picks) + ends)]
+
+    def see(
+        self, candidates: Candidates, rows: dict[str, Any], names: list[Hashable], arrival: Any
+    ) -> None:
+        """Look whether a column of these is better than the best so far under a prefix."""
+        scores = candidates.prefix_scores(rows, self.picks)
+        earlier = candidates.table["arrival"]
+        scores[np.isin(arrival, earlier[self.picks_before])] = -1.0
+        for s, best in enumerate(self.best):
+            highest = scores[:, s].max(initial=-1.0)
+            if highest > best.score * (1.0 + TIE):
+                i = int(np.argmax(scores[:, s] >= highest * (1.0 - TIE)))
+                row = {field: array[i : i + 1].copy() for field, array in rows.items()}
+                self.best[s] = _Best(float(scores[i, s]), int(arrival[i]), names[i], row)
+
+    picks_before: list[int]
+
+
+class Verification:
+    """One reading of all columns, against the picks of a pool.
+
+    Parameters
+    ----------
+    pool
+        The pool that the picks come from; left as it is.
+    picks
+        Its picks, the first of them known.
+    k
+        How many there should be.
+    """
+
+    def __init__(self, pool: Pool, picks: Picks, k: int) -> None:
+        self._old = pool
+        self._picks = picks
+        self._rounds: list[_Round] = []
+        numbers = sorted(set(picks.rounds)) or [0]
+        for number in numbers:
+            places = [n for n, r in enumerate(picks.rounds) if r == number]
+            start = places[0] if places else 0
+            ends = number != numbers[-1] or len(picks.places) < k
+            this = _Round(number, start, [picks.places[n] for n in places], ends=ends)
+            this.picks_before = picks.places[:start]
+            self._rounds.append(this)
+        self._pool = Pool(pool.candidates.empty(), pool.limit)
+        proven = pool.known.places
+        self._pool.table.append(
+            self._names(proven),
+            arrival=pool.table["arrival"][proven],
+            **copied_rows(pool.table, proven),
+        )
+        self._pool.known = pool.known._replace(places=list(range(len(proven))))
+        self._proven_arrivals = pool.table["arrival"][proven]
+
+    def _names(self, places: list[int]) -> list[Hashable]:
+        names = list(self._old.table.slots)
+        return [names[place] for place in places]
+
+    def see(self, chunk: Chunk, stats: Stats, first_arrival: int) -> None:
+        """Score the columns of a chunk under every prefix, and offer them to the new pool."""
+        places: NDArray[np.intp] = np.flatnonzero(stats.m2)
+        rows = self._old.candidates.rows(chunk, stats, places)
+        names = [chunk.names[place] for place in places.tolist()]
+        arrival = first_arrival + places
+        for this in self._rounds:
+            this.see(self._old.candidates, rows, names, arrival)
+        new = places[~np.isin(arrival, self._proven_arrivals)]
+        self._pool.admit(chunk, stats, first_arrival, new)
+
+    def finish(self) -> tuple[Pool, bool]:
+        """Return the new pool, knowing all that is proven, and whether that is everything."""
+        picks, arrivals = self._picks, self._old.table["arrival"]
+        for this in self._rounds:
+            for s, best in enumerate(this.best):
+                n = this.start + s
+                expected = int(arrivals[this.picks[s]]) if s < len(this.picks) else -1
+                if best.arrival != expected:
+                    self._know(n, this.number, best)
+                    return self._pool, False
+        self._know(len(picks.places), 0, None)
+        return self._pool, True
+
+    def _know(self, n: int, number: int, best: _Best | None) -> None:
+        """Take the first n picks, and the true best after them, for proven."""
+        picks, old = self._picks.first(n), self._old.table
+        held = {int(a): i for i, a in enumerate(self._pool.table["arrival"])}
+        places = [
+            self._place(held, int(old["arrival"][j]), name, copied_rows(old, [j]))
+            for j, name in zip(picks.places, self._names(picks.places), strict=True)
+        ]
+        scores, rounds = list(picks.scores), list(picks.rounds)
+        if best is not None and best.rows is not None:
+            places.append(self._place(held, best.arrival, best.name, best.rows))
+            scores.append(best.score)
+            rounds.append(number)
+        self._pool.known = Picks(places, scores, rounds)
+        # The best under the prefixes that were wrong are good guesses for those to come.
+        for this in self._rounds:
+            for guess in this.best:
+                if guess.rows is not None:
+                    self._place(held, guess.arrival, guess.name, guess.rows)
+
+    def _place(
+        self, held: dict[int, int], arrival: int, name: Hashable, rows: dict[str, Any]
+    ) -> int:
+        """Return the place of a column in the new pool, putting it there if need be."""
+        if arrival not in held:
+            held[arrival] = len(self._pool.table)
+            self._pool.table.append((name,), arrival=np.array([arrival]), **rows)
+        return held[arrival]

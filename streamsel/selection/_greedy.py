@@ -1,0 +1,216 @@
+"""The greedy of ProjSe: pick the variable that the projector keeps most of, then project it away.
+
+ P₀ projects on the target space, P_{s+1} = P_s less the direction P_s x of the pick, and the score
+of x is ‖P_s x‖² / ‖x‖². Scores only fall as the projector shrinks. The greedy itself is `greedy`;
+what it deflates is either coordinates (column-pivoted Gram-Schmidt) or a kernel matrix whose
+columns are made when they are needed (pivoted Cholesky). Both are the same method: K = G Gᵀ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsel._jit.deflate import best, direction
+
+Floats = NDArray[np.float64]
+
+# Scores within this relative distance are equal, and the earlier column goes first.
+TIE = 1e-12
+# A score of no more than this is rounding: nothing of the variable is left under the projector.
+SPENT = 1e-12
+
+
+class Picks(NamedTuple):
+    """The picks of a greedy, in order: candidate, score when it was picked, round."""
+
+    places: list[int]
+    scores: list[float]
+    rounds: list[int]
+
+    def first(self, n: int) -> Picks:
+        """Return the first n picks."""
+        return Picks(self.places[:n], self.scores[:n], self.rounds[:n])
+
+
+NO_PICKS = Picks([], [], [])
+
+
+class Deflation(Protocol):
+    """Candidates under a projector that loses one direction a pick."""
+
+    @property
+    def size(self) -> int:
+        """Number of candidates."""
+
+    @property
+    def directions(self) -> int:
+        """Number of directions taken out of the projector since the last restart."""
+
+    def restart(self, directions: int) -> None:
+        """Give the projector back all directions but the first few."""
+
+    def best(self) -> tuple[int, float]:
+        """Return the free candidate of the highest score, the earliest among equals, or -1."""
+
+    def take(self, j: int) -> float:
+        """Take candidate j, and its direction out of the projector; return its score."""
+
+
+def greedy(
+    deflation: Deflation,
+    k: int,
+    *,
+    restart: bool,
+    forced: Picks = NO_PICKS,
+    refill: bool = False,
+) -> Picks:
+    """Pick up to k candidates.
+
+    Parameters
+    ----------
+    deflation
+        The candidates, none taken yet.
+    k
+        Most picks.
+    restart
+        Whether to go on, when the projector keeps nothing of any candidate, with a new round: with
+        the whole projector, over the candidates not yet picked.
+    forced
+        The first picks, where they are known.
+    refill
+        Whether a new round begins with the projector that the forced picks have left rather than
+        the whole one, as long as that keeps something of a candidate.
+
+    Returns
+    -------
+    The picks, fewer than k where candidates run out or nothing more is relevant.
+    """
+    picks = Picks([], [], [])
+    this_round, base = 0, 0
+    for n in range(min(k, deflation.size)):
+        if n < len(forced.places):
+            if forced.rounds[n] != this_round:
+                deflation.restart(0)
+                this_round = forced.rounds[n]
+            j = forced.places[n]
+        else:
+            if refill and n == len(forced.places):
+                base = deflation.directions
+            j, score = deflation.best()
+            while score <= SPENT and restart and deflation.directions > 0:
+                if deflation.directions == base:
+                    base = 0
+                deflation.restart(base)
+                this_round += 1
+                j, score = deflation.best()
+            if score <= SPENT:
+                break
+        picks.scores.append(deflation.take(j))
+        picks.places.append(j)
+        picks.rounds.append(this_round)
+    return picks
+
+
+class CoordinateDeflation:
+    """Candidates given by coordinates g: P_s takes the picked directions out of them, lazily.
+
+    A score that was computed under an earlier projector bounds the score now, so only candidates
+    whose bound reaches the best score are brought up to date (Minoux 1978).
+
+    Parameters
+    ----------
+    G
+        (p, r) coordinates in the target space, of unit length in feature space.
+    """
+
+    def __init__(self, G: Floats) -> None:
+        p, r = G.shape
+        self.size = p
+        self._G = G
+        self._Q = np.empty((r, r))
+        self.directions = 0
+        self._taken = np.zeros(p, dtype=np.bool_)
+        self._whole = np.einsum("ij,ij->i", G, G)
+        self._reset()
+
+    def _reset(self) -> None:
+        self._R = self._G.copy()
+        self._bound = self._whole.copy()
+        self._applied = np.zeros(self.size, dtype=np.int64)
+
+    def restart(self, directions: int) -> None:
+        """Give the projector back all directions but the first few."""
+        self.directions = directions
+        self._reset()
+
+    def best(self) -> tuple[int, float]:
+        """Return the free candidate of the highest score, the earliest among equals."""
+        if self.directions == self._Q.shape[0]:
+            return -1, 0.0
+        Q = self._Q[: self.directions]
+        j, score = best(self._R, self._bound, self._applied, self._taken, Q, TIE)
+        return int(j), float(score)
+
+    def take(self, j: int) -> float:
+        """Take candidate j, and its direction out of the projector; return its score."""
+        self._taken[j] = True
+        Q = self._Q
+        score = direction(self._G, Q[: self.directions], j, Q[self.directions])
+        self.directions += 1
+        return float(score)
+
+
+class GramDeflation:
+    """Candidates given by their normalised kernel matrix, a column of it made at every pick.
+
+    Parameters
+    ----------
+    size
+        Number p of candidates.
+    gram_column
+        j -> (p,) the kernel of candidate j with all of them; every candidate's with itself is 1.
+    """
+
+    def __init__(self, size: int, gram_column: Callable[[int], Floats]) -> None:
+        self.size = size
+        self._gram_column = gram_column
+        self._taken = np.zeros(size, dtype=np.bool_)
+        self._scores = np.ones(size)
+        # Rows of the pivoted Cholesky factor: coordinates of all candidates along each direction.
+        self._T = np.empty((0, size))
+        self.directions = 0
+
+    def restart(self, directions: int) -> None:
+        """Give the projector back all directions but the first few."""
+        self.directions = directions
+        T = self._T[:directions]
+        self._scores = 1.0 - np.einsum("sp,sp->p", T, T)
+
+    def best(self) -> tuple[int, float]:
+        """Return the free candidate of the highest score, the earliest among equals."""
+        scores = np.where(self._taken, -1.0, self._scores)
+        highest = scores.max()
+        if highest <= 0.0:
+            return -1, 0.0
+        j = int(np.argmax(scores >= highest * (1.0 - TIE)))
+        return j, float(scores[j])
+
+    def take(self, j: int) -> float:
+        """Take candidate j, and its direction out of the projector; return its score."""
+        self._taken[j] = True
+        score = float(self._scores[j])
+        s = self.directions
+        if s == self._T.shape[0]:
+            grown = np.empty((max(8, 2 * s), self.size))
+            grown[:s] = self._T[:s]
+            self._T = grown
+        T = self._T[:s]
+        row = (self._gram_column(j) - T[:, j] @ T) / np.sqrt(score)
+        self._T[s] = row
+        self._scores -= row * row
+        self.directions += 1
+        return score

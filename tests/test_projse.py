@@ -1,0 +1,437 @@
+"""ProjSe against its batch definition, LAPACK, dense kernel matrices, and the paper's algorithm."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from streamsel import ProjSe
+from tests.reference import projse as reference
+from tests.reference import target as space
+
+QUICK = settings(derandomize=True, deadline=None, max_examples=50)
+
+
+def learn(X, y, k, **options):
+    model = ProjSe(k, **options)
+    model.learn_target(y)
+    model.learn_columns(X)
+    return model
+
+
+def check(model, picks, tol=1e-9):
+    """Names, scores and rounds, in order."""
+    assert model.selected == [j for j, _, _ in picks]
+    assert list(model.scores) == model.selected
+    np.testing.assert_allclose(
+        list(model.scores.values()), [score for _, score, _ in picks], atol=tol, rtol=0
+    )
+    assert [model.rounds[name] - model.rounds[model.selected[0]] for name in model.selected] == [
+        turn for _, _, turn in picks
+    ]
+
+
+# One set of labels (a few directions, so several rounds), and two views (many directions).
+REAL = ["glioma", "sonar", "ionosphere", "colon_alon", "ml_emotions"]
+
+
+def two_tasks(dataset, name, view=12):
+    """Yield (X, target, its columns): the labels of a dataset, then its first columns as a view."""
+    X, y, Y2, npz = dataset(name)
+    X = X.astype(np.float64)
+    if Y2 is not None:
+        yield X, Y2.astype(float), Y2
+    else:
+        labels = npz["classes"][y]
+        yield X, labels, space.indicators(labels)
+    yield X[:, view:], X[:, :view], X[:, :view]
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_linear_is_the_batch_definition_and_lapacks_order(dataset, name):
+    for X, y, Y in two_tasks(dataset, name):
+        picks = reference.linear(X, Y, 30)
+        model = learn(X, y, 30)
+        check(model, picks)
+        assert model.n_certified == len(picks)
+        # LAPACK knows one round; it takes ties as they come, and no real column here is one.
+        first = [j for j, _, turn in picks if turn == 0]
+        pivots, squares = reference.lapack(X[:, X.std(axis=0) > 0], Y)
+        live = np.flatnonzero(X.std(axis=0) > 0)
+        m = min(len(first), len(pivots))
+        assert model.selected[:m] == live[pivots[:m]].tolist()
+        np.testing.assert_allclose(list(model.scores.values())[:m], squares[:m], atol=1e-9)
+
+
+def test_linear_on_more_rows_is_lapacks_order(dataset):
+    X, y, _, npz = dataset("isolet")
+    labels = npz["classes"][y]
+    model = learn(X, labels, 25)
+    pivots, squares = reference.lapack(X, space.indicators(labels))
+    assert model.selected == pivots[:25].tolist()
+    np.testing.assert_allclose(list(model.scores.values()), squares[:25], atol=1e-9)
+    assert set(model.rounds.values()) == {model.rounds[model.selected[0]]}
+
+
+KERNELS = [
+    {"kernel": "poly"},
+    {"kernel": "poly", "degree": 2, "coef0": 1.0},
+    {"kernel": "rbf"},
+    {"kernel": "rbf", "gamma": 0.01},
+]
+
+
+@pytest.mark.parametrize("options", KERNELS, ids=lambda o: "-".join(map(str, o.values())))
+@pytest.mark.parametrize("name", ["glioma", "sonar", "leukemia_golub3571"])
+def test_kernels_are_the_dense_formula(dataset, name, options):
+    for wide, y, Y in two_tasks(dataset, name):
+        X = wide[:, :600]
+        picks = reference.kernel(X, Y, 30, **options)
+        model = learn(X, y, 30, **options)
+        check(model, picks)
+        everything = learn(X, y, X.shape[1], **options)
+        np.testing.assert_allclose(
+            np.array([everything.relevance.get(j, 0.0) for j in range(X.shape[1])]) ** 2,
+            reference.kernel_scores(X, Y, **options),
+            atol=1e-9,
+        )
+
+
+@pytest.mark.parametrize("options", KERNELS, ids=lambda o: "-".join(map(str, o.values())))
+def test_kernels_without_scaling(options):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(25, 80)) * rng.uniform(0.2, 0.6, size=80) + 4
+    Y = X[:, :6] + 0.1 * rng.normal(size=(25, 6))
+    gamma = options.get("gamma", 0.2 if options["kernel"] == "poly" else None)
+    options = {**options, "scale": False, "gamma": gamma}
+    check(learn(X, Y, 20, **options), reference.kernel(X, Y, 20, **options))
+    if options["kernel"] == "rbf" or "coef0" in options:  # the homogeneous polynomial cannot tell
+        scaled = learn(X, Y, 20, **{**options, "scale": True})
+        assert scaled.selected != learn(X, Y, 20, **options).selected
+
+
+@pytest.mark.parametrize("scale", [True, False])
+@pytest.mark.parametrize("options", [{}, *KERNELS], ids=lambda o: "-".join(map(str, o.values())))
+def test_unsupervised_is_pivoted_cholesky_of_the_kernel_matrix(options, scale):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(14, 90)) @ np.diag(rng.uniform(0.3, 2.0, size=90))
+    X[:, 40] = -2 * X[:, 3] + 1
+    X[:, 41] = 5.0
+    if not scale and options.get("kernel") == "rbf":
+        options = {"gamma": 0.05, **options}
+    picks = reference.unsupervised(X, 40, scale=scale, **options)
+    model = learn(X, None, 40, scale=scale, **options)
+    check(model, picks)
+    assert 41 not in model.selected
+    assert model.n_constant == 1
+
+
+def test_unsupervised_on_real_data(dataset):
+    X = dataset("glioma")[0].astype(float)[:, :400]
+    check(learn(X, None, 60), reference.unsupervised(X, 60))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+def test_one_round_is_the_papers_algorithm(dataset, kernel):
+    X, _, Y2, _ = dataset("ml_emotions")
+    X, Y = reference.prepared(X, True), reference.prepared(Y2, True)
+    expected = reference.paper_algorithm(X, Y, 5, kernel)
+    assert learn(X, Y, 5, kernel=kernel, after_rank="stop").selected == expected
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+def test_after_rank_stop_is_one_round(kernel):
+    rng = np.random.default_rng(2)
+    X, Y = rng.normal(size=(40, 50)), rng.normal(size=(40, 3))
+    stopped = learn(X, Y, 20, kernel=kernel, after_rank="stop")
+    assert len(stopped.selected) == 3
+    going_on = learn(X, Y, 20, kernel=kernel)
+    assert going_on.selected[:3] == stopped.selected
+    assert len(going_on.selected) == 20
+    turns = list(going_on.rounds.values())
+    assert turns == sorted(turns)
+    assert [turns.count(turn) for turn in sorted(set(turns))] == [3] * 6 + [2]
+
+
+def test_scores_never_rise_in_a_round_and_relevance_is_its_own():
+    rng = np.random.default_rng(3)
+    X, Y = rng.normal(size=(40, 200)), rng.normal(size=(40, 7))
+    model = learn(X, Y, 60)
+    for turn in set(model.rounds.values()):
+        scores = [model.scores[name] for name in model.selected if model.rounds[name] == turn]
+        assert scores == sorted(scores, reverse=True)
+    U = space.basis(Y)
+    assert list(model.relevance) == model.selected
+    for name in model.selected:
+        assert model.relevance[name] == pytest.approx(space.relevance(X[:, name], U), abs=1e-12)
+
+
+def test_k_of_all_columns_takes_them_all():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(20, 12))
+    X[:, 5] = 1.0
+    model = learn(X, X[:, 0] + X[:, 7], 50)
+    assert sorted(model.selected) == [j for j in range(12) if j != 5]
+    check(model, reference.linear(X, X[:, 0] + X[:, 7], 50))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+@pytest.mark.parametrize("y", ["numbers", "none"])
+def test_a_copy_is_never_picked_in_the_round_of_its_original(kernel, y):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(30, 20))
+    X = np.hstack([X, X, 3 * X + 1, np.round(X, 1)])
+    model = learn(X, rng.normal(size=(30, 8)) if y == "numbers" else None, 60, kernel=kernel)
+    rounds = {}
+    for name in model.selected:
+        if name < 60:
+            rounds.setdefault(model.rounds[name], []).append(name % 20)
+    for originals in rounds.values():
+        assert len(originals) == len(set(originals))
+
+
+def test_ties_go_to_the_column_that_came_first():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(30, 10))
+    y = X[:, 4]
+    X = np.hstack([X, 0.1 * X, -7 * X])
+    model = learn(X, y, 3)
+    assert model.selected == [4, 14, 24]
+    X[:, [4, 14]] = X[:, [14, 4]]
+    assert learn(X, y, 3).selected == [4, 14, 24]
+    assert learn(X[:, ::-1], y, 3).selected == [5, 15, 25]
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+def test_mixing_the_columns_of_the_target(kernel):
+    """Any invertible mixing for the linear kernel; order, scale and offset for the others."""
+    rng = np.random.default_rng(7)
+    X, Y = rng.normal(size=(50, 300)), rng.normal(size=(50, 6))
+    Y += 2 * X[:, 10:16]
+    if kernel == "linear":
+        mixed = Y @ (rng.normal(size=(6, 6)) + 3 * np.eye(6)) + 5
+    else:
+        mixed = Y[:, ::-1] * [1.0, 2.0, 0.5, 10.0, 1e-3, 1e6] + 5
+    first, second = (learn(X, target, 24, kernel=kernel) for target in (Y, mixed))
+    assert first.selected == second.selected
+    np.testing.assert_allclose(list(first.scores.values()), list(second.scores.values()), atol=1e-9)
+
+
+def test_two_views_are_each_others_target(dataset):
+    X, _, Y2, _ = dataset("ml_emotions")
+    X, Y = X.astype(float), Y2.astype(float)
+    check(learn(X, Y, 12), reference.linear(X, Y, 12))
+    check(learn(Y, X[:, :20], 6), reference.linear(Y, X[:, :20], 6))
+
+
+# ------------------------------------------------------------------------------ the pool
+
+
+def certified_is_true(model, picks):
+    m = model.n_certified
+    assert 0 <= m <= len(model.selected)
+    assert model.selected[:m] == [j for j, _, _ in picks[:m]]
+    np.testing.assert_allclose(
+        [model.scores[name] for name in model.selected[:m]],
+        [score for _, score, _ in picks[:m]],
+        atol=1e-9,
+    )
+    first = model.rounds[model.selected[0]] if model.selected else 0
+    assert [model.rounds[name] - first for name in model.selected[:m]] == [
+        turn for _, _, turn in picks[:m]
+    ]
+
+
+@st.composite
+def tasks(draw):
+    """Small whole numbers: ties, copies, opposites, constants, and columns that span others."""
+    n, p, c = draw(st.integers(3, 8)), draw(st.integers(1, 40)), draw(st.integers(1, 4))
+    high = draw(st.sampled_from([1, 2, 40]))
+    whole = st.integers(-high, high).map(float)
+    X = draw(hnp.arrays(np.float64, (n, p), elements=whole))
+    Y = draw(hnp.arrays(np.float64, (n, c), elements=whole))
+    Y[0, 0] = Y[1:, 0].max() + 1
+    for _ in range(draw(st.integers(0, 5))):
+        i, j = draw(st.integers(0, p - 1)), draw(st.integers(0, p - 1))
+        X[:, i] = draw(st.sampled_from([1.0, -1.0, 3.0])) * X[:, j]
+    return X, Y
+
+
+@QUICK
+@given(
+    tasks(),
+    st.integers(1, 8),
+    st.integers(0, 6),
+    st.sampled_from(["restart", "stop"]),
+    st.sampled_from([1, 3, 1000]),
+)
+def test_the_certificate_never_claims_what_is_not_true(task, k, more, after_rank, cut):
+    X, Y = task
+    model = ProjSe(k, max_candidates=k + more, after_rank=after_rank)
+    model.learn_target(Y)
+    for start in range(0, X.shape[1], cut):
+        model.learn_columns(X[:, start : start + cut])
+    picks = reference.linear(X, Y, k, after_rank)
+    certified_is_true(model, picks)
+    if X.shape[1] <= k + more:
+        assert model.n_certified == len(picks)
+        check(model, picks)
+
+
+@QUICK
+@given(tasks(), st.integers(1, 6), st.integers(0, 4))
+def test_the_certificate_without_a_target(task, k, more):
+    X, _ = task
+    model = learn(X, None, k, max_candidates=k + more)
+    certified_is_true(model, reference.unsupervised(X, k))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_certificate_on_noise(kernel, seed):
+    rng = np.random.default_rng(seed)
+    X, Y = rng.normal(size=(20, 800)), rng.normal(size=(20, 5))
+    X[:, 700:] += Y @ rng.normal(size=(5, 100))  # the best come late
+    picks = reference.kernel(X, Y, 15, kernel)
+    for m in (15, 20, 100):
+        certified_is_true(learn(X, Y, 15, kernel=kernel, max_candidates=m), picks)
+
+
+@pytest.mark.parametrize(("m", "cut"), [(8, 1), (8, 500), (30, 7), (100, 50)])
+@pytest.mark.parametrize("c", [1, 4])
+def test_the_pool_is_refilled_round_by_round(m, cut, c):
+    rng = np.random.default_rng(13)
+    X, Y = rng.normal(size=(20, 400)), rng.normal(size=(20, c))
+    X[:, 300:] += Y @ rng.normal(size=(c, 100))
+    X[:, 33] = 1.0
+    model = ProjSe(8, max_candidates=m)
+    model.learn_target(Y)
+    for start in range(0, 400, cut):
+        model.learn_columns(X[:, start : start + cut])
+    check(model, reference.pooled(X, Y, 8, m))
+
+
+@pytest.mark.parametrize("name", ["glioma", "isolet"])
+def test_a_pool_of_four_k_holds_nearly_all_of_the_score(dataset, name):
+    X, y, _, npz = dataset(name)
+    labels = npz["classes"][y]
+    batch = learn(X, labels, 25)
+    pooled = learn(X, labels, 25, max_candidates=100)
+    assert len(pooled.selected) == 25
+    assert sum(pooled.scores.values()) >= 0.996 * sum(batch.scores.values())
+    certified_is_true(pooled, [(j, s, 0) for j, s in batch.scores.items()][: pooled.n_certified])
+
+
+# ----------------------------------------------------------------------------- exact=True
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+@pytest.mark.parametrize("supervised", [True, False])
+@pytest.mark.parametrize("m", [8, 30])
+def test_exact_is_batch(kernel, supervised, m):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(30, 900))
+    X[:, 500:520] = X[:, :20]
+    Y = X[:, 800:804] + 0.5 * rng.normal(size=(30, 4)) if supervised else None
+    whole = learn(X, Y, 8, kernel=kernel)
+    pooled = learn(X, Y, 8, kernel=kernel, max_candidates=m, exact=True)
+    assert pooled.selected == whole.selected
+    np.testing.assert_allclose(
+        list(pooled.scores.values()), list(whole.scores.values()), atol=1e-10
+    )
+    assert pooled.rounds == whole.rounds
+    assert pooled.n_certified == 8
+    assert 1 <= pooled.n_passes <= 9
+    assert whole.n_passes == 1
+
+
+@QUICK
+@given(tasks(), st.integers(1, 7), st.integers(0, 3), st.booleans())
+def test_exact_is_batch_on_awkward_numbers(task, k, more, supervised):
+    X, Y = task
+    model = learn(X, Y if supervised else None, k, max_candidates=k + more, exact=True)
+    picks = reference.linear(X, Y, k) if supervised else reference.unsupervised(X, k)
+    check(model, picks)
+    assert model.n_certified == len(picks)
+
+
+def test_exact_takes_few_passes_on_real_data(dataset):
+    X, y, _, npz = dataset("glioma")
+    labels = npz["classes"][y]
+    supervised = learn(X, labels, 25, max_candidates=100, exact=True)
+    assert supervised.selected == learn(X, labels, 25).selected
+    assert supervised.n_passes <= 4
+    alone = learn(X, None, 25, max_candidates=100, exact=True)
+    assert alone.selected == learn(X, None, 25).selected
+    assert alone.n_passes <= 8
+
+
+def test_exact_counts_every_column_once():
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(20, 500))
+    X[:, 77] = 0.0
+    y = rng.normal(size=20)
+    model = learn(X, y, 5, max_candidates=10, exact=True)
+    assert model.n_columns == 500
+    assert model.n_constant == 1
+
+
+def test_exact_needs_a_source_that_can_be_read_again():
+    rng = np.random.default_rng(10)
+    X = rng.normal(size=(20, 100))
+    model = ProjSe(5, max_candidates=10, exact=True)
+    model.learn_target(X[:, 0])
+    with pytest.raises((ValueError, TypeError), match="again"):
+        model.learn_columns((j, X[:, j]) for j in range(100))
+
+
+# ---------------------------------------------------------------------------------- merge
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+@pytest.mark.parametrize("supervised", [True, False])
+def test_merge_is_the_whole(kernel, supervised):
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(25, 90))
+    y = rng.normal(size=(25, 3)) if supervised else None
+    left, right = ProjSe(12, kernel=kernel), ProjSe(12, kernel=kernel)
+    for model, part in ((left, range(40)), (right, range(40, 90))):
+        model.learn_target(y)
+        model.learn_columns(X[:, part], names=list(part))
+    left.merge(right)
+    whole = learn(X, y, 12, kernel=kernel)
+    assert left.selected == whole.selected
+    np.testing.assert_allclose(list(left.scores.values()), list(whole.scores.values()), atol=1e-12)
+    assert left.n_columns == 90
+    assert left.noise_floor() == pytest.approx(whole.noise_floor(), nan_ok=True)
+
+
+@QUICK
+@given(tasks(), st.integers(1, 5), st.integers(0, 4), st.integers(0, 40))
+def test_merge_of_pools_claims_only_what_is_true(task, k, more, cut):
+    X, Y = task
+    cut = min(cut, X.shape[1])
+    models = [ProjSe(k, max_candidates=k + more) for _ in range(2)]
+    for model, part in zip(models, (range(cut), range(cut, X.shape[1])), strict=True):
+        model.learn_target(Y)
+        model.learn_columns(X[:, part], names=list(part))
+    models[0].merge(models[1])
+    certified_is_true(models[0], reference.linear(X, Y, k))
+
+
+# ------------------------------------------------------------------------------ transform
+
+
+def test_transform_selects_in_order():
+    rng = np.random.default_rng(12)
+    X = rng.normal(size=(30, 10))
+    names = [f"v{j}" for j in range(10)]
+    model = ProjSe(3)
+    row = dict(zip(names, X[0].tolist(), strict=True))
+    assert model.transform_one(row) == row
+    model.learn_target(X[:, 7] + 0.3 * X[:, 2])
+    model.learn_columns(X, names=names)
+    assert model.selected[0] == "v7"
+    assert model.transform_one(row) == {name: row[name] for name in model.selected}
+    assert model.transform_one({"v7": 1.0, "other": 2.0}) == {"v7": 1.0}
