@@ -1,0 +1,459 @@
+"""Portable model files: arrays and JSON in one uncompressed zip archive, and never a pickle.
+
+A file holds ``header.json`` (format, version, class, parameters, state, notes) and one ``.npy``
+entry for each array of the state, named after its place there. Its last 64 bytes are the SHA-256 of
+everything before them, kept where a zip archive keeps its comment: a file that was cut short or
+damaged is told from a good one before anything in it is read, and ``numpy.load`` opens it all the
+same. Nothing inside is compressed, so nothing inside can claim to be larger than the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+import secrets
+import zipfile
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from numpy.lib import format as npy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+__all__ = ["load", "read_notes", "save"]
+
+FORMAT = "streamsel"
+VERSION = 1
+
+_HEADER = "header.json"
+_KEYS = frozenset({"format", "version", "class", "params", "state", "notes"})
+_SEAL = b"streamsel sha256 "
+_DIGEST = 64  # hexadecimal digits of a SHA-256
+_CHUNK = 1 << 20
+
+# What JSON holds as it is: a list of nothing else needs no look at its members one by one.
+_PLAIN = frozenset({str, int, bool, type(None)})
+_PLAIN_JSON = _PLAIN | {float}
+# Two lone surrogates side by side would come back from JSON as one character.
+_SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
+def save(model: Any, path: str | os.PathLike[str], notes: Any = None) -> None:
+    """Write a learner to a file that any later streamsel can read.
+
+    The file is written beside its destination and then moved over it, so that whoever reads `path`
+    sees the old file or the new one, whole. The same model gives the same bytes.
+
+    Parameters
+    ----------
+    model
+        One of streamsel's learners, at any stage of its learning.
+    path
+        The file to write; its directory must exist. No extension is added.
+    notes
+        Anything made of dicts, lists, tuples, strings, numbers, booleans and None: kept beside the
+        model and given back by `read_notes`.
+
+    Raises
+    ------
+    TypeError
+        If `model` is not a learner of streamsel, or if one of its variables' names, or something in
+        `notes`, is not made of str, int, float, bool, None and tuples or lists of them. NumPy
+        scalars are stored as the Python value they equal.
+    OSError
+        If the file cannot be written. What stood there before then stands there still.
+
+    Notes
+    -----
+    The time and the disk space are those of writing the state once; the header, which holds the
+    names, passes through memory.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, streamsel
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(30, 100))
+    >>> model = streamsel.ProjSe(k=2)
+    >>> model.learn_target(X[:, 7] - X[:, 42])
+    >>> model.learn_columns(X)
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     streamsel.save(model, f"{directory}/model.streamsel", notes={"source": "made up"})
+    ...     copy = streamsel.load(f"{directory}/model.streamsel")
+    ...     notes = streamsel.persist.read_notes(f"{directory}/model.streamsel")
+    >>> copy.selected == model.selected
+    True
+    >>> notes
+    {'source': 'made up'}
+    """
+    learner = type(model)
+    if _learners().get(learner.__name__) is not learner:
+        raise TypeError(
+            f"Expected one of streamsel's learners ({', '.join(sorted(_learners()))}). "
+            f"Got: {learner.__module__}.{learner.__qualname__}."
+        )
+    arrays: dict[str, NDArray[Any]] = {}
+    state = {key: _encode(value, arrays, key) for key, value in model._get_state().items()}
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "class": learner.__name__,
+        "params": _encode(model._get_params()),
+        "state": state,
+        "notes": _encode(notes),
+    }
+    text = json.dumps(header, allow_nan=False).encode("ascii")
+
+    # A link stays a link: the file that it points to is the one replaced.
+    path = Path(os.path.realpath(path))
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with beside.open("x+b") as file:
+            _write(file, text, arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a learner back from a file that `save` wrote.
+
+    Nothing in the file is executed: it holds arrays and JSON, and the class it names is looked up
+    among streamsel's own learners.
+
+    Parameters
+    ----------
+    path
+        The file to read.
+
+    Raises
+    ------
+    ValueError
+        If the file is not one of streamsel's, was cut short or damaged, was written by a newer
+        version, names a class that this version does not have, or does not hold what it should.
+    OSError
+        If there is no such file or it cannot be read.
+
+    Notes
+    -----
+    The file is read twice, once for its checksum and once for what it holds; it needs the memory
+    of the model.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, streamsel
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = pathlib.Path(directory, "notes.txt")
+    ...     _ = path.write_text("not a model")
+    ...     streamsel.load(path)
+    Traceback (most recent call last):
+    ...
+    ValueError: ...notes.txt is not a file written by streamsel.save: it begins with b'not '...
+    """
+    header, arrays = _read(path)
+    learner = _learners()[header["class"]]
+    with _refusing(path, f"holds parameters or a state that {header['class']} does not accept"):
+        state = {key: _decode(value, arrays) for key, value in header["state"].items()}
+        if arrays:
+            raise ValueError(f"unexpected entries: {', '.join(sorted(arrays))}")
+        model = learner(**_decode(header["params"]))
+        model._set_state(state)
+        if unknown := state.keys() ^ model._get_state().keys():
+            raise ValueError(f"missing or unexpected: {', '.join(sorted(unknown))}")
+    return model
+
+
+def read_notes(path: str | os.PathLike[str]) -> Any:
+    """Return the notes that were saved beside a model, without building the model.
+
+    Parameters
+    ----------
+    path
+        A file that `save` wrote.
+
+    Raises
+    ------
+    ValueError
+        As `load` does.
+    OSError
+        If there is no such file or it cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile, streamsel
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     streamsel.save(streamsel.SOSPCA(), f"{directory}/model", notes=("run", 3))
+    ...     streamsel.persist.read_notes(f"{directory}/model")
+    ('run', 3)
+    """
+    header, _ = _read(path, only_header=True)
+    with _refusing(path, "holds notes that cannot be read"):
+        return _decode(header["notes"])
+
+
+def _learners() -> dict[str, Any]:
+    """Return streamsel's public learners by name: the only classes a file can ask for."""
+    import streamsel
+
+    public = ((name, getattr(streamsel, name)) for name in streamsel.__all__)
+    return {
+        name: value
+        for name, value in public
+        if isinstance(value, type) and hasattr(value, "_set_state")
+    }
+
+
+# ------------------------------------------------------------------------------- names and values
+
+
+def _encode(value: Any, arrays: dict[str, NDArray[Any]] | None = None, place: str = "") -> Any:
+    """Turn a value into what JSON keeps exactly; what it has no word for becomes {tag: content}.
+
+    Arrays are put into `arrays`, if there is one, under the name of their `place` in the state.
+    """
+    kind = type(value)
+    if kind is str:
+        return {"characters": list(value)} if _SURROGATE_PAIR.search(value) else value
+    if kind in _PLAIN:
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if kind is list:
+        if _is_plain(value):
+            return value
+        # Names such as (word, position) come by the million, too.
+        if set(map(type, value)) == {tuple} and _is_plain(list(chain.from_iterable(value))):
+            return {"tuples": value}
+        return [_encode(item, arrays, f"{place}/{k}") for k, item in enumerate(value)]
+    if kind is tuple:
+        return {"tuple": [_encode(item, arrays, f"{place}/{k}") for k, item in enumerate(value)]}
+    if kind is dict:
+        pairs = value.items()
+        return {"dict": [[_encode(key), _encode(v, arrays, f"{place}/{key}")] for key, v in pairs]}
+    if kind is np.ndarray and arrays is not None:
+        if not _is_numeric(value.dtype):
+            raise TypeError(f"The state's array {place} is not numeric. Got: {value.dtype}.")
+        name = f"{place}.npy"
+        while name in arrays:
+            name = f"_{name}"
+        arrays[name] = value
+        return {"array": name}
+    if isinstance(value, np.generic) and type(value.item()) in _PLAIN_JSON:
+        return _encode(value.item())
+    raise TypeError(
+        "Expected names and notes made of str, int, float, bool, None and tuples of them, as these "
+        f"are what a file keeps exactly. Got: {value!r} of type {kind.__qualname__}. "
+        "Hint: rename the variable, for example to its str()."
+    )
+
+
+def _is_plain(values: list[Any]) -> bool:
+    """Whether JSON keeps every member of a list exactly, without a tag."""
+    return set(map(type, values)) <= _PLAIN and not _SURROGATE_PAIR.search(
+        "\n".join(item for item in values if type(item) is str)
+    )
+
+
+def _decode(value: Any, arrays: dict[str, NDArray[Any]] | None = None) -> Any:
+    """Undo `_encode`, taking arrays out of `arrays`."""
+    if type(value) is list:
+        if set(map(type, value)) <= _PLAIN_JSON:
+            return value
+        return [_decode(item, arrays) for item in value]
+    if type(value) is not dict:
+        return value
+    ((tag, content),) = value.items()
+    if tag == "tuple":
+        return tuple([_decode(item, arrays) for item in content])
+    if tag == "tuples":
+        return list(map(tuple, content))
+    if tag == "dict":
+        return {_decode(key): _decode(item, arrays) for key, item in content}
+    if tag == "float":
+        return float(content)
+    if tag == "characters":
+        return "".join(content)
+    if tag == "array" and arrays is not None:
+        if content not in arrays:
+            raise ValueError(f"no entry {content}")
+        return arrays.pop(content)
+    raise ValueError(f"unknown tag {tag!r}")
+
+
+# ------------------------------------------------------------------------------------ the archive
+
+
+def _write(file: IO[bytes], text: bytes, arrays: dict[str, NDArray[Any]]) -> None:
+    """Write the archive and its seal; entries carry no date, so equal models give equal files."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(zipfile.ZipInfo(_HEADER), text)
+        for name, array in arrays.items():
+            with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as entry:
+                npy.write_array(entry, array, version=(1, 0), allow_pickle=False)
+        archive.comment = _SEAL + b"0" * _DIGEST
+    _seal(file)
+
+
+def _seal(file: IO[bytes]) -> None:
+    """Write the checksum of everything but the last 64 bytes of a file over these."""
+    digest = _digest(file, file.seek(0, os.SEEK_END) - _DIGEST)
+    file.seek(-_DIGEST, os.SEEK_END)
+    file.write(digest)
+
+
+def _digest(file: IO[bytes], size: int) -> bytes:
+    """Return the checksum of the first `size` bytes of a file."""
+    total = hashlib.sha256()
+    file.seek(0)
+    while size > 0 and (chunk := file.read(min(size, _CHUNK))):
+        total.update(chunk)
+        size -= len(chunk)
+    return total.hexdigest().encode("ascii")
+
+
+def _refuse(path: str | os.PathLike[str], found: str) -> NoReturn:
+    raise ValueError(f"{os.fspath(path)} {found}")
+
+
+@contextmanager
+def _refusing(path: str | os.PathLike[str], found: str) -> Iterator[None]:
+    """Turn whatever goes wrong on a malformed file into a ValueError that names the file."""
+    try:
+        yield
+    except OSError:  # the disk's fault, not the file's
+        raise
+    except Exception as error:
+        raise ValueError(f"{os.fspath(path)} {found}: {error}") from error
+
+
+def _read(
+    path: str | os.PathLike[str], *, only_header: bool = False
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the header and the arrays of a file after every check that needs no learner."""
+    layout = "is not laid out as streamsel.save does it"
+    with Path(path).open("rb") as file:
+        size = _check_seal(path, file)
+        with _refusing(path, layout), zipfile.ZipFile(file) as archive:
+            entries = _entries(archive, size)
+            header = json.loads(archive.read(entries.pop(_HEADER)), parse_constant=_no_constant)
+        _check_header(path, header)
+        if only_header:
+            return header, {}
+        with _refusing(path, layout), zipfile.ZipFile(file) as archive:
+            arrays = {name: _read_array(archive, info) for name, info in entries.items()}
+    return header, arrays
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} in {_HEADER}")
+
+
+def _check_seal(path: str | os.PathLike[str], file: IO[bytes]) -> int:
+    """Return the size of the file after making sure that it is streamsel's, whole and unchanged."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    start = file.read(4)
+    if start != b"PK\x03\x04":
+        if size < len(start) or b"PK\x03\x04".startswith(start):
+            _refuse(
+                path,
+                f"is not a file written by streamsel.save: it has only {size} bytes. "
+                "Hint: it was perhaps cut short while being copied; copy it again.",
+            )
+        hint = (
+            " Hint: it looks like a pickle, which streamsel neither writes nor reads."
+            if start[:1] == b"\x80"
+            else ""
+        )
+        _refuse(path, f"is not a file written by streamsel.save: it begins with {start!r}.{hint}")
+    file.seek(max(0, size - _DIGEST - len(_SEAL)))
+    if file.read(len(_SEAL)) != _SEAL:
+        _refuse(
+            path,
+            "is a zip archive without streamsel's checksum at its end: another program wrote it, "
+            "or it was cut short. Hint: copy the file again, or save the model again with "
+            "streamsel.save.",
+        )
+    file.seek(size - _DIGEST)
+    if file.read(_DIGEST) != _digest(file, size - _DIGEST):
+        _refuse(
+            path,
+            "is damaged: its checksum does not match what it holds. "
+            "Hint: copy the file again, or save the model again with streamsel.save.",
+        )
+    return size
+
+
+def _entries(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
+    """Return the entries by name, none of which may be larger than what stands in the file."""
+    infos = archive.infolist()
+    entries = {info.filename: info for info in infos}
+    if len(entries) != len(infos):
+        raise ValueError("two entries of one name")
+    if _HEADER not in entries:
+        raise ValueError(f"no {_HEADER}")
+    for info in infos:
+        if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
+            raise ValueError(f"entry {info.filename} is compressed")
+    if sum(info.file_size for info in infos) > size:
+        raise ValueError("entries larger than the file")
+    return entries
+
+
+def _check_header(path: str | os.PathLike[str], header: Any) -> None:
+    """Refuse what is not a header of this version of the format."""
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        _refuse(path, f"is not a file written by streamsel.save: its {_HEADER} says otherwise.")
+    version = header.get("version")
+    if type(version) is not int or version < 1:
+        _refuse(path, f"has no version of the format that makes sense. Got: {version!r}.")
+    if version > VERSION:
+        _refuse(
+            path,
+            f"was written by a newer streamsel: its format is version {version}, and this one "
+            f"reads up to {VERSION}. Hint: pip install --upgrade streamsel.",
+        )
+    if header.keys() != _KEYS:
+        difference = ", ".join(sorted(header.keys() ^ _KEYS))
+        _refuse(path, f"has missing or unexpected fields in its {_HEADER}: {difference}.")
+    if not isinstance(header["state"], dict):
+        _refuse(path, f"has no state in its {_HEADER}.")
+    known = _learners()
+    if not isinstance(header["class"], str) or header["class"] not in known:
+        _refuse(
+            path,
+            f"holds a {header['class']!r}, which this streamsel does not have: it has "
+            f"{', '.join(sorted(known))}. Hint: pip install --upgrade streamsel.",
+        )
+
+
+def _is_numeric(dtype: np.dtype[Any]) -> bool:
+    """Whether these are numbers that every machine has: no long double, no object, no text."""
+    return dtype.kind in "biuf" and dtype.itemsize <= 8
+
+
+def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
+    """Read one array, allocated only once its shape is known to fit the bytes that are there."""
+    with archive.open(info) as entry:
+        if npy.read_magic(entry) != (1, 0):
+            raise ValueError(f"entry {info.filename} is of another .npy version")
+        shape, _, dtype = npy.read_array_header_1_0(entry)
+        if not _is_numeric(dtype):
+            raise ValueError(f"entry {info.filename} is not numeric but {dtype}")
+        if min(shape, default=0) < 0:
+            raise ValueError(f"entry {info.filename} has a negative length")
+        if math.prod(shape) * dtype.itemsize != info.file_size - entry.tell():
+            raise ValueError(f"entry {info.filename} says shape {shape}, which its size belies")
+        entry.seek(0)
+        array = npy.read_array(entry, allow_pickle=False)
+    return array.astype(dtype.newbyteorder("="), copy=False)

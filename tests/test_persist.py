@@ -1,0 +1,653 @@
+"""Model files: what goes in comes out, and nothing else is let in."""
+
+import hashlib
+import io
+import json
+import os
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import streamsel
+from streamsel import SOSPCA, ProjSe, load, persist, save
+
+QUICK = settings(derandomize=True, deadline=None, max_examples=100)
+
+SHOWN = [
+    *("relevance", "scores", "selected", "rounds", "loadings", "components"),
+    *("n_certified", "n_passes", "n_rows", "n_columns", "n_constant"),
+]
+
+MODES = {
+    "sospca": lambda: SOSPCA(4, n_jobs=2),
+    "sospca-paper": lambda: SOSPCA(3, rotation="paper", signed=True),
+    "projse": lambda: ProjSe(6),
+    "projse-pool": lambda: ProjSe(6, kernel="poly", degree=2, coef0=0.5, max_candidates=9),
+    "projse-rbf": lambda: ProjSe(6, kernel="rbf", gamma=0.1, after_rank="stop"),
+    "projse-class": lambda: ProjSe(6),
+    "projse-unsupervised": lambda: ProjSe(6),
+}
+
+
+class Shelf:
+    """A learner that holds whatever state it is given: for what the real ones seldom hold."""
+
+    def __init__(self, label="none"):
+        self.label = label
+        self.state = {}
+
+    def _get_params(self):
+        return {"label": self.label}
+
+    def _get_state(self):
+        return self.state
+
+    def _set_state(self, state):
+        self.state = state
+
+
+@pytest.fixture(autouse=True)
+def public_shelf(monkeypatch):
+    monkeypatch.setattr(streamsel, "__all__", [*streamsel.__all__, "Shelf"])
+    monkeypatch.setattr(streamsel, "Shelf", Shelf, raising=False)
+
+
+def shelf(**state):
+    model = Shelf()
+    model.state = state
+    return model
+
+
+def round_trip(model, path):
+    save(model, path)
+    return load(path)
+
+
+def learnt(mode, part=slice(0, 60)):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(25, 120))
+    names = [f"v{j}" if j % 3 else (j, "é") for j in range(120)]
+    model = MODES[mode]()
+    y = X[:, 3] + X[:, 50] + rng.normal(size=25)
+    if mode == "projse-class":
+        y = np.array(["low", "middle", "high"])[np.argsort(np.argsort(y)) // 9]
+    model.learn_target(None if "unsupervised" in mode else y)
+    model.learn_columns(X[:, part], names=names[part])
+    return model, X, names
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_model_comes_back_and_goes_on(tmp_path, mode):
+    model, X, names = learnt(mode)
+    twin = round_trip(model, tmp_path / "model")
+    assert type(twin) is type(model)
+    assert twin._get_params() == model._get_params()
+    for _ in range(2):
+        for attribute in SHOWN:
+            if hasattr(model, attribute):
+                assert getattr(twin, attribute) == getattr(model, attribute)
+        np.testing.assert_equal(twin.noise_floor(), model.noise_floor())
+        if hasattr(model, "embedding"):
+            np.testing.assert_array_equal(twin.embedding, model.embedding)
+        row = dict(zip(names, X[0].tolist(), strict=True))
+        assert twin.transform_one(row) == model.transform_one(row)
+        for one in (model, twin):  # the second time round, with more columns
+            if one.n_columns == 60:
+                one.learn_columns(X[:, 60:], names=names[60:])
+    save(model, tmp_path / "first")
+    save(twin, tmp_path / "second")
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_model_that_has_learnt_nothing(tmp_path, mode):
+    model = MODES[mode]()
+    twin = round_trip(model, tmp_path / "model")
+    assert twin._get_params() == model._get_params()
+    assert twin.relevance == model.relevance
+    twin.learn_target(np.arange(5.0))
+    twin.learn_column("a", np.arange(5.0) ** 2)
+    with_target = round_trip(twin, tmp_path / "model")
+    assert with_target.relevance == twin.relevance
+
+
+def test_merging_with_a_model_from_a_file(tmp_path):
+    left, _, _ = learnt("projse", slice(0, 60))
+    right, _, _ = learnt("projse", slice(60, 120))
+    left = round_trip(left, tmp_path / "left")
+    left.merge(round_trip(right, tmp_path / "right"))
+    whole, _, _ = learnt("projse", slice(0, 120))
+    assert left.selected == whole.selected
+
+
+NAMES = st.recursive(
+    st.one_of(
+        st.text(st.characters(exclude_categories=())),
+        st.integers(),
+        st.floats(),
+        st.booleans(),
+        st.none(),
+    ),
+    lambda inner: st.lists(inner, max_size=4).map(tuple),
+    max_leaves=8,
+)
+
+
+def exactly(value):
+    """Spell a value with the types of all its parts: 1, 1.0 and True differ, NaN is itself."""
+    if isinstance(value, list | tuple):
+        return type(value), [exactly(item) for item in value]
+    if isinstance(value, dict):
+        return dict, [(exactly(key), exactly(item)) for key, item in value.items()]
+    return type(value), repr(value)
+
+
+@QUICK
+@given(st.lists(NAMES, max_size=12))
+def test_names_come_back_with_their_types(tmp_path_factory, names):
+    path = tmp_path_factory.mktemp("names") / "model"
+    assert exactly(round_trip(shelf(names=names), path).state["names"]) == exactly(names)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["\ud83d", "\ude00", "\ud83d\ude00", "\U0001f600", "\udcff"],
+        [1, True, 1.0, "1", None, "None", (), (1,), (True,), ((1.0,),)],
+        [float("nan"), float("inf"), -float("inf"), -0.0, 0.0, 5e-324, 1.7e308, 0.1],
+        [10**400, -(2**63), 2**64],
+        [("a", 1), (), ("b", None, True)],
+        [("a", 1.0), (float("inf"), ("deep",))],
+        [("\ud83d", "\ude00"), ("\ud83d\ude00",)],
+        ["", "\0", "\n", '"', "\\", "{}", "array", {"array": "names.npy"}, {"tuple": [1]}],
+    ],
+)
+def test_awkward_names(tmp_path, names):
+    twin = round_trip(shelf(names=names, other={"a": [names]}), tmp_path / "model")
+    assert exactly(twin.state["names"]) == exactly(names)
+    assert exactly(twin.state["other"]) == exactly({"a": [names]})
+
+
+def test_numpy_scalars_are_stored_as_what_they_equal(tmp_path):
+    names = [np.int64(3), np.float64(0.5), np.str_("a"), np.bool_(True), (np.float32(0.1),)]
+    twin = round_trip(shelf(names=names), tmp_path / "model")
+    assert exactly(twin.state["names"]) == exactly([3, 0.5, "a", True, (float(np.float32(0.1)),)])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [b"bytes", frozenset({1}), 1 + 2j, np.datetime64("2020-01-01"), object(), range(3), Shelf, ...],
+)
+def test_names_that_have_no_place_in_a_file(tmp_path, name):
+    path = tmp_path / "model"
+    path.write_text("what was there")
+    with pytest.raises(TypeError) as info:
+        save(shelf(names=["good", (name,)]), path)
+    assert repr(name) in str(info.value)
+    assert path.read_text() == "what was there"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("kind", [str, int, lambda j: (j, "word")])
+def test_very_many_names(tmp_path, kind):
+    names = [kind(j) for j in range(200_000)]
+    assert round_trip(shelf(names=names), tmp_path / "model").state["names"] == names
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6.0).reshape(2, 3),
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.arange(12)[::2],
+        np.array(3.5),
+        np.empty((0, 4)),
+        np.array([np.nan, np.inf, -0.0, 5e-324]),
+        np.array([True, False]),
+        np.arange(3, dtype=np.float32),
+        np.arange(3, dtype=np.uint8),
+        np.arange(3, dtype=">i4"),
+    ],
+)
+def test_arrays_come_back(tmp_path, array):
+    twin = round_trip(shelf(a=array), tmp_path / "model").state["a"]
+    np.testing.assert_array_equal(twin, array)
+    assert twin.shape == array.shape
+    assert twin.dtype == array.dtype.newbyteorder("=")
+    assert twin.flags.writeable
+    assert twin.dtype.isnative
+
+
+@pytest.mark.parametrize(
+    "array", [np.array([object()]), np.array(["a"]), np.zeros(2, "datetime64[D]")]
+)
+def test_arrays_that_are_not_numbers_are_refused(tmp_path, array):
+    with pytest.raises(TypeError, match="numeric"):
+        save(shelf(a=array), tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_arrays_deep_in_the_state(tmp_path):
+    state = {
+        "table": {"slots": ["a", ("b", 1)], "m2": np.arange(2.0), "B": {"deep": np.eye(2)}},
+        "lists": [np.arange(3), (np.arange(4), "x")],
+        "a/b": np.ones(1),
+        "a": {"b": np.ones(2), 3: np.ones(3), "3": np.ones(4)},
+    }
+    twin = round_trip(shelf(**state), tmp_path / "model").state
+    np.testing.assert_equal(twin, state)
+    assert twin["table"]["slots"] == ["a", ("b", 1)]
+    with pytest.raises(TypeError):
+        save(shelf(), tmp_path / "model", notes={"array": np.arange(3)})
+
+
+def test_notes(tmp_path):
+    path = tmp_path / "model"
+    notes = {"source": "a.parquet", "rows": (1, 2.5), 3: [None, True], ("a", 1): {"deep": {}}}
+    save(shelf(), path, notes=notes)
+    assert exactly(persist.read_notes(path)) == exactly(notes)
+    save(shelf(), path)
+    assert persist.read_notes(path) is None
+    with pytest.raises(TypeError):
+        save(shelf(), path, notes={"when": object()})
+
+
+def test_numpy_can_look_inside(tmp_path):
+    save(shelf(weights=np.arange(3.0), names=["a"]), tmp_path / "model")
+    with np.load(tmp_path / "model", allow_pickle=False) as archive:
+        np.testing.assert_array_equal(archive["weights"], np.arange(3.0))
+        header = json.loads(archive["header.json"])
+    assert header["format"] == "streamsel"
+    assert header["class"] == "Shelf"
+
+
+@pytest.mark.parametrize("thing", [None, "model", {"a": 1}, SOSPCA, object()])
+def test_what_is_no_learner_is_not_saved(tmp_path, thing):
+    with pytest.raises(TypeError, match="SOSPCA"):
+        save(thing, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_learner_of_somebody_else_is_not_saved(tmp_path):
+    class Mine(SOSPCA):
+        pass
+
+    with pytest.raises(TypeError, match="Mine"):
+        save(Mine(), tmp_path / "model")
+
+
+# ------------------------------------------------------------------------------ writing it
+
+
+def test_the_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    save(shelf(names=["old"]), path)
+
+    def full(file):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(persist.os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        save(shelf(names=["new"]), path)
+    monkeypatch.undo()
+    monkeypatch.setattr(streamsel, "__all__", ["Shelf"])
+    monkeypatch.setattr(streamsel, "Shelf", Shelf, raising=False)
+    assert load(path).state == {"names": ["old"]}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_interrupted_save_leaves_no_litter(tmp_path, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(persist, "_seal", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        save(shelf(a=np.arange(3)), tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_file_has_the_permissions_of_any_other(tmp_path):
+    plain = tmp_path / "plain"
+    plain.write_text("")
+    save(shelf(), tmp_path / "model")
+    assert (tmp_path / "model").stat().st_mode == plain.stat().st_mode
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "data").mkdir()
+    link = tmp_path / "model"
+    link.symlink_to(tmp_path / "data" / "real")
+    save(shelf(), link)
+    assert link.is_symlink()
+    assert (tmp_path / "data" / "real").is_file()
+
+
+def test_equal_models_make_equal_files(tmp_path):
+    for name in ("one", "two"):
+        save(learnt("projse")[0], tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def test_paths_are_strings_too(tmp_path):
+    save(shelf(), os.fspath(tmp_path / "model"))
+    assert load(os.fspath(tmp_path / "model")).state == {}
+
+
+def test_missing_files_and_directories(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError):
+        save(shelf(), tmp_path / "nowhere" / "model")
+    with pytest.raises(OSError, match="directory"):
+        load(tmp_path)
+    with pytest.raises(OSError, match="directory"):
+        save(shelf(), tmp_path)
+
+
+# --------------------------------------------------------------------- what is not let in
+
+
+@pytest.fixture
+def good(tmp_path):
+    path = tmp_path / "good"
+    save(shelf(values=np.arange(6.0), names=["a", ("b", 1)], count=3), path, notes={"n": 1})
+    return path.read_bytes()
+
+
+@pytest.fixture
+def refuses(tmp_path):
+    """Return a function that offers bytes to load and read_notes and gives back the message."""
+
+    def offer(content, *, loading_only=False):
+        path = tmp_path / "offered"
+        path.write_bytes(content)
+        with pytest.raises(ValueError) as info:
+            load(path)
+        assert "offered" in str(info.value)
+        if not loading_only:
+            with pytest.raises(ValueError):
+                persist.read_notes(path)
+        return str(info.value)
+
+    return offer
+
+
+def test_a_file_cut_short_anywhere(good, refuses):
+    for size in range(len(good)):
+        refuses(good[:size])
+
+
+def test_a_file_with_any_byte_changed(good, refuses):
+    for at in range(len(good)):
+        for flip in (0x01, 0xFF):
+            changed = bytearray(good)
+            changed[at] ^= flip
+            refuses(bytes(changed))
+
+
+def test_a_file_with_bytes_added(good, refuses):
+    refuses(good + b"\0")
+    refuses(b"\0" + good)
+    refuses(good + good)
+
+
+class Evil:
+    def __reduce__(self):
+        return os.mkdir, ("executed",)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "0 bytes"),
+        (b"P", "1 bytes"),
+        (b"PK\x03\x04", "checksum"),
+        (b"name,1,2,3\n", "begins with"),
+        (pickle.dumps(Evil()), "pickle"),
+        (b"\x93NUMPY\x01\x00", "begins with"),
+        (b"PAR1" * 20, "begins with"),
+        (b"\x1f\x8b\x08\x00" * 20, "begins with"),
+        (b"PK\x05\x06" + bytes(18), "begins with"),
+    ],
+)
+def test_foreign_files(tmp_path, monkeypatch, refuses, content, says):
+    monkeypatch.chdir(tmp_path)
+    assert says in refuses(content)
+    assert not (tmp_path / "executed").exists()
+
+
+def test_archives_of_others(refuses):
+    for write in (np.savez, np.savez_compressed):
+        file = io.BytesIO()
+        write(file, a=np.arange(3))
+        assert "another program" in refuses(file.getvalue())
+
+
+HEADER = {
+    "format": "streamsel",
+    "version": 1,
+    "class": "Shelf",
+    "params": {"dict": []},
+    "state": {},
+    "notes": None,
+}
+
+
+def forge(header=HEADER, entries=(), *, compression=zipfile.ZIP_STORED, tamper=None):
+    """Make a file with a right checksum and anything inside: what an attacker could make."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        if header is not None:
+            text = header if isinstance(header, bytes | str) else json.dumps(header)
+            archive.writestr("header.json", text)
+        for name, content in entries:
+            archive.writestr(name, content)
+        archive.comment = b"streamsel sha256 " + b"0" * 64
+    content = file.getvalue()[:-64]
+    if tamper is not None:
+        content = tamper(content)
+    return content + hashlib.sha256(content).hexdigest().encode()
+
+
+def array_entry(array=None, *, header=None, body=b""):
+    file = io.BytesIO()
+    if array is not None:
+        np.lib.format.write_array(file, array)
+    else:
+        text = (header + "\n").encode()
+        file.write(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + body)
+    return file.getvalue()
+
+
+def test_a_forgery_without_fault_is_read(tmp_path):
+    """Or else the refusals below would prove nothing."""
+    header = {**HEADER, "state": {"a": {"array": "a.npy"}}}
+    (tmp_path / "forged").write_bytes(forge(header, [("a.npy", array_entry(np.arange(3.0)))]))
+    np.testing.assert_array_equal(load(tmp_path / "forged").state["a"], np.arange(3.0))
+
+
+def test_no_header(refuses):
+    assert "no header.json" in refuses(forge(None, [("a.npy", array_entry(np.arange(3.0)))]))
+
+
+def changed(**fields):
+    return {**HEADER, **fields}
+
+
+def without(field):
+    return {key: value for key, value in HEADER.items() if key != field}
+
+
+@pytest.mark.parametrize(
+    ("header", "says"),
+    [
+        (changed(version=2), "newer"),
+        (changed(version=10**9), "newer"),
+        (changed(version=0), "version"),
+        (changed(version=-1), "version"),
+        (changed(version="1"), "version"),
+        (changed(version=1.0), "version"),
+        (changed(version=True), "version"),
+        (changed(version=None), "version"),
+        (changed(format="other"), "not a file written by streamsel"),
+        ({"version": 2, "format": "streamsel", "novelty": 1}, "newer"),
+        ({}, "not a file written by streamsel"),
+        ([], "not a file written by streamsel"),
+        (b"", "laid out"),
+        (b"{", "laid out"),
+        (b"\xff\xfe\xfd", "laid out"),
+        (b"[" * 100_000, "laid out"),
+        (b'{"format": "streamsel", "version": NaN}', "laid out"),
+        (changed(more=1), "more"),
+        (without("state"), "state"),
+        (without("params"), "params"),
+        (without("notes"), "notes"),
+        (changed(state=[]), "state"),
+        (changed(state=None), "state"),
+        (changed(**{"class": "Popen"}), "Popen"),
+        (changed(**{"class": "subprocess.Popen"}), "subprocess.Popen"),
+        (changed(**{"class": "ColumnStream"}), "ColumnStream"),
+        (changed(**{"class": "load"}), "'load'"),
+        (changed(**{"class": "__doc__"}), "__doc__"),
+        (changed(**{"class": None}), "None"),
+        (changed(**{"class": ["Shelf"]}), "Shelf"),
+    ],
+)
+def test_headers(refuses, header, says):
+    assert says in refuses(forge(header))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"params": {"dict": [["no_such_parameter", 1]]}},
+        {"params": {"dict": [[1, 1]]}},
+        {"params": {"dict": [["label"]]}},
+        {"params": [1]},
+        {"params": None},
+        {"params": {"object": "x"}},
+        {"state": {"a": {"array": "b.npy"}}},
+        {"state": {"a": {"array": "a.npy", "b": 1}}},
+        {"state": {"a": {"array": ["a.npy"]}}},
+        {"params": {"dict": [["label", {"array": "a.npy"}]]}},
+        {"state": {"a": {"pickle": "gASV"}}},
+        {"state": {"a": {}}},
+        {"state": {"a": {"tuple": 3}}},
+        {"state": {"a": {"float": "one"}}},
+        {"state": {"a": {"dict": [[{"dict": []}, 1]]}}},
+    ],
+)
+def test_values_of_headers(refuses, fields):
+    refuses(forge(changed(**fields)), loading_only=True)
+
+
+def test_notes_that_cannot_be_read(tmp_path):
+    (tmp_path / "forged").write_bytes(forge(changed(notes={"pickle": "gASV"})))
+    with pytest.raises(ValueError, match="notes"):
+        persist.read_notes(tmp_path / "forged")
+
+
+@pytest.mark.parametrize("learner", ["SOSPCA", "ProjSe"])
+@pytest.mark.parametrize("state", [{}, {"nonsense": 1}, {"names": [1, 2, 3]}])
+def test_states_that_a_learner_does_not_know(refuses, learner, state):
+    refuses(forge(changed(**{"class": learner, "state": state})), loading_only=True)
+
+
+def test_states_with_one_thing_changed(tmp_path, refuses):
+    """Each entry of a real state left out, and each array cut by one: never half a model.
+
+    Compiled loops do not look where they read, so a state that contradicts itself must stop here.
+    """
+    accepted = []
+    for mode in ("sospca", "projse", "projse-pool", "projse-unsupervised"):
+        model, _, _ = learnt(mode)
+        save(model, tmp_path / "model")
+        with zipfile.ZipFile(tmp_path / "model") as archive:
+            header = json.loads(archive.read("header.json"))
+            entries = {n: archive.read(n) for n in archive.namelist() if n != "header.json"}
+        for key in header["state"]:
+            state = {k: v for k, v in header["state"].items() if k != key}
+            rest = [(n, e) for n, e in entries.items() if n != f"{key}.npy"]
+            refuses(forge({**header, "state": state}, rest), loading_only=True)
+        for name, entry in entries.items():
+            array = np.load(io.BytesIO(entry))
+            for axis in range(array.ndim):
+                shorter = np.delete(array, -1, axis=axis)
+                changed = {**entries, name: array_entry(shorter)}
+                try:
+                    refuses(forge(header, list(changed.items())), loading_only=True)
+                except pytest.fail.Exception:
+                    accepted.append((mode, name, axis))
+        refuses(
+            forge({**header, "state": {**header["state"], "extra": 1}}, list(entries.items())),
+            loading_only=True,
+        )
+    assert not accepted, accepted
+
+
+def bomb_header(shape, descr="'<f8'"):
+    return f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        array_entry(header=bomb_header("(1000000000000,)"), body=bytes(8)),
+        array_entry(header=bomb_header("(2, 2)"), body=bytes(8)),
+        array_entry(header=bomb_header("(1,)"), body=bytes(16)),
+        array_entry(header=bomb_header("(0, 10**30)"), body=b""),
+        array_entry(header=bomb_header(f"(0, {10**30})"), body=b""),
+        array_entry(header=bomb_header("(-1, -1)"), body=bytes(8)),
+        array_entry(header=bomb_header("(1,)", "'|O'"), body=bytes(8)),
+        array_entry(header=bomb_header("(1,)", "'<U2'"), body=bytes(8)),
+        array_entry(header=bomb_header("(1,)", "'<M8[s]'"), body=bytes(8)),
+        array_entry(header=bomb_header("(1,)", "[('a', '<f8')]"), body=bytes(8)),
+        array_entry(header=bomb_header("(1,)", "'<f16'"), body=bytes(16)),
+        array_entry(header="(" * 9000, body=bytes(8)),
+        array_entry(header="__import__('os').mkdir('executed')", body=bytes(8)),
+        b"\x93NUMPY\x03\x00" + bytes(20),
+        b"\x93NUMPY",
+        b"",
+        pickle.dumps(Evil()),
+    ],
+)
+def test_arrays_that_are_not_what_they_say(tmp_path, monkeypatch, refuses, entry):
+    monkeypatch.chdir(tmp_path)
+    forged = forge(changed(state={"a": {"array": "a.npy"}}), [("a.npy", entry)])
+    refuses(forged, loading_only=True)
+    assert not (tmp_path / "executed").exists()
+
+
+def test_entries_that_do_not_belong(refuses):
+    array = array_entry(np.arange(3.0))
+    assert "a.npy" in refuses(forge(HEADER, [("a.npy", array)]), loading_only=True)
+    assert "b.npy" in refuses(forge(HEADER, [("../b.npy", array)]), loading_only=True)
+    refuses(forge(HEADER, [("text", b"x")]), loading_only=True)
+    missing = forge(changed(state={"a": {"array": "a.npy"}}))
+    assert "a.npy" in refuses(missing, loading_only=True)
+    twice = changed(state={"a": {"array": "a.npy"}, "b": {"array": "a.npy"}})
+    assert "a.npy" in refuses(forge(twice, [("a.npy", array)]), loading_only=True)
+    with pytest.warns(UserWarning, match="Duplicate"):
+        twice = forge(HEADER, [("header.json", json.dumps(HEADER))])
+    refuses(twice)
+
+
+def test_bombs(refuses):
+    state = {"a": {"array": "a.npy"}}
+    bomb = array_entry(np.zeros(1 << 20))
+    packed = forge(changed(state=state), [("a.npy", bomb)], compression=zipfile.ZIP_DEFLATED)
+    assert len(packed) < 20_000
+    assert "compressed" in refuses(packed)
+
+    def larger(content):
+        """Let the directory say that the stored array has 4 GB."""
+        at = content.rindex(b"PK\x01\x02")
+        huge = (0xFFFFFFF0).to_bytes(4, "little")
+        return content[: at + 20] + huge + huge + content[at + 28 :]
+
+    entry = array_entry(np.arange(3.0))
+    refuses(forge(changed(state=state), [("a.npy", entry)], tamper=larger))
