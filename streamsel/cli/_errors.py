@@ -1,0 +1,75 @@
+"""What goes wrong, said as a Unix tool says it: one line on stderr and an exit code."""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+import zlib
+from typing import IO, Any, Never
+
+import click
+
+EXPECTED = (OSError, ValueError, TypeError, EOFError, ImportError, MemoryError, zlib.error)
+"""The errors that data and files cause; any other is a defect of ours and keeps its traceback."""
+
+
+class CommandError(click.ClickException):
+    """A failure: its message goes to stderr after `streamsel: error:`, the exit code is 1."""
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the message."""
+        click.echo(f"streamsel: error: {self.format_message()}", file=file, err=True)
+
+
+def stop(message: str, exit_code: int) -> Never:
+    """Leave with a note on stderr: not a failure, but not all that was asked for either."""
+    note(message)
+    raise click.exceptions.Exit(exit_code)
+
+
+def message_of(error: BaseException) -> str:
+    """Put an error in one line, as a Unix tool does."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, MemoryError):
+        return f"out of memory: {error}" if str(error) else "out of memory"
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    return _in_terms_of_options(text) or type(error).__name__
+
+
+def no_column(path: str, error: KeyError) -> str:
+    """Say which columns a file does not have; the error knows them, and what comes close."""
+    text = message_of(error)
+    _, found, rest = text.partition("got: ")
+    return f"{path}: no such column: {rest}" if found else f"{path}: {text}"
+
+
+def _in_terms_of_options(text: str) -> str:
+    """Put a message in one line, and parameters of Python as options of the command."""
+    return re.sub(r"target='(\w+)'", r"--target-kind \1", " ".join(text.split()))
+
+
+def note(message: str) -> None:
+    """Tell the user something on stderr."""
+    click.echo(f"streamsel: {message}", err=True)
+
+
+def show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Print a warning in one line: takes the place of `warnings.showwarning`."""
+    note(f"warning: {_in_terms_of_options(str(message))}")
+
+
+def warn_in_one_line() -> None:
+    """Show the warnings that speak to the user, in one line each, and no others."""
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("default", UserWarning)
+    warnings.showwarning = show_warning
+
+
+def silence_stdout() -> None:
+    """Send what is still to be written nowhere: whoever read our output has stopped reading."""
+    import os
+
+    # Otherwise Python complains while it closes stdout at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

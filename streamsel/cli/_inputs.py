@@ -1,0 +1,285 @@
+"""What the command reads: a file of columns in any of its formats, and a target."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamsel.cli._errors import CommandError, no_column
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from streamsel.stream._base import ColumnStream
+
+OnBad = Callable[[str, str, str], None]
+
+TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".tab")
+BINARY_SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".feather": "ipc", ".arrow": "ipc"} | {
+    ".ipc": "ipc",
+    ".npy": "npy",
+}
+MAX_COMPARED = 20_000  # names that a misspelt one is compared with
+MAGIC = {b"PAR1": "parquet", b"ARROW1": "ipc", b"\x93NUMPY": "npy"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of columns.
+
+    Parameters
+    ----------
+    path
+        Where it is.
+    format
+        "parquet", "ipc", "npy", or text: "samples" (a line is a sample) or "variables" (a line is a
+        variable).
+    stream
+        Its columns.
+    """
+
+    path: str
+    format: str
+    stream: ColumnStream
+
+    def name(self, text: str) -> Hashable:
+        """Return the column's name that the user means by this text: npy columns are numbered."""
+        return int(text) if self.format == "npy" and text.isdecimal() else text
+
+    def take(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
+        """Fetch columns; if there are no such columns say which, and what comes close."""
+        try:
+            if self.format == "variables":
+                return values_of_lines(self.path, names)
+            return self.stream.take(names)
+        except KeyError as error:
+            raise CommandError(no_column(self.path, error)) from None
+
+    def check(self, names: Sequence[str]) -> None:
+        """Raise unless all these columns are there."""
+        if self.stream.names is None:
+            self.take(names)
+            return
+        from streamsel.stream._base import find_positions
+
+        try:
+            find_positions(self.stream.names, [self.name(name) for name in names])
+        except KeyError as error:
+            raise CommandError(no_column(self.path, error)) from None
+
+
+def open_source(
+    path: str, orientation: str, wanted: Sequence[str], on_bad: OnBad | None = None
+) -> Source:
+    """Open a file of columns, in the format that its name or its first bytes say.
+
+    Parameters
+    ----------
+    path
+        The file.
+    orientation
+        Of a text file: "samples", "variables", or "auto" to see where `wanted` names are found.
+    wanted
+        Names that are in the file.
+    on_bad
+        Called with name, reason and detail for a line of text that is not all numbers.
+    """
+    from streamsel import stream
+
+    format_ = file_format(path)
+    if format_ == "parquet":
+        return Source(path, format_, stream.iter_parquet(path))
+    if format_ == "ipc":
+        return Source(path, format_, stream.iter_ipc(path))
+    if format_ == "npy":
+        return Source(path, format_, stream.iter_npy(path))
+    if orientation == "auto":
+        orientation = text_orientation(path, wanted)
+    if orientation == "variables":
+        return Source(path, orientation, stream.iter_lines(path, on_bad=on_bad))
+    return Source(path, orientation, stream.iter_csv(path))
+
+
+def file_format(path: str) -> str:
+    """Return "parquet", "ipc", "npy" or "text"."""
+    if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):  # noqa: PTH112, PTH116
+        raise CommandError(
+            f"{path}: not a regular file, and its columns may be read more than once. "
+            "Hint: write them to a file first"
+        )
+    with open(path, "rb") as file:  # noqa: PTH123 (the error names the file as the user did)
+        start = file.read(8)
+    if not start:
+        raise CommandError(f"{path}: the file is empty")
+    suffix = suffix_of(path)
+    if suffix in BINARY_SUFFIXES:
+        return BINARY_SUFFIXES[suffix]
+    for magic, format_ in MAGIC.items():
+        if start.startswith(magic):
+            return format_
+    if suffix in TEXT_SUFFIXES:
+        return "text"
+    raise CommandError(
+        f"{path}: unknown format. Hint: the name must end in one of "
+        f"{', '.join([*BINARY_SUFFIXES, *TEXT_SUFFIXES])} (text also in .gz)"
+    )
+
+
+def suffix_of(path: str) -> str:
+    """Return the suffix that says the format, in lower case: the one before .gz."""
+    return Path(path.lower().removesuffix(".gz")).suffix
+
+
+def text_orientation(path: str, wanted: Sequence[str]) -> str:
+    """Find out whether a line of text is a sample or a variable, by where names are found."""
+    from streamsel.stream._cells import find_delimiter, numbered_lines, open_text, split_cells
+
+    if not wanted:
+        raise CommandError(
+            f"{path}: is a line a sample or a variable? Hint: say --orientation samples "
+            "(a header names the columns) or --orientation variables (a line begins with its name)"
+        )
+    with open_text(path) as file:
+        lines = (line for _, line in numbered_lines(file, path))
+        line = next(lines, "")
+        delimiter = find_delimiter(line, None)
+        first = [cell.strip() for cell in split_cells(line, delimiter)] if line else []
+        if not set(wanted).isdisjoint(first):
+            # A variable's line may stand first, where a header would: then numbers follow its name.
+            is_variable = first[0] in wanted and all(map(is_number, first[1:])) and len(first) > 1
+            return "variables" if is_variable else "samples"
+        second = name_of(next(lines, ""), delimiter)
+        if second in wanted or any(name_of(line, delimiter) in wanted for line in lines):
+            return "variables"
+    # Found nowhere: whoever says so should look for what comes close in the right place.
+    return "samples" if is_number(second) and not any(map(is_number, first)) else "variables"
+
+
+def name_of(line: str, delimiter: str) -> str:
+    """Return the first cell of a line."""
+    from streamsel.stream._cells import split_cells
+
+    if line.startswith('"'):
+        return split_cells(line, delimiter)[0].strip()
+    return line.partition(delimiter)[0].strip()
+
+
+def is_number(cell: str) -> bool:
+    """Tell whether a cell holds a number, or stands for a missing one."""
+    from streamsel.stream._cells import to_number
+
+    return to_number(cell) is not None
+
+
+def values_of_lines(path: str, names: Sequence[Hashable]) -> dict[Hashable, Any]:
+    """Read some variables of a text that holds one a line, be they numbers or labels."""
+    from streamsel.stream._base import raise_missing
+    from streamsel.stream._cells import find_delimiter, numbered_lines, open_text, split_cells
+
+    found: dict[Hashable, Any] = {}
+    seen: list[str] = []
+    delimiter: str | None = None
+    with open_text(path) as file:
+        for _, line in numbered_lines(file, path):
+            delimiter = find_delimiter(line, delimiter)
+            name = name_of(line, delimiter)
+            if name in names and name not in found:
+                found[name] = numbers_or_labels(split_cells(line, delimiter)[1:])
+            if len(found) == len(set(names)):
+                break
+            if len(seen) < MAX_COMPARED:
+                seen.append(name)
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise_missing(missing, seen)
+    return {name: found[name] for name in names}
+
+
+def numbers_or_labels(cells: Sequence[str]) -> Any:
+    """Return an array of numbers if all cells are numbers, of strings otherwise."""
+    from streamsel.stream._cells import to_number
+
+    numbers = [to_number(cell) for cell in cells]
+    if None in numbers:
+        return np.array([cell.strip() for cell in cells], dtype=object)
+    return integral(np.array(numbers, dtype=np.float64))
+
+
+def target_of(source: Source, names: Sequence[str], kind: str) -> Any:
+    """Read the target from columns of the file."""
+    columns = source.take([source.name(name) for name in names])
+    arrays = {str(name): np.asarray(values) for name, values in columns.items()}
+    if source.format in ("samples", "variables"):
+        arrays = {name: integral(values) for name, values in arrays.items()}
+    return as_target(arrays, kind)
+
+
+def target_from_file(path: str, names: Sequence[str], kind: str) -> Any:
+    """Read the target from a file of its own.
+
+    The file is .npy (one value, or one row of values, an observation), a table with a header
+    (.csv, .tsv, .parquet, .feather, .arrow; all its columns or those named), or text with one value
+    a line.
+    """
+    suffix = suffix_of(path)
+    if suffix == ".npy":
+        return np.load(path, allow_pickle=False)
+    if suffix in {".csv", ".tsv"} and not names and is_plain_list(path):
+        return one_value_a_line(path)
+    if suffix in BINARY_SUFFIXES or suffix in {".csv", ".tsv"}:
+        source = open_source(path, "samples", names)
+        return target_of(source, names or [str(name) for name in source.stream.names or ()], kind)
+    return one_value_a_line(path)
+
+
+def is_plain_list(path: str) -> bool:
+    """Tell whether a text file begins with a number and nothing else: it has no header then."""
+    from streamsel.stream._cells import open_text
+
+    with open_text(path) as file:
+        return is_number(file.readline().strip() or "empty")
+
+
+def one_value_a_line(path: str) -> Any:
+    """Read one value a line: numbers if all of them are, labels otherwise."""
+    from streamsel.stream._cells import open_text
+
+    with open_text(path) as file:
+        lines = [line.strip() for line in file]
+    while lines and not lines[-1]:
+        lines.pop()
+    if not lines:
+        raise CommandError(f"{path}: the file is empty")
+    if "" in lines:
+        number = lines.index("") + 1
+        raise CommandError(f"{path}, line {number}: the line is empty, a value was expected")
+    return numbers_or_labels(lines)
+
+
+def as_target(columns: dict[str, Any], kind: str) -> Any:
+    """Put target columns together: one as it is, several as an array, or as a table with labels."""
+    if len(columns) == 1:
+        return next(iter(columns.values()))
+    if kind != "class" and all(values.dtype.kind in "biuf" for values in columns.values()):
+        return np.column_stack(list(columns.values()))
+    import pyarrow as pa
+
+    table = {}
+    for name, values in columns.items():
+        labels = kind == "class" and values.dtype.kind in "biuf"
+        table[name] = pa.array([str(v) for v in values.tolist()] if labels else values.tolist())
+    return pa.table(table)
+
+
+def integral(values: Any) -> Any:
+    """Turn floats that are all whole numbers into integers: text does not tell codes from sizes."""
+    if values.ndim == 1 and values.dtype.kind == "f" and np.isfinite(values).all():
+        whole = values.astype(np.int64) if np.abs(values).max(initial=0) < 2**53 else values
+        return whole if (whole == values).all() else values
+    return values

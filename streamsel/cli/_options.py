@@ -1,0 +1,139 @@
+"""The options that `select` and `reduce` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from streamsel.cli._sections import Option
+
+Decorator = Callable[[Callable[..., None]], Callable[..., None]]
+
+INPUT, LEARNER, OUTPUT, LONG = "Input", "Method", "Output", "Long runs"
+
+
+def option(*names: str, section: str, **settings: Any) -> Decorator:
+    """Make a click option that stands in a section of the help page."""
+    return click.option(*names, cls=Option, section=section, **settings)
+
+
+def all_of(*decorators: Decorator) -> Decorator:
+    """Make one decorator of several, the first on top."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+input_options = all_of(
+    click.argument("file", type=click.Path()),
+    option(
+        "--target",
+        "-t",
+        metavar="NAME",
+        multiple=True,
+        section=INPUT,
+        help="Column to be explained; several: repeat it, or put commas between.",
+    ),
+    option(
+        "--target-file",
+        metavar="FILE",
+        type=click.Path(),
+        section=INPUT,
+        help="Take the target from this file: npy, text with one value a line, or a table (its "
+        "columns --target, or all).",
+    ),
+    option(
+        "--target-kind",
+        type=click.Choice(["auto", "class", "numeric"]),
+        default="auto",
+        show_default=True,
+        section=INPUT,
+        help="Whether the target is labels or quantities; auto takes numbers for quantities.",
+    ),
+    option(
+        "--orientation",
+        type=click.Choice(["auto", "samples", "variables"]),
+        default="auto",
+        show_default=True,
+        section=INPUT,
+        help="What a line of a text file is: a sample (a header names the columns) or a variable "
+        "(its name comes first); auto sees where the target's name is.",
+    ),
+    option(
+        "--drop",
+        metavar="NAME",
+        multiple=True,
+        section=INPUT,
+        help="Column to leave out, such as an identifier; several as with --target.",
+    ),
+    option(
+        "--missing",
+        type=click.Choice(["skip", "mean", "error"]),
+        section=INPUT,
+        help="Columns with missing or infinite values: leave them out, put the mean in place, or "
+        "stop at the first (and at the first with text).  [default: skip]",
+    ),
+)
+
+output_options = all_of(
+    option(
+        "--n-jobs",
+        type=int,
+        default=1,
+        show_default=True,
+        metavar="N",
+        section=LEARNER,
+        help="Threads; -1 for one a core. The result does not depend on it.",
+    ),
+    option(
+        "--model",
+        "-m",
+        metavar="FILE",
+        type=click.Path(),
+        section=OUTPUT,
+        help="Save the model, for transform, info, --resume and streamsel.load.",
+    ),
+    option(
+        "--out",
+        "-o",
+        metavar="FILE",
+        type=click.Path(),
+        section=OUTPUT,
+        help="Write the resulting columns, as .parquet, .feather, .arrow, .npy, .csv or .tsv.",
+    ),
+    option(
+        "--json",
+        "as_json",
+        is_flag=True,
+        section=OUTPUT,
+        help="Print JSON. Otherwise: a table on a terminal, tab-separated values elsewhere.",
+    ),
+    option(
+        "--list-skipped",
+        "skipped_file",
+        metavar="FILE",
+        type=click.Path(),
+        section=OUTPUT,
+        help="Write name, reason and detail of every column left out, as it is met; - for stderr.",
+    ),
+    option(
+        "--resume",
+        metavar="MODEL",
+        type=click.Path(),
+        section=LONG,
+        help="Go on where the run that saved this model stopped, and save there again.",
+    ),
+    option(
+        "--checkpoint",
+        metavar="SECONDS",
+        type=click.FloatRange(min=0),
+        section=LONG,
+        help="Save the model this often while it learns.",
+    ),
+)

@@ -1,0 +1,155 @@
+"""`streamsel select`: every format, every way to a target, the options of the learner."""
+
+import numpy as np
+import pytest
+
+from streamsel import ProjSe, load
+
+# A file, and the options that lead to the same columns and the same target in it.
+WITH_TARGET = ["data.parquet", "data.feather", "samples.csv", "samples.tsv.gz", "variables.csv"]
+
+
+def select(data, y, k=5, X=None, **parameters):
+    model = ProjSe(k, **parameters)
+    model.learn_target(y)
+    model.learn_columns(data.X if X is None else X, names=data.names)
+    return model
+
+
+@pytest.mark.parametrize("file", WITH_TARGET)
+def test_every_format_gives_what_python_gives(call, files, data, file):
+    model = select(data, data.y)
+    result = call("select", files / file, "--target", "y", "--drop", "labels", "-k", 5)
+    assert not result.stderr
+    rows = result.rows()
+    assert [row["name"] for row in rows] == model.selected
+    for row in rows:
+        assert float(row["relevance"]) == pytest.approx(model.relevance[row["name"]], rel=1e-4)
+        assert float(row["score"]) == pytest.approx(model.scores[row["name"]], rel=1e-4)
+        assert int(row["round"]) == model.rounds[row["name"]]
+        assert row["certified"] == "yes"
+        above = model.relevance[row["name"]] > model.noise_floor()
+        assert row["above_noise"] == ("yes" if above else "no")
+
+
+@pytest.mark.parametrize("target", ["y.npy", "y.txt", "y.csv", "data.parquet"])
+def test_npy_and_a_target_file(call, files, data, target):
+    model = select(data, data.y)
+    which = ["--target", "y"] if target == "data.parquet" else []
+    rows = call("select", files / "data.npy", "--target-file", files / target, *which, "-k5").rows()
+    assert [f"v{row['name']}" for row in rows] == model.selected
+
+
+def test_npy_columns_go_by_number(call, files, data):
+    rows = call("select", files / "data.npy", "--target", "7", "--drop", "3,20", "-k", 2).rows()
+    names = [name for name in data.names if name not in {"v7", "v3", "v20"}]
+    model = ProjSe(2)
+    model.learn_target(data.X[:, 7])
+    model.learn_columns(np.delete(data.X, [3, 7, 20], axis=1), names=names)
+    assert [f"v{row['name']}" for row in rows] == model.selected
+
+
+@pytest.mark.parametrize("file", WITH_TARGET)
+def test_labels_are_classes(call, files, data, file):
+    model = select(data, data.labels)
+    found = call("select", files / file, "--target", "labels", "--drop", "y", "-k", 5, "--json")
+    assert [row["name"] for row in found.json()["selected"]] == model.selected
+
+
+def test_labels_from_a_file(call, files, data):
+    arguments = ["--target-file", files / "labels.txt", "--orientation", "variables"]
+    rows = call("select", files / "variables.csv", *arguments, "--drop", "y", "-k", 5).rows()
+    assert [row["name"] for row in rows] == select(data, data.labels).selected
+
+
+@pytest.mark.parametrize("target", [["-t", "v0,v1"], ["-t", "v0", "-t", "v1"]])
+def test_several_targets(call, files, data, target):
+    model = ProjSe(3)
+    model.learn_target(data.X[:, :2])
+    model.learn_columns(data.X[:, 2:], names=data.names[2:])
+    rows = call("select", files / "data.parquet", *target, "--drop", "y", "-k", 3).rows()
+    assert [row["name"] for row in rows] == model.selected
+
+
+def test_several_targets_with_labels_among_them(call, files):
+    rows = call("select", files / "data.parquet", "-t", "labels,y", "-k", 3).rows()
+    assert rows[0]["name"] == "v7"
+
+
+def test_no_target(call, files, data):
+    model = ProjSe(4)
+    model.learn_target(None)
+    model.learn_columns(data.X, names=data.names)
+    rows = call("select", files / "data.parquet", "--no-target", "--drop", "y", "-k", 4).rows()
+    assert [row["name"] for row in rows] == model.selected
+    assert {row["above_noise"] for row in rows} == {""}
+
+
+@pytest.mark.parametrize(
+    ("options", "parameters"),
+    [
+        (
+            ["--kernel", "poly", "--degree", 2, "--coef0", 1],
+            {"kernel": "poly", "degree": 2, "coef0": 1},
+        ),
+        (["--kernel", "rbf", "--gamma", 0.01], {"kernel": "rbf", "gamma": 0.01}),
+        (["--max-candidates", 10], {"max_candidates": 10}),
+        (["--max-candidates", 10, "--exact"], {"max_candidates": 10, "exact": True}),
+        (["--after-rank", "stop"], {"after_rank": "stop"}),
+        (["--n-jobs", 2], {"n_jobs": 2}),
+    ],
+    ids=["poly", "rbf", "pooled", "exact", "stop", "threads"],
+)
+def test_options_of_the_learner(call, files, data, tmp_path, options, parameters):
+    model = select(data, data.y, **parameters)
+    path = tmp_path / "model"
+    arguments = ["-t", "y", "--drop", "labels", "-k", 5, "--model", path, *options]
+    rows = call("select", files / "data.parquet", *arguments).rows()
+    assert [row["name"] for row in rows] == model.selected
+    assert load(path)._get_params() == model._get_params()
+
+
+def test_target_kind(call, table, rng):
+    X = rng.normal(size=(30, 3))
+    y = rng.integers(0, 3, size=30)
+    path = table(y=y, a=X[:, 0], b=X[:, 1], c=X[:, 2])
+    auto = call("select", path, "-t", "y", "-k", 1)
+    assert auto.stderr.startswith("streamsel: warning: The target is 3 distinct integers")
+    assert not call("select", path, "-t", "y", "-k", 1, "--target-kind", "numeric").stderr
+    found = call("select", path, "-t", "y", "-k", 1, "--target-kind", "class", "--json").json()
+    model = ProjSe(1, target="class")
+    model.learn_target(y)
+    model.learn_columns(X, names=["a", "b", "c"])
+    assert found["selected"][0]["relevance"] == pytest.approx(model.relevance[model.selected[0]])
+
+
+def test_json_says_all(call, files, data):
+    found = call("select", files / "data.parquet", "-t", "y", "-k", 3, "--json").json()
+    assert found["class"] == "ProjSe"
+    assert found["parameters"]["k"] == 3
+    assert found["rows"] == 60
+    assert found["columns_seen"] == 40
+    assert 0 < found["noise_floor"] < 1
+    assert found["n_certified"] == 3
+    assert [row["name"] for row in found["selected"]] == select(data, data.y, k=3).selected
+    notes = found["notes"]
+    assert notes["columns_read"] == 41
+    assert notes["complete"]
+    assert notes["skipped"] == {"text": 1}
+    assert notes["target"] == ["y"]
+
+
+def test_names_that_a_shell_of_markup_would_change(call, table):
+    columns = {"y": [1, 2, 3, 5], "[red]x[/red]": [1, 2, 3, 4], 'a,"b"': [3, 1, 2, 2]}
+    rows = call("select", table(**columns), "-t", "y", "-k", 2).rows()
+    assert [row["name"] for row in rows] == ["[red]x[/red]", 'a,"b"']
+    rows = call("select", table(**columns), "-t", '"a,""b"""', "-k", 1).rows()
+    assert rows[0]["name"] in {"y", "[red]x[/red]"}
+
+
+def test_orientation_is_seen_where_the_target_comes_first(call, tmp_path):
+    path = tmp_path / "lines.csv"
+    path.write_text("y,1,2,3,5\na,1,2,3,4\nb,4,1,1,2\n")
+    assert [row["name"] for row in call("select", path, "-t", "y", "-k", 1).rows()] == ["a"]
+    path.write_text("gene,s1,s2,s3,s4\na,1,2,3,4\ny,1,2,3,5\n")
+    assert [row["name"] for row in call("select", path, "-t", "y", "-k", 1).rows()] == ["a"]

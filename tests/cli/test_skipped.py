@@ -1,0 +1,127 @@
+"""Columns that no learner can use are counted, listed on request, and end no run."""
+
+import numpy as np
+import pytest
+
+COLUMNS = {
+    "y": [1, 2, 3, 5, 8],
+    "good": [1, 2, 3, 4, 9],
+    "gap": [1, "", 3, 5, 8],
+    "colour": ["red", "blue", "red", "red", "blue"],
+    "flat": [7, 7, 7, 7, 7],
+    "infinite": [1, "inf", 3, 5, 8],
+}
+
+
+@pytest.fixture
+def make(table, tmp_path):
+    """Write the columns in a format and return the path."""
+
+    def make(format_):
+        if format_ == "samples":
+            return table(**COLUMNS)
+        if format_ == "variables":
+            path = tmp_path / "lines.tsv"
+            lines = ["\t".join(map(str, [name, *v])) for name, v in COLUMNS.items()]
+            path.write_text("\n".join(lines) + "\n")
+            return path
+        pa = pytest.importorskip("pyarrow")
+        from pyarrow import feather, parquet
+
+        columns = {
+            name: [None if x == "" else float(x) if x == "inf" else x for x in values]
+            for name, values in COLUMNS.items()
+        }
+        path = tmp_path / f"data.{format_}"
+        if format_ == "parquet":
+            parquet.write_table(pa.table(columns), path)
+        else:
+            feather.write_feather(pa.table(columns), path, compression="uncompressed")
+        return path
+
+    return make
+
+
+FORMATS = ["samples", "variables", "parquet", "feather"]
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("command", ["select", "reduce"])
+def test_counted_by_reason(call, make, format_, command):
+    result = call(command, make(format_), "-t", "y", "--json")
+    assert result.json()["notes"]["skipped"] == {"missing": 2, "text": 1, "constant": 1}
+    assert result.json()["columns_seen"] == 1
+    assert result.stderr == "streamsel: left out 4 columns: 1 constant, 2 missing, 1 text\n"
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_listed_on_request(call, make, tmp_path, format_):
+    call("select", make(format_), "-t", "y", "--list-skipped", tmp_path / "skipped.tsv")
+    lines = [line.split("\t") for line in (tmp_path / "skipped.tsv").read_text().splitlines()]
+    reasons = {name: reason for name, reason, _ in lines}
+    expected = {"gap": "missing", "infinite": "missing", "colour": "text", "flat": "constant"}
+    assert reasons == expected
+    (detail,) = (detail for name, _, detail in lines if name == "colour")
+    assert "red" in detail
+
+
+def test_a_cell_that_is_not_a_number_is_named_by_line_and_column(call, make):
+    result = call("select", make("variables"), "-t", "y", "--list-skipped", "-")
+    (line,) = (line for line in result.stderr.splitlines() if line.startswith("colour"))
+    assert "line 4" in line
+    assert "column 2" in line or "column 1" in line
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_exact_counts_every_column_once(call, make, tmp_path, format_):
+    arguments = ["--max-candidates", 1, "-k", 1, "--exact", "--list-skipped", tmp_path / "s"]
+    result = call("select", make(format_), "-t", "y", *arguments, "--json")
+    assert sum(result.json()["notes"]["skipped"].values()) == 4
+    assert len((tmp_path / "s").read_text().splitlines()) == 4
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_the_mean_in_place_of_missing_values(call, make, format_):
+    result = call("select", make(format_), "-t", "y", "--missing", "mean", "--json").json()
+    assert result["columns_seen"] == 3
+    assert result["notes"]["skipped"] == {"text": 1, "constant": 1}
+    assert result["notes"]["filled"] == 2
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_stop_at_the_first(call, make, format_):
+    arguments = ["-t", "y", "--drop", "colour", "--missing", "error"]
+    result = call("select", make(format_), *arguments, code=1)
+    assert result.stderr.startswith("streamsel: error: ")
+    assert "'gap'" in result.stderr
+    assert not result.stdout
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_stop_at_text(call, make, format_):
+    arguments = ["-t", "y", "--drop", "gap", "--missing", "error"]
+    result = call("select", make(format_), *arguments, code=1)
+    assert "colour" in result.stderr
+
+
+def test_nothing_but_bad_columns(call, table):
+    result = call("select", table(y=[1, 2, 3], a=[1, 1, 1], b=["x", "y", "z"]), "-t", "y")
+    assert not result.rows()
+    assert result.stderr == "streamsel: left out 2 columns: 1 constant, 1 text\n"
+
+
+def test_a_name_that_comes_twice_ends_no_run(call, tmp_path):
+    path = tmp_path / "lines.csv"
+    path.write_text("y,1,2,3,5\na,1,2,3,4\na,4,1,1,2\nb,1,2,4,4\n")
+    result = call("select", path, "-t", "y", "--list-skipped", "-", "--json")
+    assert result.json()["notes"]["skipped"] == {"refused": 1}
+    assert "a\trefused\t" in result.stderr
+    assert {row["name"] for row in result.json()["selected"]} == {"a", "b"}
+
+
+def test_values_too_large_to_be_squared_end_no_run(call, tmp_path):
+    X = np.array([[1.0, 1e200], [2, -1e200], [4, 1e100]])
+    np.save(tmp_path / "x.npy", X)
+    (tmp_path / "y.txt").write_text("1\n2\n3.5\n")
+    result = call("select", tmp_path / "x.npy", "--target-file", tmp_path / "y.txt", "--json")
+    assert result.json()["notes"]["skipped"] == {"refused": 1}

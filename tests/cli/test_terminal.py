@@ -1,0 +1,141 @@
+"""The command as a process: what a terminal sees, pipes that close, packages that are not there."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import streamsel
+
+COMMAND = [sys.executable, "-c", "from streamsel.cli import main; main()"]
+
+
+def run(*arguments, **settings):
+    command = [*COMMAND, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **settings)
+
+
+def in_terminal(*arguments, columns=100):
+    """Run on a pseudo-terminal; return the exit code and all that it showed."""
+    pty = pytest.importorskip("pty")
+    terminal, process_end = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "NO_COLOR": "1"}
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        stdin=process_end,
+        stdout=process_end,
+        stderr=process_end,
+        env=environment,
+    )
+    os.close(process_end)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:  # all ends are closed
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(terminal)
+    return process.wait(), shown.decode()
+
+
+@pytest.mark.parametrize("command", ["", "select", "reduce", "transform", "info", "demo"])
+def test_help(command):
+    result = run(*filter(None, [command]), "--help")
+    assert result.returncode == 0
+    assert "Usage: streamsel" in result.stdout
+    assert "\\b" not in result.stdout  # click's mark for lines that stay as they are
+    assert not result.stderr
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\n"
+        "from streamsel.cli import main\n"
+        "try:\n    main(['select', '--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'scipy', 'numba', 'river', 'rich', 'pyarrow', 'pandas'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_version():
+    assert run("--version").stdout == f"streamsel {streamsel.__version__}\n"
+
+
+@pytest.mark.parametrize("package", ["click", "rich"])
+def test_without_the_extra(package):
+    code = (
+        "import importlib.util, sys\n"
+        "find = importlib.util.find_spec\n"
+        f"hide = lambda name, *a: None if name == {package!r} else find(name, *a)\n"
+        "importlib.util.find_spec = hide\n"
+        "from streamsel.cli import main\n"
+        "main(['--help'])\n"
+    )
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert 'pip install "streamsel[cli]"' in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_failure_has_no_traceback(tmp_path):
+    result = run("select", tmp_path / "none.csv", "-t", "y")
+    assert result.returncode == 1
+    assert result.stderr == f"streamsel: error: {tmp_path}/none.csv: No such file or directory\n"
+
+
+def test_who_reads_stops_reading(files):
+    """`streamsel ... | true`: quiet, and the exit code a signal would give."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    command = [*COMMAND, "select", str(files / "data.parquet"), "-t", "y", "--drop", "labels"]
+    result = subprocess.run(command, stdout=write_end, stderr=subprocess.PIPE, check=False)
+    os.close(write_end)
+    assert result.stderr == b""
+    assert result.returncode == 141
+
+
+def test_a_table_on_a_terminal(files):
+    code, shown = in_terminal("select", files / "data.parquet", "-t", "y", "-k", "12")
+    assert code == 0
+    assert "12 variables of 40 selected" in shown
+    assert "v7" in shown
+    assert "below noise" in shown
+    assert "Noise floor" in shown
+    assert "left out: 1 text" in shown
+    assert "columns" in shown
+
+
+@pytest.mark.parametrize("command", ["select", "reduce"])
+def test_info_on_a_terminal(call, files, tmp_path, command):
+    call(command, files / "data.parquet", "-t", "y", "-m", tmp_path / "m")
+    code, shown = in_terminal("info", tmp_path / "m")
+    assert code == 0
+    assert {"select": "ProjSe(k=20", "reduce": "SOSPCA(n_components=10"}[command] in shown
+    assert "columns read" in shown
+    assert "v7" in shown
+    assert {"select": "of 40 selected", "reduce": "10 components of"}[command] in shown
+
+
+def test_progress_on_a_terminal():
+    from streamsel.cli._progress import Bar
+
+    class Model:
+        relevance = {"one": 0.25, "[two]": 0.75, "none": float("nan")}  # noqa: RUF012
+
+    with Bar("selecting", 1000, 0) as bar:
+        bar.update(10, Model())
+        assert "best [two] 0.7500" in bar.status()
+        assert "memory" in bar.status()
+        bar.update(5, n_passes=2)
+
+
+def test_no_progress_where_there_is_no_terminal():
+    from streamsel.cli._progress import Silence, meter
+
+    assert isinstance(meter("selecting", None), Silence)
