@@ -1,0 +1,153 @@
+"""The package as a whole: what an import costs, what is public, what every public name has."""
+
+import ast
+import importlib
+import importlib.metadata
+import inspect
+import re
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+import streamsel
+import streamsel.stream
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "streamsel"
+
+LEARNERS = [
+    name for name in streamsel.__all__ if hasattr(getattr(streamsel, name), "learn_columns")
+]
+PUBLIC = [
+    (module.__name__, name)
+    for module in (streamsel, streamsel.stream)
+    for name in module.__all__
+    if not inspect.ismodule(getattr(module, name))
+]
+
+# What a light import must not drag in: each costs tens of milliseconds or more.
+HEAVY = {"click", "matplotlib", "pandas", "polars", "pyarrow", "rich", "sklearn"}
+
+
+def modules_after(statement):
+    """Name the third-party packages that a fresh interpreter loads for a statement."""
+    program = (
+        "import sys\n"
+        "before = set(sys.modules)\n"
+        f"{statement}\n"
+        "new = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
+        "print(*sorted(new - sys.stdlib_module_names))\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return set(run.stdout.split())
+
+
+def test_import_loads_nothing_else():
+    assert modules_after("import streamsel") == {"streamsel"}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["import streamsel.stream", *(f"from streamsel import {name}" for name in LEARNERS)],
+)
+def test_no_optional_library_is_loaded_before_it_is_needed(statement):
+    assert not modules_after(statement) & HEAVY
+
+
+def test_command_line_help_does_not_load_the_learners():
+    loaded = modules_after(
+        "from streamsel.cli import main\n"
+        "try:\n"
+        "    main(['--help'])\n"
+        "except SystemExit:\n"
+        "    print()"
+    )
+    assert "streamsel" in loaded
+    assert not loaded & {"numba", "river", "scipy"}
+
+
+@pytest.mark.parametrize(("module", "name"), PUBLIC)
+def test_public_names_are_there_and_listed(module, name):
+    module = importlib.import_module(module)
+    assert getattr(module, name) is not None
+    assert name in dir(module)
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(AttributeError, match="nonesuch"):
+        _ = streamsel.nonesuch
+
+
+def test_type_checkers_are_told():
+    assert files("streamsel").joinpath("py.typed").is_file()
+
+
+def test_version_is_told_once():
+    assert streamsel.__version__ == importlib.metadata.version("streamsel")
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## [{streamsel.__version__}]" in changelog
+
+
+def mentioned(name, folder, suffix):
+    word = re.compile(rf"\b{name}\b")
+    return any(word.search(path.read_text(encoding="utf-8")) for path in folder.rglob(f"*{suffix}"))
+
+
+def test_learners_are_found():
+    assert {"ProjSe", "SOSPCA"} <= set(LEARNERS)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("folder", ["tests/reference", "tests/bench"], ids=["oracle", "benchmark"])
+def test_every_learner_has(name, folder):
+    assert mentioned(name, ROOT / folder, ".py"), f"{folder} says nothing of {name}"
+
+
+def documented():
+    """Collect what the reference pages document: the last part of every `::: path.to.name`."""
+    pages = (ROOT / "docs" / "pages" / "reference").rglob("*.md")
+    found = set()
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        found |= {path.rpartition(".")[2] for path in re.findall(r"^::: (\S+)", text, re.MULTILINE)}
+    return found
+
+
+@pytest.mark.parametrize(("module", "name"), PUBLIC)
+def test_every_public_name_is_documented(module, name):
+    assert name in documented()
+    thing = getattr(importlib.import_module(module), name)
+    assert ">>> " in inspect.getdoc(thing), f"{name} has no example"
+
+
+def imports(path):
+    """Yield the absolute name of every module that a file imports, at any depth."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_only_the_kernels_know_numba():
+    users = {
+        path.relative_to(PACKAGE).parts[0]
+        for path in PACKAGE.rglob("*.py")
+        if any(name.partition(".")[0] == "numba" for name in imports(path))
+    }
+    assert users == {"_jit"}
+
+
+@pytest.mark.parametrize(
+    "path", sorted((PACKAGE / "_jit").glob("*.py")), ids=lambda path: path.stem
+)
+def test_a_kernel_calls_only_kernels_of_its_own_file(path):
+    # A cached kernel is not compiled again when one that it calls changes in another file.
+    ours = {name for name in imports(path) if name.startswith("streamsel")}
+    assert ours <= {"streamsel._jit.policy", "streamsel._jit.policy.kernel"}
