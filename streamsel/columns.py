@@ -85,6 +85,10 @@ class DenseChunk:
         _in_threads(scan_part, b, n_jobs)
         return stats
 
+    def columns(self, places: NDArray[np.intp]) -> Floats:
+        """Return a copy of some columns as float64, one a row."""
+        return np.asarray(self.X[places], dtype=np.float64)
+
     def column(self, j: int) -> Floats:
         """Return a copy of one column as float64, (n,)."""
         column: Floats = self.X[j].astype(np.float64)
@@ -139,6 +143,13 @@ class SparseChunk:
             return stats
         self._sum_duplicates()
         return self.scan(target, n_jobs)
+
+    def columns(self, places: NDArray[np.intp]) -> Floats:
+        """Return some columns as dense float64, one a row."""
+        X = np.empty((len(places), self.n))
+        for row, j in zip(X, places.tolist(), strict=True):
+            row[:] = self.column(j)
+        return X
 
     def column(self, j: int) -> Floats:
         """Return one column as dense float64, (n,)."""

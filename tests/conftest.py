@@ -44,3 +44,10 @@ def dataset():
         return X, archive["y"], archive.get("Y2"), archive
 
     return load
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave the benchmarks alone unless they are asked for: `pytest tests/bench --benchmark-only`."""
+    if collection_path.name == "bench" and not config.getoption("benchmark_only"):
+        return True
+    return None

@@ -96,3 +96,42 @@ def direction(G: np.ndarray, Q: np.ndarray, j: int, q: np.ndarray) -> float:
             for i in range(r):
                 q[i] /= length
     return score
+
+
+@kernel()
+def run(
+    G: np.ndarray,
+    R: np.ndarray,
+    bound: np.ndarray,
+    applied: np.ndarray,
+    taken: np.ndarray,
+    Q: np.ndarray,
+    directions: int,
+    tie: float,
+    spent: float,
+    places: np.ndarray,
+    scores: np.ndarray,
+) -> int:
+    """Pick the best until places are full or nothing above `spent` is left; return how many.
+
+    Parameters
+    ----------
+    G
+        (p, r) coordinates of the candidates; R, bound, applied and taken as in `best`.
+    Q
+        (r, r) directions, of which the first `directions` are taken out of the projector already;
+        each pick adds one.
+    places, scores
+        Filled with the picks and their scores.
+    """
+    n = 0
+    while n < places.shape[0] and directions + n < Q.shape[0]:
+        held = Q[: directions + n]
+        j, score = best(R, bound, applied, taken, held, tie)
+        if score <= spent:
+            break
+        taken[j] = True
+        places[n] = j
+        scores[n] = direction(G, held, j, Q[directions + n])
+        n += 1
+    return n

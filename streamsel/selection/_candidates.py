@@ -122,10 +122,11 @@ class SampleCandidates:
         """Return the columns' centred samples, of length 1, and their moments; None for all."""
         if places is None:
             places = np.arange(stats.m2.size)
-        unit = np.empty((places.size, self._n))
-        for i, j in enumerate(places):
-            unit[i] = (chunk.column(int(j)) - stats.mean[j]) / np.sqrt(stats.m2[j])
-        return {"mean": stats.mean[places], "m2": stats.m2[places], "unit": unit}
+        mean, m2 = stats.mean[places], stats.m2[places]
+        unit = chunk.columns(places)
+        unit -= mean[:, None]
+        unit /= np.sqrt(m2)[:, None]
+        return {"mean": mean, "m2": m2, "unit": unit}
 
     def relevance2(self, rows: dict[str, Floats]) -> Floats:
         """Return ones: without a target every variable explains itself in full."""

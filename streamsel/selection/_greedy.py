@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsel._jit.deflate import best, direction
+from streamsel._jit.deflate import direction, run
 
 Floats = NDArray[np.float64]
 
@@ -53,8 +53,12 @@ class Deflation(Protocol):
     def restart(self, directions: int) -> None:
         """Give the projector back all directions but the first few."""
 
-    def best(self) -> tuple[int, float]:
-        """Return the free candidate of the highest score, the earliest among equals, or -1."""
+    def run(self, limit: int) -> tuple[list[int], list[float]]:
+        """Take the best free candidate, the earliest among equals, and again, up to the limit.
+
+        Ends early where the projector keeps nothing of any candidate. Returns them and their
+        scores.
+        """
 
     def take(self, j: int) -> float:
         """Take candidate j, and its direction out of the projector; return its score."""
@@ -91,27 +95,26 @@ def greedy(
     """
     picks = Picks([], [], [])
     this_round, base = 0, 0
-    for n in range(min(k, deflation.size)):
-        if n < len(forced.places):
-            if forced.rounds[n] != this_round:
-                deflation.restart(0)
-                this_round = forced.rounds[n]
-            j = forced.places[n]
-        else:
-            if refill and n == len(forced.places):
-                base = deflation.directions
-            j, score = deflation.best()
-            while score <= SPENT and restart and deflation.directions > 0:
-                if deflation.directions == base:
-                    base = 0
-                deflation.restart(base)
-                this_round += 1
-                j, score = deflation.best()
-            if score <= SPENT:
-                break
-        picks.scores.append(deflation.take(j))
+    for j, number in zip(forced.places[:k], forced.rounds, strict=False):
+        if number != this_round:
+            deflation.restart(0)
+            this_round = number
         picks.places.append(j)
-        picks.rounds.append(this_round)
+        picks.scores.append(deflation.take(j))
+        picks.rounds.append(number)
+    if refill:
+        base = deflation.directions
+    while len(picks.places) < k:
+        places, scores = deflation.run(k - len(picks.places))
+        picks.places.extend(places)
+        picks.scores.extend(scores)
+        picks.rounds.extend([this_round] * len(places))
+        if not restart or deflation.directions == 0:
+            break
+        if deflation.directions == base:
+            base = 0
+        deflation.restart(base)
+        this_round += 1
     return picks
 
 
@@ -147,13 +150,13 @@ class CoordinateDeflation:
         self.directions = directions
         self._reset()
 
-    def best(self) -> tuple[int, float]:
-        """Return the free candidate of the highest score, the earliest among equals."""
-        if self.directions == self._Q.shape[0]:
-            return -1, 0.0
-        Q = self._Q[: self.directions]
-        j, score = best(self._R, self._bound, self._applied, self._taken, Q, TIE)
-        return int(j), float(score)
+    def run(self, limit: int) -> tuple[list[int], list[float]]:
+        """Take the best free candidate, the earliest among equals, and again, up to the limit."""
+        places, scores = np.empty(limit, dtype=np.int64), np.empty(limit)
+        state = (self._G, self._R, self._bound, self._applied, self._taken, self._Q)
+        n = run(*state, self.directions, TIE, SPENT, places, scores)
+        self.directions += n
+        return places[:n].tolist(), scores[:n].tolist()
 
     def take(self, j: int) -> float:
         """Take candidate j, and its direction out of the projector; return its score."""
@@ -190,14 +193,18 @@ class GramDeflation:
         T = self._T[:directions]
         self._scores = 1.0 - np.einsum("sp,sp->p", T, T)
 
-    def best(self) -> tuple[int, float]:
-        """Return the free candidate of the highest score, the earliest among equals."""
-        scores = np.where(self._taken, -1.0, self._scores)
-        highest = scores.max()
-        if highest <= 0.0:
-            return -1, 0.0
-        j = int(np.argmax(scores >= highest * (1.0 - TIE)))
-        return j, float(scores[j])
+    def run(self, limit: int) -> tuple[list[int], list[float]]:
+        """Take the best free candidate, the earliest among equals, and again, up to the limit."""
+        places: list[int] = []
+        scores: list[float] = []
+        while len(places) < limit:
+            free = np.where(self._taken, -np.inf, self._scores)
+            highest = free.max()
+            if highest <= SPENT:
+                break
+            places.append(int(np.argmax(free >= highest * (1.0 - TIE))))
+            scores.append(self.take(places[-1]))
+        return places, scores
 
     def take(self, j: int) -> float:
         """Take candidate j, and its direction out of the projector; return its score."""

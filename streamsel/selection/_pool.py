@@ -117,8 +117,8 @@ class Pool:
         self._let_go(self.candidates.relevance2(fields))
         self.floor = min(picks.scores) if len(picks.places) == self.limit else 0.0
         self.table.keep(kept)
-        place = {int(old): new for new, old in enumerate(kept)}
-        self.known = self.known._replace(places=[place[j] for j in self.known.places])
+        known = np.searchsorted(kept, self.known.places).tolist()
+        self.known = self.known._replace(places=known)
 
     def _let_go(self, relevance2: NDArray[np.float64]) -> None:
         if relevance2.size:

@@ -52,14 +52,8 @@ def against(benchmark, request):
         mine = benchmark.stats.stats.median if benchmark.stats else float("nan")
         theirs = statistics.median(limits)
         benchmark.extra_info |= {"limit": theirs, "ratio": mine / theirs, "bar": bar}
-        note(
-            request,
-            what,
-            f"{mine * 1e3:.4g} {unit}",
-            f"{theirs * 1e3:.4g} {unit}",
-            mine / theirs,
-            bar,
-        )
+        times = (f"{seconds * 1e3:.4g} ms" for seconds in (mine, theirs))
+        note(request, what, *times, mine / theirs, bar)
 
     return run
 
