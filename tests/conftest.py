@@ -47,7 +47,7 @@ def dataset():
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Leave the benchmarks alone unless they are asked for: `pytest tests/bench --benchmark-only`."""
+    """Leave the benchmarks alone unless asked for: `pytest tests/bench --benchmark-only`."""
     if collection_path.name == "bench" and not config.getoption("benchmark_only"):
         return True
     return None

@@ -199,7 +199,7 @@ class GramDeflation:
         scores: list[float] = []
         while len(places) < limit:
             free = np.where(self._taken, -np.inf, self._scores)
-            highest = free.max()
+            highest = free.max(initial=-np.inf)
             if highest <= SPENT:
                 break
             places.append(int(np.argmax(free >= highest * (1.0 - TIE))))
