@@ -36,17 +36,28 @@ class Table:
         """Name -> place, in order of arrival; not to be changed."""
         return self._slots
 
-    def append(self, names: Iterable[Hashable], **rows: NDArray[Any] | float) -> None:
+    def append(self, names: Iterable[Hashable], **rows: NDArray[Any]) -> None:
         """Add rows at the end; all or nothing."""
-        slots = self._slots
-        start = len(slots)
         names = tuple(names)
-        stop = start + len(names)
-        if stop > self._capacity:
-            self._grow(stop)
+        start, stop = len(self), len(self) + len(names)
+        self.make_room(len(names))
         for field, array in self._arrays.items():
             array[start:stop] = rows[field]
-        slots.update(zip(names, range(start, stop), strict=True))
+        self.claim(names)
+
+    def make_room(self, size: int) -> None:
+        """Make room for so many rows behind the last."""
+        if len(self) + size > self._capacity:
+            self._grow(len(self) + size)
+
+    def with_room(self, field: str) -> NDArray[np.float64]:
+        """Return a field as a view, the rows with the room behind them."""
+        return self._arrays[field]
+
+    def claim(self, names: Sequence[Hashable]) -> None:
+        """Name the rows behind the last, which were filled in place."""
+        start = len(self._slots)
+        self._slots.update(zip(names, range(start, start + len(names)), strict=True))
 
     def _grow(self, size: int) -> None:
         self._capacity = max(size, 2 * self._capacity, 16)

@@ -6,7 +6,7 @@ import scipy.linalg
 import scipy.sparse
 
 from streamsel._jit.deflate import best, direction
-from streamsel._jit.relevance import coordinates, join, relevances, rotate_and_drop
+from streamsel._jit.relevance import coordinates, join, relevances, rotate_and_drop, take_up
 from streamsel._jit.scan import scan_dense, scan_sparse
 from streamsel._jit.search import first_above
 
@@ -244,6 +244,32 @@ def test_rotate_and_drop_tells_of_a_variable_without_loading(rng):
     B[:] = np.eye(6, 2)
     # Uncorrelated already: nothing turns, and what is dropped takes its variable along.
     assert rotate_and_drop(Z, Mzz, Czy, B, relevance, 2, W, True, False, 1e-12, 1e-14)
+
+
+@pytest.mark.parametrize("most", [2, 3])
+def test_take_up_is_join_then_rotate_and_drop(rng, most):
+    Y, W, Z, Mzz, Czy, B, relevance = components(rng, q=3)
+    x, means = rng.normal(size=Z.shape[1]) + 5, np.zeros(6)
+    centred = x - x.mean()
+    m2, cxy = centred @ centred, centred @ Y
+    found = np.linalg.norm(W @ cxy) / np.sqrt(m2)
+    for array in (Z, Czy, relevance):
+        array[2:] = 0.0
+    Mzz[2:], Mzz[:, 2:], B[:, 2:] = 0.0, 0.0, 0.0
+    step = [a.copy() for a in (Z, Mzz, Czy, B, relevance)]
+    tail = (W, True, False, 1e-12, 1e-14)
+    state = (Z, Mzz, Czy, B, means, relevance, 2, 4, x, x.mean(), m2, cxy, found, most)
+    count, unloaded, least = take_up(*state, *tail)
+    join(*step[:3], x, x.mean(), m2, cxy, 2)
+    step[4][2] = found
+    step[3][4] = [0.0, 0.0, 1.0]
+    if most == 2:
+        assert rotate_and_drop(*step[:3], step[3][:5], step[4], 3, *tail) == unloaded
+    assert count == most
+    assert least == step[4][:most].min()
+    assert means[4] == x.mean()
+    for mine, expected in zip((Z, Mzz, Czy, B, relevance), step, strict=True):
+        np.testing.assert_array_equal(mine, expected)
 
 
 def test_join_is_a_component_and_its_moments(rng):

@@ -204,3 +204,57 @@ def rotate_and_drop(
         if not loaded:
             return True
     return False
+
+
+@kernel()
+def take_up(
+    Z: np.ndarray,
+    Mzz: np.ndarray,
+    Czy: np.ndarray,
+    B: np.ndarray,
+    means: np.ndarray,
+    relevance: np.ndarray,
+    count: int,
+    loaded: int,
+    x: np.ndarray,
+    mean: float,
+    m2: float,
+    cxy: np.ndarray,
+    found: float,
+    most: int,
+    W: np.ndarray,
+    jacobi: bool,
+    signed: bool,
+    tie: float,
+    vanished: float,
+) -> tuple[int, bool, float]:
+    """Let a variable join the components and, if they are more than `most`, drop one.
+
+    Parameters
+    ----------
+    Z, Mzz, Czy, relevance, W, jacobi, signed, tie, vanished
+        As in `rotate_and_drop`.
+    B, means
+        Loadings and means with room for one more variable after the first `loaded`.
+    x, mean, m2, cxy, found
+        The variable's values, moments and relevance.
+
+    Returns
+    -------
+    The number of components, whether a variable is left without any loading, and the least
+    relevance.
+    """
+    join(Z, Mzz, Czy, x, mean, m2, cxy, count)
+    relevance[count] = found
+    B[loaded] = 0.0
+    B[loaded, count] = 1.0
+    means[loaded] = mean
+    count += 1
+    unloaded = False
+    if count > most:
+        support = B[: loaded + 1]
+        unloaded = rotate_and_drop(
+            Z, Mzz, Czy, support, relevance, count, W, jacobi, signed, tie, vanished
+        )
+        count -= 1
+    return count, unloaded, relevance[:count].min()

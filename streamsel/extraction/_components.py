@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsel._jit.relevance import join, rotate_and_drop
+from streamsel._jit.relevance import join, rotate_and_drop, take_up
 from streamsel.table import Table
 
 Floats = NDArray[np.float64]
@@ -49,7 +49,6 @@ class Components:
         self.Czy: Floats = np.zeros((size, c))
         self.relevance: Floats = np.zeros(size)
         self.support = Table({"mean": (), "B": (size,)})
-        self._unit = np.eye(size)
 
     @property
     def size(self) -> int:
@@ -62,9 +61,41 @@ class Components:
         self.relevance[self.count] = relevance
         self.count += 1
 
-    def load_last(self, name: Hashable, mean: float) -> None:
-        """Give the last component the loading 1 on this variable."""
-        self.support.append((name,), mean=mean, B=self._unit[self.count - 1])
+    def take_up(
+        self,
+        name: Hashable,
+        x: Floats,
+        moments: tuple[float, float, Floats],
+        relevance: float,
+        weights: Floats,
+        *,
+        jacobi: bool,
+        signed: bool,
+    ) -> float:
+        """Let a variable join, with loading 1 on itself, and drop a component if all slots fill.
+
+        Parameters
+        ----------
+        name, x, moments, relevance
+            The variable: its values (n,), not centred, its mean, m2 and cxy, and its relevance.
+        weights, jacobi, signed
+            As in `rotate_and_drop`.
+
+        Returns
+        -------
+        The least relevance of the components.
+        """
+        support = self.support
+        support.make_room(1)
+        self.count, unloaded, least = take_up(
+            *(self.Z, self.Mzz, self.Czy, support.with_room("B"), support.with_room("mean")),
+            *(self.relevance, self.count, len(support), x, *moments, relevance, self.size - 1),
+            *(weights, jacobi, signed, TIE, _VANISHED),
+        )
+        support.claim((name,))
+        if unloaded:
+            self._forget_unloaded()
+        return float(least)
 
     def rotate_and_drop(self, weights: Floats, *, jacobi: bool, signed: bool) -> None:
         """Rotate the two least relevant components and drop the lesser (section 2.2 of the paper).
@@ -86,7 +117,10 @@ class Components:
         unloaded = rotate_and_drop(*arrays, self.count, weights, jacobi, signed, TIE, _VANISHED)
         self.count -= 1
         if unloaded:
-            self.support.keep(np.flatnonzero(self.support["B"].any(axis=1)))
+            self._forget_unloaded()
+
+    def _forget_unloaded(self) -> None:
+        self.support.keep(np.flatnonzero(self.support["B"].any(axis=1)))
 
     def resized(self, size: int) -> Components:
         """Return a copy with another number of slots, no fewer than are held."""

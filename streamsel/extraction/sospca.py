@@ -173,21 +173,20 @@ class SOSPCA(Extractor):
 
     def _accept(self, chunk: Chunk, stats: Stats, j: int, relevance: float) -> None:
         """Let column j of a chunk join the components, and drop one if they are too many."""
-        x, mean = chunk.column(j), float(stats.mean[j])
-        state = self._state
-        if state is None:
-            state = self._state = Components(self.n_components + 1, x.size, stats.cxy.shape[1])
-        state.join(x, mean, float(stats.m2[j]), stats.cxy[j], relevance)
-        state.load_last(chunk.names[j], mean)
-        if state.count > self.n_components:
-            self._rotate_and_drop(state)
-        self._raise_bar()
-
-    def _rotate_and_drop(self, state: Components) -> None:
         assert self._space is not None  # noqa: S101
-        state.rotate_and_drop(
-            self._space.weights, jacobi=self.rotation == "jacobi", signed=self.signed
+        if self._state is None:
+            self._state = Components(self.n_components + 1, chunk.n, stats.cxy.shape[1])
+        least = self._state.take_up(
+            chunk.names[j],
+            chunk.column(j),
+            (stats.mean[j], stats.m2[j], stats.cxy[j]),
+            relevance,
+            self._space.weights,
+            jacobi=self.rotation == "jacobi",
+            signed=self.signed,
         )
+        if self._state.count == self.n_components:
+            self._bar = least + TIE
 
     def _raise_bar(self) -> None:
         """Note what the relevance of a column must exceed to join."""
@@ -205,6 +204,7 @@ class SOSPCA(Extractor):
             self._state = theirs.resized(theirs.size)
             self._raise_bar()
             return
+        assert self._space is not None  # noqa: S101
         state = self._state.resized(self._state.count + theirs.count)
         offset = state.count
         for k in range(theirs.count):
@@ -214,7 +214,9 @@ class SOSPCA(Extractor):
         B[:, offset:] = theirs.support["B"][:, : theirs.count]
         state.support.append(theirs.support.slots, mean=theirs.support["mean"], B=B)
         while state.count > self.n_components:
-            self._rotate_and_drop(state)
+            state.rotate_and_drop(
+                self._space.weights, jacobi=self.rotation == "jacobi", signed=self.signed
+            )
         self._state = state.resized(self.n_components + 1)
         self._raise_bar()
 
