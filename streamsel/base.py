@@ -17,7 +17,16 @@ import numpy as np
 from river import base
 
 from streamsel import params
-from streamsel.columns import Block, Chunk, Stats, chunks, column, effective_jobs, why_bad
+from streamsel.columns import (
+    Block,
+    Chunk,
+    Stats,
+    chunks,
+    column,
+    effective_jobs,
+    first_repeated,
+    why_bad,
+)
 from streamsel.kernels import VariableKernel
 from streamsel.noise import noise_floor
 from streamsel.stream import ColumnStream, as_stream
@@ -215,28 +224,10 @@ class Learner(
         if not finite.all():
             stop = int(np.argmin(finite))
             error = why_bad(chunk.names[stop], chunk.column(stop))
-        again = self._first_repeated(chunk.names[:stop])
+        again = first_repeated(chunk.names[:stop], self._held_names())
         if again is None:
             return stop, error
         return again, _repeated(chunk.names[again])
-
-    def _first_repeated(self, names: Sequence[Hashable]) -> int | None:
-        """Return the place of the first name that is there before it or in the model."""
-        held = self._held_names()
-        if isinstance(names, range):
-            if len(held) < len(names):
-                places = [names.index(h) for h in held if type(h) is int and h in names]
-            else:
-                places = [i for i, name in enumerate(names) if name in held]
-            return min(places, default=None)
-        if len(set(names)) == len(names) and held.keys().isdisjoint(names):
-            return None
-        seen: set[Hashable] = set()
-        for i, name in enumerate(names):
-            if name in held or name in seen:
-                return i
-            seen.add(name)
-        return None
 
     def _expected_target(self, n: int) -> Target | NoTarget:
         """Return the target that a column of n values belongs to."""
@@ -306,10 +297,16 @@ class Learner(
 
         Notes
         -----
-        Of n Gaussian observations without association relevance² ~ Beta(r/2, (n - 1 - r)/2),
-        r the rank of the target. Among p columns the largest is below the 1 - level/p quantile with
+        -----
+        Of n Gaussian observations without association relevance² ~ Beta(r/2, (n - 1 - r)/2), r the
+        rank of the target. Among p columns the largest is below the 1 - level/p quantile with
         chance at least 1 - level (Bonferroni). Where n - 1 <= r every column is explained in full,
         and the floor is 1.
+
+        The floor is for single columns: a component of SOSPCA, chosen and rotated among them,
+        passes it more often. With a kernel that is not linear it is the largest relevance in
+        feature space of 4,096 directions, drawn once, along which a variable is as relevant as the
+        linear floor.
         """
         if not isinstance(level, numbers.Real) or not 0.0 < level < 1.0:
             raise ValueError(f"The 'level' must be in the range (0, 1). Got {level!r} instead.")
@@ -321,7 +318,8 @@ class Learner(
                 "Hint: call learn_target(y) first."
             )
         varying = self.n_columns - self.n_constant
-        return noise_floor(self._target.n, self._space.linear_rank, varying, level)
+        floor = noise_floor(self._target.n, self._space.linear_rank, varying, level)
+        return self._space.largest_relevance(floor)
 
     def merge(self, other: Self) -> None:
         """Take in what another model has learnt from other columns of the same target.

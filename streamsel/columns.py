@@ -8,7 +8,7 @@ loops need to know four number types and two layouts, and nothing behind the doo
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -250,6 +250,24 @@ def why_bad(name: Hashable, x: Floats) -> ValueError:
         f"the first in row {bad[0]}.\n"
         "Hint: fill them in, or leave the column out; streamsel.stream.screen does either."
     )
+
+
+def first_repeated(names: Sequence[Hashable], held: Mapping[Hashable, int]) -> int | None:
+    """Return the place of the first name that stands before it or among those held, if any."""
+    if isinstance(names, range):
+        if len(held) < len(names):
+            places = [names.index(h) for h in held if type(h) is int and h in names]
+        else:
+            places = [i for i, name in enumerate(names) if name in held]
+        return min(places, default=None)
+    if len(set(names)) == len(names) and held.keys().isdisjoint(names):
+        return None
+    seen: set[Hashable] = set()
+    for i, name in enumerate(names):
+        if name in held or name in seen:
+            return i
+        seen.add(name)
+    return None
 
 
 def effective_jobs(n_jobs: int) -> int:

@@ -187,8 +187,9 @@ class TargetSpace:
 
     @property
     def _linear(self) -> TargetSpace:
-        linear = VariableKernel()
-        return self if self.kernel == linear else TargetSpace(self._cyy, self.n, linear)
+        if self.kernel.name == "linear":
+            return self
+        return TargetSpace(self._cyy, self.n, VariableKernel())
 
     @property
     def linear_rank(self) -> int:
@@ -223,12 +224,14 @@ class TargetSpace:
         return out
 
     def largest_relevance(self, correlation: float) -> float:
-        """Return the largest relevance of variables whose linear relevance is this.
+        """Return the largest relevance of variables of variance one whose linear relevance is this.
 
-        Over 4,096 directions in the linear target space, drawn from a fixed seed, and both ends of
-        its first.
+        Unless the kernel is linear: over 4,096 directions in the linear target space, drawn from a
+        fixed seed, and both ends of its first.
         """
         linear = self._linear
+        if linear is self:
+            return correlation
         directions = np.random.default_rng(0).normal(size=(4096, linear.rank))
         directions[:2] = 0.0
         directions[0, 0], directions[1, 0] = 1.0, -1.0

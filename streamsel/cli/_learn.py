@@ -20,9 +20,10 @@ from streamsel.cli._inputs import (
 )
 from streamsel.cli._interrupt import Interrupts
 from streamsel.cli._outputs import check_table, check_writable, write_table
-from streamsel.cli._progress import Meter, meter, peak_memory
+from streamsel.cli._progress import Meter, meter
 from streamsel.cli._report import count, describe, show, skipped_text
 from streamsel.cli._resume import rest_of
+from streamsel.memory import peak_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
@@ -263,7 +264,7 @@ class Run:
 
     def _note_time(self, start: float) -> None:
         self.notes["seconds"] = self._seconds + time.monotonic() - start
-        self.notes["peak_memory"] = peak_memory()
+        self.notes["peak_memory"] = peak_bytes()
 
     def _save(self) -> None:
         from streamsel.persist import save

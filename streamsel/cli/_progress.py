@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from streamsel.memory import resident_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -103,7 +104,7 @@ class Bar:
 
     def status(self) -> str:
         """Return the second line."""
-        memory = resident_memory()
+        memory = resident_bytes()
         parts = [self._best, f"memory {bytes_text(memory)}" if memory else ""]
         return " · ".join(part for part in parts if part)
 
@@ -161,25 +162,6 @@ def best_of(model: Any) -> str:
         return ""
     name = max(relevance, key=relevance.__getitem__)
     return f"best {str(name)[:40]} {relevance[name]:.4f}"
-
-
-def resident_memory() -> int | None:
-    """Return the bytes of memory the process has now, or had at most; None where nobody tells."""
-    try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 (nothing shorter is as clear)
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError, AttributeError):
-        return peak_memory()
-
-
-def peak_memory() -> int | None:
-    """Return the most bytes of memory the process has had; None where nobody tells."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak
 
 
 def bytes_text(n: int) -> str:

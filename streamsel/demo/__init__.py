@@ -14,10 +14,8 @@ files are held out, since the docstrings of one file resemble each other.
 
 from __future__ import annotations
 
-import sys
 import time
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +24,7 @@ from streamsel.demo._docstrings import LIBRARIES, Document, read_docstrings, spl
 from streamsel.demo._judge import judge
 from streamsel.demo._report import Component, DemoReport, NGram, Score
 from streamsel.extraction.sospca import SOSPCA
+from streamsel.memory import peak_bytes, resident_bytes
 from streamsel.selection.projse import ProjSe
 from streamsel.stream import ColumnStream, iter_ngrams
 
@@ -90,13 +89,13 @@ def run(*, quick: bool = False, progress: Progress | None = None) -> DemoReport:
     _compile(projse.clone(), sospca.clone())
     watch.lap("loading or compiling kernels")
 
-    before = most = resident_bytes()
+    before = most = resident_bytes() or 0
     projse.learn_target(libraries)
     sospca.learn_target(libraries)
     for block in stream.blocks():
         projse.learn_columns(block.values, names=block.names)
         sospca.learn_columns(block.values, names=block.names)
-        most = max(most, resident_bytes())
+        most = max(most, resident_bytes() or 0)
         tell("streaming n-grams", projse.n_columns, n_columns)
     selected, components = _chosen(projse, stream, train), _built(sospca)
     watch.lap("streaming n-grams through both models")
@@ -190,24 +189,3 @@ class _Watch:
         """End a stage."""
         now = time.perf_counter()
         self.laps[stage], self._last = now - self._last, now
-
-
-def resident_bytes() -> int:
-    """Return the memory the process has now; where the system does not say, the most it has had."""
-    try:
-        import resource  # not there on Windows
-
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-        return pages * resource.getpagesize()
-    except (ImportError, OSError):
-        return peak_bytes()
-
-
-def peak_bytes() -> int:
-    """Return the most memory the process has had; 0 where the system does not say."""
-    try:
-        import resource  # not there on Windows
-    except ImportError:
-        return 0
-    unit = 1 if sys.platform == "darwin" else 1024
-    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

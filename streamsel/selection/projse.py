@@ -327,34 +327,6 @@ class ProjSe(Selector):
         """How many leading picks are proven to be those of ProjSe over all columns at once."""
         return 0 if self._pool is None else self._pool.certified(self._current_picks())
 
-    def noise_floor(self, level: float = 0.05) -> float:
-        """Return the relevance that the best of as many noise columns exceeds with this chance.
-
-        Parameters
-        ----------
-        level
-            The chance, over all columns seen, that noise passes for more.
-
-        Returns
-        -------
-        A relevance in [0, 1]; NaN where there is no target.
-
-        Raises
-        ------
-        ValueError
-            For a level outside (0, 1), or before the target is known.
-
-        Notes
-        -----
-        Exact for the linear kernel (see `SOSPCA.noise_floor`). With another one it is the
-        largest relevance in feature space of 4,096 directions, drawn once, along which a variable
-        is as relevant as the linear floor.
-        """
-        floor = super().noise_floor(level)
-        if self.kernel == "linear" or self._space is None:
-            return floor
-        return self._space.largest_relevance(floor)
-
     # Persistence
     # --------------------------------------------------------------------------------------
 
