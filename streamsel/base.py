@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 import math
 import numbers
+import warnings
 from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Self
 
@@ -25,6 +26,7 @@ from streamsel.columns import (
     column,
     effective_jobs,
     first_repeated,
+    unhashable,
     why_bad,
 )
 from streamsel.kernels import VariableKernel
@@ -98,6 +100,13 @@ class Learner(
             self._without_target, self._target, self._space = True, None, None
             return
         target = Target(y, self.target)
+        if target.codes:
+            warnings.warn(
+                f"The target is {target.codes} distinct integers and is taken as a quantity. If "
+                "they are codes of classes say target='class', if not target='numeric'.",
+                UserWarning,
+                stacklevel=2,
+            )
         self._check_target(target)
         space = TargetSpace(target.cyy, target.n, self._variable_kernel())
         self._without_target, self._target, self._space = False, target, space
@@ -125,7 +134,8 @@ class Learner(
         Raises
         ------
         ValueError
-            For missing or infinite values, a wrong length, or a name that the model holds.
+            For missing or infinite values, a wrong length, or a name that the model holds (names of
+            columns that were let go are forgotten).
         TypeError
             For values that are not real numbers, or a name that cannot be hashed.
         """
@@ -137,6 +147,8 @@ class Learner(
         m2 = stats.m2[0]
         if not math.isfinite(m2):
             raise why_bad(name, chunk.column(0))
+        if not isinstance(name, Hashable):
+            raise unhashable(name)
         if name in self._held_names():
             raise _repeated(name)
         self._observe(chunk, stats)
@@ -158,9 +170,9 @@ class Learner(
         Raises
         ------
         ValueError, TypeError
-            As `learn_column`. Where X can be read again the model is then as it was before the
-            call; where it cannot (a generator), the columns before the bad one stay learnt, for
-            they would be lost.
+            As `learn_column`, and for a name that stands twice in one block. Where X can be read
+            again the model is then as it was before the call; where it cannot (a generator), the
+            columns before the bad one stay learnt, for they would be lost.
 
         Notes
         -----
@@ -288,7 +300,7 @@ class Learner(
 
         Returns
         -------
-        A relevance in [0, 1]; NaN where there is no target.
+        A relevance in [0, 1]; NaN where there is none: without a target, for one.
 
         Raises
         ------
@@ -306,7 +318,7 @@ class Learner(
         The floor is for single columns: a component of SOSPCA, chosen and rotated among them,
         passes it more often. With a kernel that is not linear it is the largest relevance in
         feature space of 4,096 directions, drawn once, along which a variable is as relevant as the
-        linear floor.
+        linear floor; NaN where that kernel sees the scale of a variable (scale=False).
         """
         if not isinstance(level, numbers.Real) or not 0.0 < level < 1.0:
             raise ValueError(f"The 'level' must be in the range (0, 1). Got {level!r} instead.")
@@ -334,7 +346,11 @@ class Learner(
         ValueError
             Where class, parameters or target differ, or a variable is held by both.
         """
-        if type(other) is not type(self) or other._get_params() != self._get_params():
+        # The number of threads is the one parameter that changes nothing.
+        apart = {"n_jobs": None}
+        if type(other) is not type(self) or (
+            other._get_params() | apart != self._get_params() | apart
+        ):
             raise ValueError(
                 f"Expected a {type(self).__name__} with the same parameters. Got: {other!r}.\n"
                 "Hint: models that are to be merged are clones of one another."

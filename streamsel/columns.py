@@ -225,6 +225,8 @@ def column(name: Hashable, values: Any, n_rows: int) -> Chunk:
         if values.shape[1] != 1:
             raise _not_a_column(name, values.shape)
         return next(chunks(Block((name,), values), n_rows))
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(np.float64), np.nan)
     array = values if type(values) is np.ndarray else np.asarray(values)
     if array.ndim != 1:
         raise _not_a_column(name, array.shape)
@@ -256,18 +258,31 @@ def first_repeated(names: Sequence[Hashable], held: Mapping[Hashable, int]) -> i
     """Return the place of the first name that stands before it or among those held, if any."""
     if isinstance(names, range):
         if len(held) < len(names):
-            places = [names.index(h) for h in held if type(h) is int and h in names]
+            # True, 2.0 and NumPy's integers equal an int of the range.
+            reals = [float(h) for h in held if isinstance(h, (int, float, np.number))]
+            whole = [int(h) for h in reals if h.is_integer()]
+            places = [names.index(h) for h in whole if h in names]
         else:
             places = [i for i, name in enumerate(names) if name in held]
         return min(places, default=None)
-    if len(set(names)) == len(names) and held.keys().isdisjoint(names):
-        return None
+    try:
+        if len(set(names)) == len(names) and held.keys().isdisjoint(names):
+            return None
+    except TypeError as error:
+        raise unhashable(next(name for name in names if not isinstance(name, Hashable))) from error
     seen: set[Hashable] = set()
     for i, name in enumerate(names):
         if name in held or name in seen:
             return i
         seen.add(name)
     return None
+
+
+def unhashable(name: Any) -> TypeError:
+    """Return the error for a name that cannot be one."""
+    return TypeError(
+        f"Expected names that can be hashed. Got: {name!r}.\nHint: tuples can be, lists cannot."
+    )
 
 
 def effective_jobs(n_jobs: int) -> int:

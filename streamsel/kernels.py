@@ -90,13 +90,15 @@ class VariableKernel:
         if self.name != "rbf" or self.gamma is not None or held.sum() < 2:
             return self
         inner, squares = inner[np.ix_(held, held)], squares[held]
+        lengths = np.sqrt(squares)
+        cosine = inner / lengths[:, None] / lengths[None, :]
         if self.scale:
-            lengths = np.sqrt(squares)
-            inner = n * inner / lengths[:, None] / lengths[None, :]
-            squares = np.full(squares.size, n)
-        pairs = np.triu_indices(squares.size, 1)
-        apart = (squares[:, None] + squares[None, :] - 2.0 * inner)[pairs]
-        sigma = float(np.sqrt(np.maximum(apart, 0.0)).mean())
+            lengths = np.full(squares.size, np.sqrt(n))
+        u, v = lengths[:, None], lengths[None, :]
+        apart = (u - v) ** 2 + 2.0 * u * v * (1.0 - cosine)
+        # What is left of the distance of one variable to itself is rounding.
+        apart[apart < 1e-12 * u * v] = 0.0
+        sigma = float(np.sqrt(apart[np.triu_indices(squares.size, 1)]).mean())
         if sigma == 0.0:
             return self
         return VariableKernel(

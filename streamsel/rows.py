@@ -25,6 +25,30 @@ def as_frame(X: Any) -> Any:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
+def positions(frame: Any, names: Sequence[Hashable]) -> tuple[list[int], list[int]]:
+    """Return which of the names a frame has, and where: by position, for pandas has any labels."""
+    place = {name: j for j, name in enumerate(frame.columns)}
+    found = [i for i, name in enumerate(names) if name in place]
+    return found, [place[names[i]] for i in found]
+
+
+def _numbers(frame: Any, places: list[int]) -> Floats:
+    from river.utils.dataframe import to_numpy
+
+    try:
+        return to_numpy(frame[:, places])
+    except (TypeError, ValueError):
+        for j in places:
+            try:
+                to_numpy(frame[:, [j]])
+            except (TypeError, ValueError) as error:
+                raise TypeError(
+                    f"Expected real numbers in column {frame.columns[j]!r}. Got: "
+                    f"{frame[:, j].dtype}.\nHint: the model learnt it as numbers."
+                ) from error
+        raise
+
+
 def gather(X: Any, names: Sequence[Hashable]) -> Floats:
     """Return the columns of these names, in this order, as a float64 array (n, len(names)).
 
@@ -43,10 +67,10 @@ def gather(X: Any, names: Sequence[Hashable]) -> Floats:
     """
     frame = as_frame(X)
     if frame is not None:
-        values = np.zeros((len(frame), len(names)), order="F")
-        for k, name in enumerate(names):
-            if name in frame.columns:
-                values[:, k] = frame[name].to_numpy()
+        values = np.zeros((len(frame), len(names)))
+        found, places = positions(frame, names)
+        if places:
+            values[:, found] = _numbers(frame, places)
         return values
     if isinstance(X, ColumnStream):
         try:

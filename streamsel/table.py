@@ -58,6 +58,8 @@ class Table:
         """Name the rows behind the last, which were filled in place."""
         start = len(self._slots)
         self._slots.update(zip(names, range(start, start + len(names)), strict=True))
+        if len(self._slots) != start + len(names):
+            raise ValueError("Expected new names. Got: names that the table holds.")
 
     def _grow(self, size: int) -> None:
         self._capacity = max(size, 2 * self._capacity, 16)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable
 from typing import Any
 
@@ -12,6 +11,7 @@ from scipy.linalg import lapack, solve_triangular
 
 from streamsel._jit.relevance import coordinates, relevances
 from streamsel._jit.scan import variation
+from streamsel.encode import encode
 from streamsel.kernels import VariableKernel
 
 Floats = NDArray[np.float64]
@@ -21,8 +21,6 @@ KINDS = ("auto", "class", "numeric")
 # A target variable whose square, once the others are taken out, is below this part of it adds
 # nothing.
 _RANK_TOLERANCE = 1e-10
-# An integer target with 3 to this many distinct values may be class codes.
-_FEW_VALUES = 20
 
 
 class Target:
@@ -44,13 +42,15 @@ class Target:
         Observations, and columns.
     mean, cyy
         (c,) means and (c, c) centred sums of products.
+    codes
+        How many distinct integers it has, if those may be class codes; 0 otherwise.
     Y
         (c', n) the centred columns, one a row: c' = 1, or c and zero rows up to a multiple of four,
         as the loops over them like it.
     """
 
     def __init__(self, y: Any, kind: str = "auto") -> None:
-        columns, names, is_class = _encode(y, kind)
+        columns, names, is_class, self.codes = encode(y, kind)
         n, c = columns.shape
         if n < 2:
             raise ValueError(
@@ -92,6 +92,7 @@ class Target:
     ) -> Target:
         """Return the target of which these (c, n) centred columns were saved."""
         target = cls.__new__(cls)
+        target.codes = 0
         target._hold(centred, mean, names, is_class=is_class)
         return target
 
@@ -224,14 +225,16 @@ class TargetSpace:
         return out
 
     def largest_relevance(self, correlation: float) -> float:
-        """Return the largest relevance of variables of variance one whose linear relevance is this.
+        """Return the largest relevance of variables whose linear relevance is this.
 
         Unless the kernel is linear: over 4,096 directions in the linear target space, drawn from a
-        fixed seed, and both ends of its first.
+        fixed seed, and both ends of its first. NaN for a kernel that sees the scale of a variable.
         """
         linear = self._linear
         if linear is self:
             return correlation
+        if not self.kernel.scale:
+            return float("nan")
         directions = np.random.default_rng(0).normal(size=(4096, linear.rank))
         directions[:2] = 0.0
         directions[0, 0], directions[1, 0] = 1.0, -1.0
@@ -239,115 +242,3 @@ class TargetSpace:
         # Moments of the variables x̃ = √n U g: cxy = √n Cyy Wᵀ g, for U = Y Wᵀ.
         cxy = correlation * np.sqrt(self.n) * directions @ linear.weights @ self._cyy
         return float(self.relevance(np.full(len(cxy), float(self.n)), cxy).max())
-
-
-def _encode(y: Any, kind: str) -> tuple[Floats, list[Hashable], bool]:
-    """Return the target as float columns (n, c), their names, and whether it is labels."""
-    import narwhals.stable.v2 as nw
-
-    native = nw.from_native(y, allow_series=True, pass_through=True)
-    if isinstance(native, nw.LazyFrame):
-        raise TypeError(
-            "Expected a target in memory. Got: a lazy frame.\nHint: call .collect() on it first."
-        )
-    if isinstance(native, nw.DataFrame):
-        parts = [(name, *_encode(native[name].to_native(), kind)) for name in native.columns]
-        if not parts:
-            raise ValueError(
-                "Expected a target of at least one column. Got: a frame without columns."
-            )
-        names: list[Hashable] = []
-        for name, _, inner, is_class in parts:
-            names += [(name, label) for label in inner] if is_class else [name]
-        return np.hstack([columns for _, columns, _, _ in parts]), names, False
-    if isinstance(native, nw.Series):
-        if native.null_count():
-            row = native.is_null().arg_true()[0]
-            raise ValueError(
-                f"Expected a target without missing values. Got: {native.null_count()} missing, "
-                f"the first in row {row}.\nHint: drop those rows, in the columns too."
-            )
-        if isinstance(native.dtype, nw.Categorical | nw.Enum | nw.String | nw.Boolean):
-            native = native.to_list()
-        else:
-            native = native.to_numpy()
-    elif hasattr(native, "toarray"):
-        native = native.toarray()
-    values = _as_array(native)
-    if values.ndim not in (1, 2) or (values.ndim == 2 and values.shape[1] == 0):
-        raise ValueError(
-            "Expected a target of shape (n,) or (n, c). Got: an array of shape "
-            f"{values.shape}.\nHint: pass one value, or one row of values, an observation."
-        )
-    if values.dtype.kind == "f" and values.dtype.itemsize > 8:
-        values = values.astype(np.float64)
-    numeric = values.dtype.kind in "iuf"
-    if values.dtype.kind == "c":
-        raise TypeError(
-            "Expected a target of real numbers or labels. Got: complex numbers.\n"
-            "Hint: pass real and imaginary parts as two columns."
-        )
-    if kind == "numeric" and values.dtype.kind == "b":
-        numeric = True
-    if kind == "numeric" and not numeric:
-        raise TypeError(
-            f"Expected numbers, as target='numeric' says. Got: values like {values.flat[0]!r}.\n"
-            "Hint: target='class' or 'auto' takes labels."
-        )
-    if numeric and kind != "class":
-        if kind == "auto" and values.dtype.kind in "iu" and values.ndim == 1:
-            _warn_of_codes(values)
-        columns = values.astype(np.float64).reshape(values.shape[0], -1)
-        return columns, list(range(columns.shape[1])), False
-    if values.ndim == 2:
-        if values.shape[1] != 1:
-            raise ValueError(
-                f"Expected labels of shape (n,). Got: labels of shape {values.shape}.\n"
-                "Hint: pass several sets of labels as indicator columns."
-            )
-        values = values[:, 0]
-    return _indicators(values)
-
-
-def _as_array(y: Any) -> NDArray[Any]:
-    """Return y as an array that has not mixed numbers into strings."""
-    values = np.asarray(y)
-    if values.dtype.kind in "US" and not isinstance(y, np.ndarray):
-        values = np.asarray(y, dtype=object)
-    if values.dtype.kind == "O" and values.size:
-        kinds = {type(v) for v in values.flat}
-        if kinds <= {int, float, np.float64, np.int64, np.float32, np.int32}:
-            values = values.astype(np.float64)
-    if values.dtype.kind in "mMV":
-        raise TypeError(
-            f"Expected a target of numbers or labels. Got: values of type {values.dtype}.\n"
-            "Hint: turn dates into numbers, or into labels (strings)."
-        )
-    return values
-
-
-def _warn_of_codes(values: NDArray[Any]) -> None:
-    distinct = np.unique(values).size
-    if 3 <= distinct <= min(_FEW_VALUES, values.size // 2):
-        warnings.warn(
-            f"The target is {distinct} distinct integers and is taken as a quantity. If they are "
-            "codes of classes say target='class'; target='numeric' says that they are not.",
-            UserWarning,
-            stacklevel=6,
-        )
-
-
-def _indicators(values: NDArray[Any]) -> tuple[Floats, list[Hashable], bool]:
-    """One-hot columns of labels, classes in canonical order: by type, then by value."""
-    labels = values.tolist()
-    for row, label in enumerate(labels):
-        if label is None or label != label:  # noqa: PLR0124  (NaN is what does not equal itself)
-            raise ValueError(
-                f"Expected labels without missing values. Got: {label} in row {row}.\n"
-                "Hint: drop those rows, in the columns too, or give missing a label of its own."
-            )
-    classes: list[Hashable] = sorted(set(labels), key=lambda v: (type(v).__name__, v))
-    slot = {label: k for k, label in enumerate(classes)}
-    columns = np.zeros((len(labels), len(classes)))
-    columns[np.arange(len(labels)), [slot[label] for label in labels]] = 1.0
-    return columns, classes, True

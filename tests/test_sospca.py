@@ -275,8 +275,9 @@ def test_merge_is_rotate_and_drop_until_q_remain(rotation):
     while len(components) > q:
         a, b = reference.two_least([r for r, _, _ in components])
         (_, za, ba), (_, zb, bb) = components[a], components[b]
+        before = za, zb
         za, zb, cos, sin = reference.rotate(za, zb, rotation)
-        ra, rb = first.rotated_relevances(za, zb)
+        ra, rb = first.rotated_relevances(za, zb, before)
         best = (ra, za, cos * ba + sin * bb) if ra > rb else (rb, zb, -sin * ba + cos * bb)
         components[a] = best
         last = components.pop()

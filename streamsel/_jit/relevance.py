@@ -8,6 +8,9 @@ import numpy as np
 
 from streamsel._jit.policy import kernel
 
+# Two components whose correlation is no more than this have none.
+_UNCORRELATED = 1e-14
+
 
 @kernel(reordered_sums=True)
 def coordinates(K: np.ndarray, norm: np.ndarray, W: np.ndarray, G: np.ndarray) -> None:
@@ -159,8 +162,8 @@ def rotate_and_drop(
     tie
         Relevances that differ by less are equal.
     vanished
-        A rotated component with less than this part of the pair's variance has none: the two were
-        the same variable, and nothing is left of it.
+        A rotated component with less than this part of the smaller variance of the pair has none:
+        the two were the same variable, and nothing is left of it.
 
     Returns
     -------
@@ -170,11 +173,13 @@ def rotate_and_drop(
     second = _least(relevance, count, first, tie)
     a, b = min(first, second), max(first, second)
     aa, bb, ab = Mzz[a, a], Mzz[b, b], Mzz[a, b]
-    if jacobi:
-        theta = 0.5 * math.atan2(2.0 * ab, aa - bb)
+    size = math.sqrt(aa) * math.sqrt(bb)
+    if abs(ab) <= _UNCORRELATED * size:
+        # No rotation, or an exchange: rounding of the angle must not leave loadings of 1e-17.
+        cos, sin = (1.0, 0.0) if aa >= bb or not jacobi else (0.0, math.copysign(1.0, ab))
     else:
-        theta = 0.5 * math.atan(2.0 * ab / (math.sqrt(aa) * math.sqrt(bb)))
-    cos, sin = math.cos(theta), math.sin(theta)
+        theta = 0.5 * (math.atan2(2.0 * ab, aa - bb) if jacobi else math.atan(2.0 * ab / size))
+        cos, sin = math.cos(theta), math.sin(theta)
     _turn(Z[a], Z[b], cos, sin)
     _turn(Czy[a], Czy[b], cos, sin)
     _turn(Mzz[a], Mzz[b], cos, sin)
@@ -184,8 +189,8 @@ def rotate_and_drop(
     relevances(np.stack((Czy[a], Czy[b])), np.array([Mzz[a, a], Mzz[b, b]]), W, signed, found)
     relevance[a], relevance[b] = found
     for k in (a, b):
-        if Mzz[k, k] <= vanished * (aa + bb):
-            relevance[k] = -1.0 if signed else 0.0
+        if Mzz[k, k] <= vanished * min(aa, bb):
+            relevance[k] = -np.inf
     last = count - 1
     if relevance[a] <= relevance[b]:
         _move(Z, Mzz, Czy, B, relevance, b, a)

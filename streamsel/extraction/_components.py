@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 # Relevances that differ by less are equal, and the lower slot goes first.
 TIE = 1e-12
-# A rotated component with less than this part of the pair's variance has none.
+# A rotated component with less than this part of the pair's smaller variance has none.
 _VANISHED = 1e-14
 
 

@@ -279,11 +279,13 @@ class SOSPCA(Extractor):
         Raises
         ------
         ValueError
-            Where a variable of the support is not among the names.
+            Where a variable of the support is not among the names, or a name stands twice.
         """
         from scipy.sparse import csr_array
 
         place = {name: i for i, name in enumerate(names)}
+        if len(place) < len(names):
+            raise ValueError("Expected distinct names. Got: a name twice.")
         rows, columns, weights = [], [], []
         for variable, loading in self.loadings.items():
             if variable not in place:

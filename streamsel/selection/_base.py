@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from streamsel.base import Learner
-from streamsel.rows import as_frame, gather
+from streamsel.rows import as_frame, gather, positions
 
 
 class Selector(Learner):
@@ -42,11 +42,13 @@ class Selector(Learner):
         Returns
         -------
         A frame of the same library with the selected columns that X has, in order of
-        selection; for anything else an array of shape (n, number selected).
+        selection; for anything else an array of shape (n, number selected). X itself before
+        anything is learnt.
         """
+        if not self.n_columns:
+            return X
         frame = as_frame(X)
         if frame is None:
             return gather(X, self.selected)
-        if not self.n_columns:
-            return X
-        return frame.select([name for name in self.selected if name in frame.columns]).to_native()
+        _, places = positions(frame, self.selected)
+        return frame[:, places].to_native()

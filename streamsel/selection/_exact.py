@@ -20,6 +20,14 @@ from streamsel.selection._greedy import SPENT, TIE, Picks
 from streamsel.selection._pool import Pool
 
 
+def unlike_before(what: str) -> ValueError:
+    """Return the error for a source that is not the same when it is read again."""
+    return ValueError(
+        "Expected the same columns in the same order at every reading, as exact=True needs. "
+        f"Got: {what}.\nHint: exact=False reads once; max_candidates=None is exact in one pass."
+    )
+
+
 class _Best(NamedTuple):
     """The best column seen so far under one prefix of the picks."""
 
@@ -101,6 +109,10 @@ class Verification:
         )
         self._pool.known = pool.known._replace(places=list(range(len(proven))))
         self._proven_arrivals = pool.table["arrival"][proven]
+        self._expected = {
+            int(pool.table["arrival"][j]): name
+            for j, name in zip(picks.places, self._names(picks.places), strict=True)
+        }
 
     def _names(self, places: list[int]) -> list[Hashable]:
         names = list(self._old.table.slots)
@@ -112,19 +124,31 @@ class Verification:
         rows = self._old.candidates.rows(chunk, stats, places)
         names = [chunk.names[place] for place in places.tolist()]
         arrival = first_arrival + places
+        for expected in self._expected.keys() & set(arrival.tolist()):
+            name = chunk.names[expected - first_arrival]
+            if name != self._expected[expected]:
+                raise unlike_before(f"{name!r} in the place of {self._expected[expected]!r}")
         for this in self._rounds:
             this.see(self._old.candidates, rows, names, arrival)
         new = places[~np.isin(arrival, self._proven_arrivals)]
         self._pool.admit(chunk, stats, first_arrival, new)
 
     def finish(self) -> tuple[Pool, bool]:
-        """Return the new pool, knowing all that is proven, and whether that is everything."""
+        """Return the new pool, knowing all that is proven, and whether that is everything.
+
+        Raises
+        ------
+        ValueError
+            Where what was proven before is so no longer: the values have changed.
+        """
         picks, arrivals = self._picks, self._old.table["arrival"]
         for this in self._rounds:
             for s, best in enumerate(this.best):
                 n = this.start + s
                 expected = int(arrivals[this.picks[s]]) if s < len(this.picks) else -1
                 if best.arrival != expected:
+                    if n < len(self._old.known.places):
+                        raise unlike_before("columns of other values")
                     self._know(n, this.number, best)
                     return self._pool, False
         self._know(len(picks.places), 0, None)

@@ -147,6 +147,8 @@ class Pool:
     def take_in(self, other: Pool, rows: dict[str, NDArray[np.float64]]) -> None:
         """Admit all candidates of another pool, whose rows these are, as arrived after all."""
         self.table.append(other.table.slots, **rows)
+        # What was proven over the columns of one is not over those of both.
+        self.known = NO_PICKS
         self.discarded = max(self.discarded, other.discarded)
         self.cut_back()
 

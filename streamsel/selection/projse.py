@@ -17,8 +17,8 @@ from streamsel.selection._candidates import (
     SampleCandidates,
     copied_rows,
 )
-from streamsel.selection._exact import Verification
-from streamsel.selection._greedy import NO_PICKS, Picks, greedy
+from streamsel.selection._exact import Verification, unlike_before
+from streamsel.selection._greedy import NO_PICKS, SPENT, Picks, greedy
 from streamsel.selection._pool import Pool
 from streamsel.stream import ColumnStream
 
@@ -188,7 +188,9 @@ class ProjSe(Selector):
             )
         self.n_passes = 0
         self._pool: Pool | None = None
+        # Both are made when they are asked for, and hold until the next column.
         self._picks: Picks | None = None
+        self._names: list[Hashable] = []
 
     def _variable_kernel(self) -> VariableKernel:
         return VariableKernel(self.kernel, self.degree, self.gamma, self.coef0, self.scale)
@@ -200,12 +202,10 @@ class ProjSe(Selector):
         """Learn one variable; see `streamsel.base.Learner.learn_column`."""
         self._refuse_second_source()
         super().learn_column(name, values)
-        self.n_passes = 1
 
     def _learn_stream(self, stream: ColumnStream) -> None:
         self._refuse_second_source(stream)
         super()._learn_stream(stream)
-        self.n_passes = 1
         if self.exact and self.max_candidates is not None and self._pool is not None:
             self._verify(stream)
 
@@ -227,7 +227,8 @@ class ProjSe(Selector):
         assert self._pool is not None  # noqa: S101
         assert self._target is not None  # noqa: S101
         picks = self._current_picks()
-        done = self._pool.certified(picks) == len(picks.places) == self.k
+        all_proven = self._pool.certified(picks) == len(picks.places)
+        done = all_proven and (len(picks.places) == self.k or self._pool.discarded <= SPENT)
         jobs = effective_jobs(self.n_jobs)
         while not done:
             verification = Verification(self._pool, self._current_picks(), self.k)
@@ -236,6 +237,8 @@ class ProjSe(Selector):
                 for chunk in chunks(block, self._target.n):
                     verification.see(chunk, chunk.scan(self._target, jobs), arrival)
                     arrival += len(chunk.names)
+            if arrival != self.n_columns:
+                raise unlike_before(f"{arrival} columns, after {self.n_columns}")
             self._pool, done = verification.finish()
             self._picks = None
             self.n_passes += 1
@@ -245,6 +248,7 @@ class ProjSe(Selector):
             self._pool = Pool(self._new_candidates(chunk.n), self.max_candidates)
         self._pool.admit(chunk, stats, self.n_columns)
         self._picks = None
+        self.n_passes = 1
 
     def _new_candidates(self, n: int) -> Candidates:
         if self._space is None:
@@ -291,16 +295,15 @@ class ProjSe(Selector):
                 restart=self.after_rank == "restart",
                 forced=self._pool.known,
             )
+            names = list(self._pool.table.slots)
+            self._names = [names[j] for j in self._picks.places]
         return self._picks
 
     @property
     def selected(self) -> list[Hashable]:
         """Names of the selected variables, in order; fewer than k if nothing more is relevant."""
-        index = self._current_picks().places
-        if not index or self._pool is None:
-            return []
-        names = list(self._pool.table.slots)
-        return [names[j] for j in index]
+        self._current_picks()
+        return list(self._names)
 
     @property
     def scores(self) -> dict[Hashable, float]:

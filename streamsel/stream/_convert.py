@@ -43,6 +43,8 @@ def as_stream(X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream:
     >>> as_stream(np.zeros((5, 3)))
     ColumnStream(n_rows=5, n_columns=3, rereadable=True)
     """
+    if isinstance(X, np.ma.MaskedArray):  # what is masked is missing
+        X = np.ma.filled(X.astype(np.float64), np.nan)
     if isinstance(X, np.ndarray):
         return iter_array(X, names)
     if is_sparse(X):

@@ -11,6 +11,7 @@ from tests.reference import target
 
 TIE = 1e-12
 VANISHED = 1e-14
+UNCORRELATED = 1e-14
 
 
 class SOSPCA:
@@ -47,7 +48,7 @@ class SOSPCA:
         a, b = two_least(R)
         za, zb, cos, sin = rotate(Z[a], Z[b], self.rotation)
         ba, bb = cos * B[:, a] + sin * B[:, b], -sin * B[:, a] + cos * B[:, b]
-        ra, rb = self.rotated_relevances(za, zb)
+        ra, rb = self.rotated_relevances(za, zb, (Z[a], Z[b]))
         Z[a], B[:, a], R[a] = (za, ba, ra) if ra > rb + TIE else (zb, bb, rb)
         if b < self.q:  # the new column takes the free slot
             Z[b], B[:, b], R[b] = Z[self.q], B[:, self.q], R[self.q]
@@ -59,11 +60,12 @@ class SOSPCA:
             return target.correlation(x, self.y)
         return target.relevance(x, self.U)
 
-    def rotated_relevances(self, za, zb):
+    def rotated_relevances(self, za, zb, before):
         scale = max(np.abs(za).max(), np.abs(zb).max())
         sizes = [((z / scale) ** 2).sum() for z in (za, zb)]
+        least = min(((z / scale) ** 2).sum() for z in before)
         return [
-            self.relevance(z) if size > VANISHED * sum(sizes) else 0.0
+            self.relevance(z) if size > VANISHED * least else -np.inf
             for z, size in zip((za, zb), sizes, strict=True)
         ]
 
@@ -92,10 +94,12 @@ def rotate(za, zb, rotation):
     scale = max(np.abs(za).max(), np.abs(zb).max())
     u, v = za / scale, zb / scale
     s_aa, s_bb, s_ab = u @ u, v @ v, u @ v
-    if rotation == "jacobi":
-        theta = 0.5 * np.arctan2(2 * s_ab, s_aa - s_bb)
+    size = np.sqrt(s_aa) * np.sqrt(s_bb)
+    if abs(s_ab) <= UNCORRELATED * size:  # the limit of the angle: nothing, or a quarter turn
+        stay = s_aa >= s_bb or rotation == "paper"
+        cos, sin = (1.0, 0.0) if stay else (0.0, np.copysign(1.0, s_ab))
     else:
-        size = np.sqrt(s_aa) * np.sqrt(s_bb)
-        theta = 0.5 * np.arctan(2 * s_ab / size) if size > 0 else 0.0
-    cos, sin = np.cos(theta), np.sin(theta)
+        jacobi = np.arctan2(2 * s_ab, s_aa - s_bb)
+        theta = 0.5 * (jacobi if rotation == "jacobi" else np.arctan(2 * s_ab / size))
+        cos, sin = np.cos(theta), np.sin(theta)
     return cos * za + sin * zb, -sin * za + cos * zb, cos, sin
