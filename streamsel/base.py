@@ -63,7 +63,6 @@ class Learner(
         self._without_target = False
 
     # The target
-    # ---------------------------------------------------------------------------------------
 
     def learn_target(self, y: Any) -> None:
         """Learn what is to be explained; once, before the columns.
@@ -118,7 +117,6 @@ class Learner(
         return VariableKernel()
 
     # Columns
-    # ------------------------------------------------------------------------------------------
 
     def learn_column(self, name: Hashable, values: Any) -> None:
         """Learn one variable.
@@ -278,7 +276,6 @@ class Learner(
         vars(self).update(mark)
 
     # What was learnt
-    # ----------------------------------------------------------------------------------
 
     @property
     def n_rows(self) -> int | None:
@@ -390,7 +387,6 @@ class Learner(
         """Take in another model's state; the target is the same, the columns are not."""
 
     # Rows
-    # ---------------------------------------------------------------------------------------------
 
     def learn_one(self, x: dict[Hashable, Any], y: Any = None) -> None:
         """Learn from a row; not available yet."""
@@ -401,7 +397,6 @@ class Learner(
         raise NotImplementedError(_ROWS_TO_COME)
 
     # Persistence
-    # --------------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
         return {"params": self._get_params(), "state": self._get_state()}

@@ -158,7 +158,6 @@ class SOSPCA(Extractor):
             )
 
     # Learning
-    # -----------------------------------------------------------------------------------------
 
     def _observe(self, chunk: Chunk, stats: Stats) -> None:
         relevance = self._relevances(stats.m2, stats.cxy)
@@ -229,7 +228,6 @@ class SOSPCA(Extractor):
         return super()._mark() | {"_state": copy, "_bar": self._bar}
 
     # What was learnt
-    # ----------------------------------------------------------------------------------
 
     @property
     def components(self) -> list[str]:
@@ -307,7 +305,6 @@ class SOSPCA(Extractor):
         return support.slots, support["mean"], support["B"][:, :q]
 
     # Persistence
-    # --------------------------------------------------------------------------------------
 
     def _get_state(self) -> dict[str, Any]:
         state = super()._get_state()

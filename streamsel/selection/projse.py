@@ -41,11 +41,10 @@ class ProjSe(Selector):
     kernel
         The kernel between variables (columns, not samples): `"linear"`, `"poly"` or `"rbf"`.
     degree, gamma, coef0
-        poly: $\kappa(u, v) = (\gamma \langle u, v \rangle + c_0)^d$, with $\gamma = 1/n$ if None;
-        rbf:
-        $\kappa(u, v) = \exp(-\gamma \|u - v\|^2)$, with $\gamma = 1/(2\sigma^2)$ if None, $\sigma$
-        the mean distance between the target's columns, or $\sqrt{2n}$, the distance of unrelated
-        variables, where there are fewer than two.
+        poly: $\kappa(u, v) = (\gamma \langle u, v \rangle + c_0)^d$, with $\gamma = 1/n$ if None.
+        rbf: $\kappa(u, v) = \exp(-\gamma \|u - v\|^2)$, with $\gamma = 1/(2\sigma^2)$ if None,
+        $\sigma$ the mean distance between the target's columns, or $\sqrt{2n}$, the distance of
+        unrelated variables, where there are fewer than two.
     scale
         Whether a kernel that is not linear sees variables scaled to unit variance.
     max_candidates
@@ -196,7 +195,6 @@ class ProjSe(Selector):
         return VariableKernel(self.kernel, self.degree, self.gamma, self.coef0, self.scale)
 
     # Learning
-    # -----------------------------------------------------------------------------------------
 
     def learn_column(self, name: Hashable, values: Any) -> None:
         """Learn one variable; see `streamsel.base.Learner.learn_column`."""
@@ -212,15 +210,19 @@ class ProjSe(Selector):
     def _refuse_second_source(self, stream: ColumnStream | None = None) -> None:
         if not self.exact or self.max_candidates is None:
             return
-        if stream is None or not stream.rereadable or self.n_columns:
-            raise ValueError(
-                "Expected one source that can be read again, as exact=True asks for. Got: "
-                + ("a single column." if stream is None else "")
-                + ("a one-shot source." if stream is not None and not stream.rereadable else "")
-                + ("another source." if stream is not None and stream.rereadable else "")
-                + "\nHint: exact=False proves what one pass can prove (n_certified); "
-                "max_candidates=None is exact in one pass."
-            )
+        if stream is None:
+            got = "a single column"
+        elif not stream.rereadable:
+            got = "a source that can be read once"
+        elif self.n_columns:
+            got = "another source"
+        else:
+            return
+        raise ValueError(
+            "Expected one source that can be read again, as exact=True asks for. Got: "
+            f"{got}.\nHint: exact=False proves what one pass can prove (n_certified); "
+            "max_candidates=None is exact in one pass."
+        )
 
     def _verify(self, stream: ColumnStream) -> None:
         """Read the source again until all picks are proven."""
@@ -283,7 +285,6 @@ class ProjSe(Selector):
         super()._rewind(mark)
 
     # What was learnt
-    # ----------------------------------------------------------------------------------
 
     def _current_picks(self) -> Picks:
         if self._picks is None:
@@ -331,7 +332,6 @@ class ProjSe(Selector):
         return 0 if self._pool is None else self._pool.certified(self._current_picks())
 
     # Persistence
-    # --------------------------------------------------------------------------------------
 
     def _get_state(self) -> dict[str, Any]:
         state = super()._get_state() | {"n_passes": self.n_passes}
