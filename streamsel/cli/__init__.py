@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -28,13 +29,21 @@ def main(args: Sequence[str] | None = None) -> None:
     SystemExit
         Always: it carries the exit code.
     """
-    for package in ("click", "rich"):
-        if find_spec(package) is None:
-            sys.stderr.write(
-                f"streamsel: error: the command needs {package}. "
-                'Hint: pip install "streamsel[cli]".\n'
-            )
-            sys.exit(1)
-    from streamsel.cli._app import app
-
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # Closed by the shell (>&-): no terminal, and nobody who reads.
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
+    try:
+        for package in ("click", "rich"):
+            if find_spec(package) is None:
+                sys.stderr.write(
+                    f"streamsel: error: the command needs {package}. "
+                    'Hint: pip install "streamsel[cli]".\n'
+                )
+                sys.exit(1)
+        from streamsel.cli._app import app
+    except KeyboardInterrupt:
+        # The handlers of a run are not there yet.
+        sys.stderr.write("streamsel: interrupted\n")
+        sys.exit(130)
     app(args, prog_name="streamsel")

@@ -19,7 +19,15 @@ from streamsel.cli._errors import (
     stop,
     warn_in_one_line,
 )
-from streamsel.cli._options import INPUT, LEARNER, OUTPUT, input_options, option, output_options
+from streamsel.cli._options import (
+    INPUT,
+    LEARNER,
+    OUTPUT,
+    delimiter_option,
+    input_options,
+    option,
+    output_options,
+)
 from streamsel.cli._request import Request, make_request
 from streamsel.cli._sections import Command
 
@@ -221,6 +229,7 @@ def _run(request: Request) -> None:
     section=INPUT,
     help="What a line of a text file is; auto sees where the model's variables are.",
 )
+@delimiter_option
 @option(
     "--out",
     "-o",
@@ -230,14 +239,16 @@ def _run(request: Request) -> None:
     help="Write to this file, as .parquet, .feather, .arrow, .npy, .csv or .tsv; otherwise CSV is "
     "printed.",
 )
-def transform(model: str, file: str, orientation: str, out: str | None) -> None:
+def transform(
+    model: str, file: str, orientation: str, delimiter: str | None, out: str | None
+) -> None:
     """Apply MODEL, saved by select or reduce, to the rows of FILE.
 
     Only the columns that the model needs are read; FILE must have all of them.
     """
     from streamsel.cli._apply import transform as apply
 
-    apply(model, file, orientation, out)
+    apply(model, file, orientation, delimiter, out)
 
 
 @app.command(cls=Command, short_help="Say what a saved model holds.")

@@ -25,6 +25,7 @@ BINARY_SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".feather": "ipc", "
     ".ipc": "ipc",
     ".npy": "npy",
 }
+LIKELY_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 MAX_COMPARED = 20_000  # names that a misspelt one is compared with
 MAGIC = {b"PAR1": "parquet", b"ARROW1": "ipc", b"\x93NUMPY": "npy"}
 
@@ -42,11 +43,14 @@ class Source:
         variable).
     stream
         Its columns.
+    delimiter
+        Of text.
     """
 
     path: str
     format: str
     stream: ColumnStream
+    delimiter: str = ""
 
     def name(self, text: str) -> Hashable:
         """Return the column's name that the user means by this text: npy columns are numbered."""
@@ -56,7 +60,7 @@ class Source:
         """Fetch columns; if there are no such columns say which, and what comes close."""
         try:
             if self.format == "variables":
-                return values_of_lines(self.path, names)
+                return values_of_lines(self.path, names, self.delimiter)
             return self.stream.take(names)
         except KeyError as error:
             raise CommandError(no_column(self.path, error)) from None
@@ -75,7 +79,11 @@ class Source:
 
 
 def open_source(
-    path: str, orientation: str, wanted: Sequence[str], on_bad: OnBad | None = None
+    path: str,
+    orientation: str,
+    wanted: Sequence[str],
+    on_bad: OnBad | None = None,
+    delimiter: str | None = None,
 ) -> Source:
     """Open a file of columns, in the format that its name or its first bytes say.
 
@@ -89,6 +97,8 @@ def open_source(
         Names that are in the file.
     on_bad
         Called with name, reason and detail for a line of text that is not all numbers.
+    delimiter
+        Of a text file; None goes by the file's suffix and first line.
     """
     from streamsel import stream
 
@@ -100,10 +110,21 @@ def open_source(
     if format_ == "npy":
         return Source(path, format_, stream.iter_npy(path))
     if orientation == "auto":
-        orientation = text_orientation(path, wanted)
+        orientation = text_orientation(path, wanted, delimiter)
+    mark = delimiter_of(path, delimiter)
     if orientation == "variables":
-        return Source(path, orientation, stream.iter_lines(path, on_bad=on_bad))
-    return Source(path, orientation, stream.iter_csv(path))
+        lines = stream.iter_lines(path, delimiter=mark, on_bad=on_bad)
+        return Source(path, orientation, lines, mark)
+    return Source(path, orientation, stream.iter_csv(path, delimiter=mark), mark)
+
+
+def delimiter_of(path: str, delimiter: str | None) -> str:
+    """Return the delimiter asked for, or else what the file's suffix and first line suggest."""
+    from streamsel.stream._cells import find_delimiter, numbered_lines, open_text
+
+    with open_text(path) as file:
+        _, line = next(numbered_lines(file, path), (0, ""))
+    return find_delimiter(line, delimiter, LIKELY_DELIMITERS.get(suffix_of(path), ""))
 
 
 def file_format(path: str) -> str:
@@ -136,9 +157,9 @@ def suffix_of(path: str) -> str:
     return Path(path.lower().removesuffix(".gz")).suffix
 
 
-def text_orientation(path: str, wanted: Sequence[str]) -> str:
+def text_orientation(path: str, wanted: Sequence[str], delimiter: str | None = None) -> str:
     """Find out whether a line of text is a sample or a variable, by where names are found."""
-    from streamsel.stream._cells import find_delimiter, numbered_lines, open_text, split_cells
+    from streamsel.stream._cells import numbered_lines, open_text, split_cells
 
     if not wanted:
         raise CommandError(
@@ -148,7 +169,7 @@ def text_orientation(path: str, wanted: Sequence[str]) -> str:
     with open_text(path) as file:
         lines = (line for _, line in numbered_lines(file, path))
         line = next(lines, "")
-        delimiter = find_delimiter(line, None)
+        delimiter = delimiter_of(path, delimiter)
         first = [cell.strip() for cell in split_cells(line, delimiter)] if line else []
         if not set(wanted).isdisjoint(first):
             # A variable's line may stand first, where a header would: then numbers follow its name.
@@ -177,17 +198,15 @@ def is_number(cell: str) -> bool:
     return to_number(cell) is not None
 
 
-def values_of_lines(path: str, names: Sequence[Hashable]) -> dict[Hashable, Any]:
+def values_of_lines(path: str, names: Sequence[Hashable], delimiter: str) -> dict[Hashable, Any]:
     """Read some variables of a text that holds one a line, be they numbers or labels."""
     from streamsel.stream._base import raise_missing
-    from streamsel.stream._cells import find_delimiter, numbered_lines, open_text, split_cells
+    from streamsel.stream._cells import numbered_lines, open_text, split_cells
 
     found: dict[Hashable, Any] = {}
     seen: list[str] = []
-    delimiter: str | None = None
     with open_text(path) as file:
         for _, line in numbered_lines(file, path):
-            delimiter = find_delimiter(line, delimiter)
             name = name_of(line, delimiter)
             if name in names and name not in found:
                 found[name] = numbers_or_labels(split_cells(line, delimiter)[1:])
@@ -229,7 +248,7 @@ def target_from_file(path: str, names: Sequence[str], kind: str) -> Any:
     """
     suffix = suffix_of(path)
     if suffix == ".npy":
-        return np.load(path, allow_pickle=False)
+        return load_array(path)
     if suffix in {".csv", ".tsv"} and not names and is_plain_list(path):
         return one_value_a_line(path)
     if suffix in BINARY_SUFFIXES or suffix in {".csv", ".tsv"}:
@@ -238,19 +257,31 @@ def target_from_file(path: str, names: Sequence[str], kind: str) -> Any:
     return one_value_a_line(path)
 
 
+def load_array(path: str) -> Any:
+    """Read a .npy file whole."""
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        # Not numpy's words: they advise to unpickle, which runs whatever the file holds.
+        raise CommandError(f"{path}: not an array of numbers or labels") from error
+    if not isinstance(array, np.ndarray):
+        raise CommandError(f"{path}: not an array but an archive")
+    return array
+
+
 def is_plain_list(path: str) -> bool:
     """Tell whether a text file begins with a number and nothing else: it has no header then."""
-    from streamsel.stream._cells import open_text
+    from streamsel.stream._cells import open_text, text_of
 
-    with open_text(path) as file:
+    with open_text(path) as file, text_of(path):
         return is_number(file.readline().strip() or "empty")
 
 
 def one_value_a_line(path: str) -> Any:
     """Read one value a line: numbers if all of them are, labels otherwise."""
-    from streamsel.stream._cells import open_text
+    from streamsel.stream._cells import open_text, text_of
 
-    with open_text(path) as file:
+    with open_text(path) as file, text_of(path):
         lines = [line.strip() for line in file]
     while lines and not lines[-1]:
         lines.pop()

@@ -6,7 +6,7 @@ import shlex
 import sys
 import time
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -19,10 +19,11 @@ from streamsel.cli._inputs import (
     target_of,
 )
 from streamsel.cli._interrupt import Interrupts
-from streamsel.cli._outputs import check_table, check_writable, write_table
+from streamsel.cli._outputs import check_distinct, check_table, check_writable, write_table
 from streamsel.cli._progress import Meter, meter
 from streamsel.cli._report import count, describe, show, skipped_text
 from streamsel.cli._resume import rest_of
+from streamsel.cli._warmup import compile_for
 from streamsel.memory import peak_bytes
 
 if TYPE_CHECKING:
@@ -40,13 +41,12 @@ class Run:
     ----------
     request
         What the user asks for.
-    skipped_to
-        Where the columns left out are listed; None for nowhere.
     """
 
-    def __init__(self, request: Request, skipped_to: IO[str] | None) -> None:
+    def __init__(self, request: Request) -> None:
         self._request = request
-        self._skipped_to = skipped_to
+        self._skipped_to: IO[str] | None = None
+        self._unwritten: dict[str, str] = {}  # why, by option
         self._listening = False  # whether text lines that are not numbers are news
         self._n_bad_lines = 0
         self._n_known_bad_lines = 0  # an earlier run has told of them
@@ -62,10 +62,12 @@ class Run:
 
     def _start(self) -> None:
         request = self._request
+        self.model = request.make_model()
         self.notes: dict[str, Any] = {
             "command": request.command,
             "file": request.file,
             "orientation": request.orientation,
+            "delimiter": request.delimiter,
             "target": list(request.target),
             "target_file": request.target_file,
             "dropped": list(request.drop),
@@ -82,7 +84,6 @@ class Run:
         in_file = [] if request.target_file else list(request.target)
         source = self._open(request.orientation, [*in_file, *request.drop])
         source.check(request.drop)
-        self.model = request.make_model()
         self.model.learn_target(self._read_target(source))
         self._screen = self._screened(source, [*in_file, *request.drop], self.model.n_rows)
 
@@ -115,7 +116,8 @@ class Run:
         return bool(getattr(self.model, "exact", False))
 
     def _open(self, orientation: str, wanted: Sequence[str]) -> Source:
-        source = open_source(self._request.file, orientation, wanted, self._on_bad_line)
+        delimiter = self.notes.get("delimiter")
+        source = open_source(self._request.file, orientation, wanted, self._on_bad_line, delimiter)
         is_text = source.format in ("samples", "variables")
         self.notes["orientation"] = source.format if is_text else None
         return source
@@ -151,6 +153,18 @@ class Run:
         return Screen(stream, n_rows, self.notes["missing"], self._list_skipped)
 
     # What is left out -----------------------------------------------------------------------------
+
+    @contextmanager
+    def listing(self) -> Iterator[None]:
+        """Write the list of the columns left out, if it was asked for."""
+        path = self._request.skipped_file
+        if path is None or path == "-":
+            self._skipped_to = None if path is None else sys.stderr
+            yield
+            return
+        with Path(path).open("w", encoding="utf-8", buffering=1) as file:
+            self._skipped_to = file
+            yield
 
     def _list_skipped(self, name: Hashable, reason: str, detail: str) -> None:
         if self._skipped_to is not None:
@@ -190,6 +204,8 @@ class Run:
                     None if total is None else total + done,
                     done,
                 ) as bar:
+                    self._compile(bar)
+                    start = time.monotonic()
                     self._listening = True
                     if self._is_exact:
                         self._learn_at_once(bar)
@@ -204,6 +220,12 @@ class Run:
                 self._listening = False
             self._note_time(start)
             self._save()
+
+    def _compile(self, bar: Meter) -> None:
+        bar.compiling()
+        supervised = bool(self.notes["target"] or self.notes["target_file"])
+        compile_for(self.model, self._screen._source, supervised=supervised)
+        bar.begin()
 
     def _learn_in_blocks(self, bar: Meter, interrupts: Interrupts) -> None:
         start = time.monotonic()
@@ -266,17 +288,27 @@ class Run:
         self.notes["seconds"] = self._seconds + time.monotonic() - start
         self.notes["peak_memory"] = peak_bytes()
 
-    def _save(self) -> None:
+    def _save(self) -> bool:
+        """Save the model; a failure is kept for the end, as the result is not to be lost by it."""
         from streamsel.persist import save
 
-        if self._request.model is not None:
-            save(self.model, self._request.model, self.notes)
+        path = self._request.model
+        if path is None:
+            return True
+        try:
+            save(self.model, path, self.notes)
+        except EXPECTED as error:
+            self._unwritten["--model"] = f"--model {path}: not written ({_reason(error)})"
+            return False
+        self._unwritten.pop("--model", None)
+        return True
 
     def _save_in_between(self, start: float) -> None:
         every = self._request.checkpoint
         if every is not None and time.monotonic() - self._saved_at >= every:
             self._note_time(start)
-            self._save()
+            if not self._save():
+                note(f"warning: {self._unwritten['--model']}")
             self._saved_at = time.monotonic()
 
     def _keep(self, start: float) -> str:
@@ -288,14 +320,15 @@ class Run:
         path = self._request.model
         if path is None:
             return f"after {count(n_read, 'column')}; nothing was saved (no --model)"
-        self._save()
+        if not self._save():
+            return f"after {count(n_read, 'column')}; {self._unwritten['--model']}"
         return f"after {count(n_read, 'column')}; what was learnt is in {path}"
 
     def _stop(self, exit_code: int, start: float) -> None:
         request, what = self._request, self._keep(start)
         if self.notes["columns_read"]:
             self.show()
-            if request.model is not None and not self._is_exact:
+            if request.model is not None and not self._is_exact and not self._unwritten:
                 words = ["streamsel", request.command, request.file, "--resume", request.model]
                 what += f"\nstreamsel: to go on: {shlex.join(words)}"
         if request.out is not None:
@@ -310,14 +343,52 @@ class Run:
 
     # Results --------------------------------------------------------------------------------------
 
-    def write(self) -> None:
-        """Write the selected columns, or the components of all rows, to the file asked for."""
-        out = self._request.out
-        if out is None:
-            return
+    def finish(self) -> None:
+        """Write and print what came of it.
+
+        Raises
+        ------
+        CommandError
+            If nothing came of it, or a file could not be written; what there is has been printed.
+        """
+        out, (n_found, n_asked) = self._request.out, self._n_found()
+        if out is not None and n_found:
+            try:
+                self._write(out)
+            except EXPECTED as error:
+                self._unwritten["--out"] = f"--out {out}: not written ({_reason(error)})"
+        self.show()
+        if not n_found:
+            done = {"select": "selected", "reduce": "learnt"}[self._request.command]
+            raise CommandError(f"nothing was {done}: {self._why_no_more(n_asked)}")
+        if n_found < n_asked:
+            done = {"select": "selected", "reduce": "built"}[self._request.command]
+            note(f"{n_asked} asked for, {n_found} {done}: {self._why_no_more(n_asked)}")
+        if self._unwritten:
+            raise CommandError("; ".join(self._unwritten.values()))
+
+    def _n_found(self) -> tuple[int, int]:
+        """Return how many variables or components there are, and how many were asked for."""
+        if hasattr(self.model, "selected"):
+            return len(self.model.selected), self.model.k
+        filled = {name for weights in self.model.loadings.values() for name in weights}
+        return len(filled), self.model.n_components
+
+    def _why_no_more(self, n_asked: int) -> str:
+        n_usable = self.model.n_columns - self.model.n_constant
+        if not n_usable:
+            n_read = self.notes["columns_read"]
+            return f"of {count(n_read, 'column')} read none could be used"
+        if n_usable < n_asked:
+            return f"only {count(n_usable, 'column')} could be used"
+        if getattr(self.model, "after_rank", "") == "stop":
+            return "there is nothing left to explain (--after-rank stop)"
+        return "no other column adds to what they explain"
+
+    def _write(self, out: str) -> None:
         if hasattr(self.model, "selected"):
             names = self.model.selected
-            columns = self._screen.take(names) if names else {}
+            columns = self._screen.take(names)
             write_table(out, names, [columns[name] for name in names])
         else:
             embedding = self.model.embedding
@@ -325,7 +396,8 @@ class Run:
 
     def show(self) -> None:
         """Print what was found; say what was left out."""
-        show(describe(self.model), self.notes, as_json=self._request.as_json)
+        description = describe(self.model, complete=self.notes["complete"])
+        show(description, self.notes, as_json=self._request.as_json)
         skipped = skipped_text(self.notes["skipped"])
         if skipped and not sys.stdout.isatty():
             n_skipped = sum(self.notes["skipped"].values())
@@ -335,26 +407,32 @@ class Run:
 def run(request: Request) -> None:
     """Learn from a file as asked, save, write and print what comes of it."""
     _check_outputs(request)
-    with ExitStack() as stack:
-        skipped_to: IO[str] | None = None
-        if request.skipped_file == "-":
-            skipped_to = sys.stderr
-        elif request.skipped_file is not None:
-            skipped_to = stack.enter_context(
-                Path(request.skipped_file).open("w", encoding="utf-8", buffering=1)
-            )
-        learning = Run(request, skipped_to)
+    learning = Run(request)
+    # Only now that the input is known to be right: opening the list empties an older one.
+    with learning.listing():
         learning.learn()
-        learning.write()
-        learning.show()
+    learning.finish()
+
+
+def _reason(error: BaseException) -> str:
+    """Say what went wrong, without the name of a temporary file."""
+    return str(getattr(error, "strerror", None) or message_of(error))
 
 
 def _check_outputs(request: Request) -> None:
     """Find out now what would go wrong only after hours."""
+    skipped_file = None if request.skipped_file == "-" else request.skipped_file
+    saved_as = "--resume" if request.model == request.resume else "--model"
+    written = {"--out": request.out, "--list-skipped": skipped_file}
+    check_distinct(
+        {saved_as: request.model, **written},
+        {"FILE": request.file, "--target-file": request.target_file},
+    )
+    check_distinct(written, {"--resume": request.resume})
     if request.out is not None:
         check_table(request.out)
     if request.model is not None:
         check_writable(request.model, "--model")
-    if request.skipped_file not in (None, "-"):
-        check_writable(str(request.skipped_file), "--list-skipped")
+    if skipped_file is not None:
+        check_writable(skipped_file, "--list-skipped")
     file_format(request.file)

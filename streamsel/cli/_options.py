@@ -9,6 +9,20 @@ import click
 
 from streamsel.cli._sections import Option
 
+
+class Delimiter(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.1 has none
+    """One character; the word "tab", or a backslash and t, for a tab."""
+
+    name = "character"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the character."""
+        mark = "\t" if value in {"tab", "\\t"} else value
+        if len(mark) != 1 or mark in '"\r\n':
+            self.fail(f"{value!r} is not one character that can stand between cells", param, ctx)
+        return mark
+
+
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
 INPUT, LEARNER, OUTPUT, LONG = "Input", "Method", "Output", "Long runs"
@@ -29,6 +43,15 @@ def all_of(*decorators: Decorator) -> Decorator:
 
     return decorate
 
+
+delimiter_option = option(
+    "--delimiter",
+    type=Delimiter(),
+    metavar="C",
+    section=INPUT,
+    help="Character between the cells of a text file, or tab; otherwise the suffix and the first "
+    "line say.",
+)
 
 input_options = all_of(
     click.argument("file", type=click.Path()),
@@ -65,6 +88,7 @@ input_options = all_of(
         help="What a line of a text file is: a sample (a header names the columns) or a variable "
         "(its name comes first); auto sees where the target's name is.",
     ),
+    delimiter_option,
     option(
         "--drop",
         metavar="NAME",

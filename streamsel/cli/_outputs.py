@@ -7,17 +7,19 @@ import os
 import secrets
 import stat
 import sys
+import tempfile
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+import click
 import numpy as np
 
 from streamsel.cli._errors import CommandError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 SUFFIXES = (".parquet", ".feather", ".arrow", ".npy", ".csv", ".tsv")
 
@@ -30,15 +32,47 @@ def check_writable(path: str, option: str) -> None:
         raise CommandError(f"{option} {path}: {kind}")
     if not target.parent.is_dir():
         raise CommandError(f"{option} {path}: there is no directory {target.parent}")
-    if not os.access(target.parent, os.W_OK | os.X_OK):
-        raise CommandError(f"{option} {path}: the directory {target.parent} is not writable")
+    try:
+        # Trying is the only way to know: permissions say nothing of a read-only file system.
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name[:40]}."):
+            pass
+    except OSError as error:
+        raise CommandError(
+            f"{option} {path}: the directory {target.parent} is not writable "
+            f"({error.strerror or error})"
+        ) from error
+
+
+def check_distinct(outputs: Mapping[str, str | None], inputs: Mapping[str, str | None]) -> None:
+    """Refuse to write over what is read, or to the same file twice.
+
+    Parameters
+    ----------
+    outputs, inputs
+        Paths by what the user calls them; None where there is none.
+    """
+    known = {what: path for what, path in inputs.items() if path is not None}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        for what, other in known.items():
+            if _same_file(path, other):
+                raise click.UsageError(f"{option} {path}: the same file as {what}")
+        known[option] = path
+
+
+def _same_file(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)  # noqa: PTH121 (strings, as the user gave them)
+    except OSError:
+        return os.path.realpath(one) == os.path.realpath(other)
 
 
 def check_table(path: str) -> None:
     """Fail now if a table cannot be written to this file, or in this format."""
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
-        raise CommandError(
+        raise click.UsageError(
             f"--out {path}: unknown format {suffix!r}. Hint: the name must end in one of "
             f"{', '.join(SUFFIXES)}"
         )

@@ -32,6 +32,12 @@ class Meter(Protocol):
     ) -> None:
         """Take what was shown off the screen."""
 
+    def compiling(self) -> None:
+        """Say that the program is being compiled."""
+
+    def begin(self) -> None:
+        """Say what is being done, and count its time from now on."""
+
     def update(self, n_read: int, model: Any = None, *, n_passes: int = 1) -> None:
         """Take note of the columns read so far, and of the best of what the model has found."""
 
@@ -44,6 +50,12 @@ class Silence:
 
     def __exit__(self, *_: object) -> None:
         pass
+
+    def compiling(self) -> None:
+        """Do nothing."""
+
+    def begin(self) -> None:
+        """Do nothing."""
 
     def update(self, n_read: int, model: Any = None, *, n_passes: int = 1) -> None:
         """Do nothing."""
@@ -68,6 +80,7 @@ class Bar:
         self._progress = self._make_progress()
         self._task = self._progress.add_task(title, total=n_columns, completed=n_read)
         self._title = title
+        self._n_before = n_read
         self._passes = 1
 
     def _make_progress(self) -> Progress:
@@ -114,6 +127,14 @@ class Bar:
 
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
+
+    def compiling(self) -> None:
+        """Say that the program is being compiled."""
+        self._progress.update(self._task, description="compiling, once")
+
+    def begin(self) -> None:
+        """Say what is being done, and count its time from now on."""
+        self._progress.reset(self._task, description=self._title, completed=self._n_before)
 
     def update(self, n_read: int, model: Any = None, *, n_passes: int = 1) -> None:
         """Show the columns read so far, and the best of what the model has found."""

@@ -18,8 +18,16 @@ TOP_LOADINGS = 5
 NOISE_LEVEL = 0.05
 
 
-def describe(model: Any) -> dict[str, Any]:
-    """Describe a model in terms that JSON knows."""
+def describe(model: Any, *, complete: bool = True) -> dict[str, Any]:
+    """Describe a model in terms that JSON knows.
+
+    Parameters
+    ----------
+    model
+        The model.
+    complete
+        Whether it has seen all columns of its file: before, nothing is certain.
+    """
     floor = number(model.noise_floor(NOISE_LEVEL)) if model.n_rows else None
     description = {
         "class": type(model).__name__,
@@ -30,9 +38,10 @@ def describe(model: Any) -> dict[str, Any]:
         "noise_floor": floor,
     }
     if hasattr(model, "selected"):
-        description["n_certified"] = model.n_certified
+        n_certified = model.n_certified if complete else 0
+        description["n_certified"] = n_certified
         description["n_passes"] = model.n_passes
-        description["selected"] = _selected(model, floor)
+        description["selected"] = _selected(model, floor, n_certified)
     else:
         description["components"] = _components(model, floor)
     return description
@@ -47,7 +56,7 @@ def _above(relevance: float | None, floor: float | None) -> bool | None:
     return None if relevance is None or floor is None else relevance > floor
 
 
-def _selected(model: Any, floor: float | None) -> list[dict[str, Any]]:
+def _selected(model: Any, floor: float | None, n_certified: int) -> list[dict[str, Any]]:
     relevance, scores, rounds = model.relevance, model.scores, model.rounds
     rows = []
     for rank, name in enumerate(model.selected):
@@ -58,7 +67,7 @@ def _selected(model: Any, floor: float | None) -> list[dict[str, Any]]:
                 "relevance": value,
                 "score": number(scores[name]),
                 "round": rounds[name],
-                "certified": rank < model.n_certified,
+                "certified": rank < n_certified,
                 "above_noise": _above(value, floor),
             }
         )

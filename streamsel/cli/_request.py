@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ WITH_RESUME = {
     "resume",
     "checkpoint",
 }
+# A learner's words on a parameter, for the user of an option.
+PARAMETER_OF = re.compile(r"The '(\S+)' parameter of \w+ ")
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Request:
         Where the target is, and of what kind; neither of the first two selects without one.
     drop
         Names of columns to leave out.
-    orientation, missing
+    orientation, delimiter, missing
         As the options of the same names.
     model, resume, out, skipped_file
         Files to write, to go on from, and to write.
@@ -60,6 +63,7 @@ class Request:
     target_kind: str
     drop: Sequence[str]
     orientation: str
+    delimiter: str | None
     missing: Missing | None
     model: str | None
     resume: str | None
@@ -92,12 +96,13 @@ def make_request(ctx: click.Context, make_model: Callable[[], Any]) -> Request:
     return Request(
         command=str(ctx.info_name),
         file=options["file"],
-        make_model=make_model,
+        make_model=lambda: _model_or_usage_error(ctx, make_model),
         target=_split_names(options["target"]),
         target_file=options["target_file"],
         target_kind=options["target_kind"],
         drop=_split_names(options["drop"]),
         orientation=options["orientation"],
+        delimiter=options["delimiter"],
         missing=options["missing"],
         model=model,
         resume=resume,
@@ -106,6 +111,20 @@ def make_request(ctx: click.Context, make_model: Callable[[], Any]) -> Request:
         checkpoint=options["checkpoint"],
         as_json=options["as_json"],
     )
+
+
+def _model_or_usage_error(ctx: click.Context, make_model: Callable[[], Any]) -> Any:
+    """Make the learner; what it refuses is an option's value."""
+    try:
+        return make_model()
+    except ValueError as error:
+        text = " ".join(str(error).split())
+        for parameter in ctx.command.params:
+            spelt = max(parameter.opts, key=len)
+            text = text.replace(f"'{parameter.name}' parameter", f"'{spelt}' parameter")
+            text = text.replace(f" {parameter.name} = ", f" {spelt} = ")
+        text = PARAMETER_OF.sub(r"\1 ", text).replace("None or ", "").replace(" or None", "")
+        raise click.UsageError(text, ctx) from error
 
 
 def _refuse_with_resume(ctx: click.Context) -> None:

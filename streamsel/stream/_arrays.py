@@ -191,6 +191,11 @@ def _open_npy(path: str | os.PathLike[str]) -> Any:
     try:
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:
+        if any(word in str(error) for word in ("pickle", "Python objects")):
+            # Not numpy's words: they advise to unpickle, which runs whatever the file holds.
+            raise ValueError(
+                f"Expected an array of numbers, got: {os.fspath(path)!r}, not an array of numbers."
+            ) from None
         raise ValueError(
             "Expected a .npy file that numpy can map into memory, "
             f"got: {os.fspath(path)!r} ({error})."

@@ -7,6 +7,7 @@ import gzip
 import os
 import re
 import zlib
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 # Cells that stand for a missing value, besides NaN in any case, which is read as a number; and how
 # they are usually spelt, which is quicker to find.
 _USUAL_MISSING = ("", "NA", "N/A", "null", "NULL")
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _MISSING = re.compile(r"\s*(?:N/?A|null)?\s*", re.IGNORECASE)
 
 
@@ -31,23 +33,40 @@ def open_text(path: str | os.PathLike[str]) -> TextIO:
     return Path(path).open(encoding="utf-8-sig")
 
 
-def numbered_lines(file: TextIO, path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
-    """Yield (line number, line) of all lines that are not blank, without the line ending."""
+@contextmanager
+def text_of(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name the file in errors that are met while its text is read."""
     try:
-        for number, line in enumerate(file, start=1):
-            text = line.rstrip("\n")
-            if text.strip(" "):
-                yield number, text
-    except (EOFError, zlib.error) as error:
+        yield
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"Expected text in UTF-8, got: {os.fspath(path)!r} with the byte "
+            f"0x{error.object[error.start]:02x}, which is none. "
+            "Hint: convert it, such as by iconv -f latin1 -t utf-8."
+        ) from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(
             f"Expected a whole gzip file, got: {os.fspath(path)!r} ({error})."
         ) from error
 
 
-def find_delimiter(line: str, delimiter: str | None) -> str:
-    """Return the delimiter asked for, or else the first of tab, comma, semicolon in the line."""
+def numbered_lines(file: TextIO, path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
+    """Yield (line number, line) of all lines that are not blank, without the line ending."""
+    with text_of(path):
+        for number, line in enumerate(file, start=1):
+            text = line.rstrip("\n")
+            if text.strip(" "):
+                yield number, text
+
+
+def find_delimiter(line: str, delimiter: str | None, likely: str = "") -> str:
+    """Return the delimiter asked for, or else the likely one or tab, comma, semicolon.
+
+    That is the first of them that is in the line, quoted text apart.
+    """
     if delimiter is None:
-        return next((mark for mark in "\t,;" if mark in line), ",")
+        bare = _QUOTED.sub("", line)
+        return next((mark for mark in f"{likely}\t,;" if mark in bare), likely or ",")
     if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
         raise ValueError(f"Expected a delimiter of one character, got: {delimiter!r}.")
     return delimiter

@@ -24,7 +24,7 @@ from streamsel.stream._cells import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
 
 def iter_lines(
@@ -65,8 +65,9 @@ def iter_lines(
 
     Notes
     -----
-    Reads about 4 MiB of columns at a time. Empty cells, NA, N/A, null and NaN are NaN. Blank
-    lines are skipped. A header may leave out the cell above the names.
+    Reads about 4 MiB of columns at a time. `take` turns only the lines asked for into numbers, and
+    ends at the last of them; it reads all others too if a name is not found. Empty cells, NA, N/A,
+    null and NaN are NaN. Blank lines are skipped. A header may leave out the cell above the names.
 
     Examples
     --------
@@ -86,6 +87,7 @@ def iter_lines(
     return ColumnStream(
         lambda: _read(layout, wanted, on_bad),
         n_rows=layout.n_rows,
+        take=lambda names: _take(layout, wanted, on_bad, names),
         # Which lines are left out is not known before they are parsed.
         blocks_from=None if on_bad else (lambda n: _read(layout, wanted, on_bad, skip=n)),
     )
@@ -178,17 +180,51 @@ def _read(
         raise ValueError(ragged)
 
 
+def _take(
+    layout: _Layout,
+    dtype: np.dtype[Any],
+    on_bad: Callable[[str, str, str], object] | None,
+    names: Sequence[Hashable],
+) -> dict[Hashable, npt.NDArray[Any]]:
+    """Fetch some variables by name, the first of each name."""
+    parser = NumberParser(layout.delimiter)
+    wanted = set(names)
+    found: dict[Hashable, npt.NDArray[Any]] = {}
+    with open_text(layout.path) as file:
+        for number, text in numbered_lines(file, layout.path):
+            if len(found) == len(wanted):
+                break
+            if number < layout.first_line:
+                continue
+            name, _ = _split_off_name(text, layout.delimiter)
+            if name not in wanted or name in found:
+                continue
+            ((line, message),) = _split_off_names(iter([(number, text)]), layout)
+            if message is not None:
+                raise ValueError(message)
+            (block,) = _parse([line], layout, parser, dtype, None)
+            found[name] = block.values[:, 0]
+    if len(found) < len(wanted):
+        # A line that cannot be read may be why: reading them all says so, or what comes close.
+        return ColumnStream(lambda: _read(layout, dtype, on_bad)).take(names)
+    return {name: found[name] for name in names}
+
+
+def _split_off_name(text: str, delimiter: str) -> tuple[str, str]:
+    """Return the name at the beginning of a line, and the rest with the delimiter before it."""
+    quoted = _QUOTED.match(text)
+    if quoted:
+        return quoted[1].replace('""', '"').strip(), text[quoted.end() :]
+    name = text.partition(delimiter)[0]
+    return name.strip(), text[len(name) :]
+
+
 def _split_off_names(
     lines: Iterator[tuple[int, str]], layout: _Layout
 ) -> Iterator[tuple[_Line, str | None]]:
     """Yield (line, None), or (line, message) for a line of another length than the first."""
     for number, text in lines:
-        quoted = _QUOTED.match(text)
-        if quoted:
-            name, rest = quoted[1].replace('""', '"'), text[quoted.end() :]
-        else:
-            name = text.partition(layout.delimiter)[0]
-            rest = text[len(name) :]
+        name, rest = _split_off_name(text, layout.delimiter)
         cells = rest[1:]
         found = count_cells(cells, layout.delimiter) if rest else 0
         message = None
@@ -197,7 +233,7 @@ def _split_off_names(
                 f"Expected {layout.n_rows} values in line {number} of {os.fspath(layout.path)!r}, "
                 f"got: {found}."
             )
-        yield _Line(number, name.strip(), cells), message
+        yield _Line(number, name, cells), message
 
 
 def _parse(

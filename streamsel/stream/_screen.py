@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from decimal import Decimal
-from numbers import Real
+from numbers import Complex, Real
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -29,9 +29,9 @@ def screen(
 ) -> Screen:
     """Leave out the columns that no learner can use, so that they never end a long run.
 
-    A column is bad for one of three reasons: `"text"` (its values are not real numbers: text,
-    dates, objects), `"missing"` (a value is NaN or infinite) and `"constant"` (all its values are
-    the same). Bad columns are counted by reason, reported one by one if asked, and left out. A
+    A column is bad for one of four reasons: `"text"` (its values are not numbers: text, dates,
+    objects), `"complex"`, `"missing"` (a value is NaN or infinite) and `"constant"` (all its values
+    are the same). Bad columns are counted by reason, reported one by one if asked, and left out. A
     block without any is passed on as it is, not copied, whatever its dtype.
 
     Parameters
@@ -147,7 +147,8 @@ class Screen(ColumnStream):
                 raise TypeError(
                     f"Expected numbers in column {block.names[0]!r}. Got: {_not_numeric(block)}"
                 )
-            self._drop(block.names, "text", [_not_numeric(block)] * len(block.names), fresh)
+            reason = "complex" if _is_complex(block.values) else "text"
+            self._drop(block.names, reason, [_not_numeric(block)] * len(block.names), fresh)
             return None
         good: Block | None = self._without_missing(block, fresh)
         if good is not None:
@@ -220,6 +221,13 @@ def _as_numbers(block: Block) -> Block:
     if all(value is None or isinstance(value, Real | Decimal) for value in block.values.flat):
         return Block(block.names, block.values.astype(np.float64))
     return block
+
+
+def _is_complex(values: Any) -> bool:
+    """Tell whether values are numbers, but not real ones."""
+    if values.dtype.kind != "O":
+        return bool(values.dtype.kind == "c")
+    return all(value is None or isinstance(value, Complex) for value in values.flat)
 
 
 def _not_numeric(block: Block) -> str:

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import tempfile
 
 import numpy as np
 import pytest
@@ -176,11 +177,17 @@ def test_usage_of_reduce(call, files, q):
 
 
 @pytest.mark.parametrize(
-    "options", [["--kernel", "poly", "--degree", "0"], ["--kernel", "rbf", "--gamma", "-1"]]
+    "options",
+    [
+        ["--kernel", "poly", "--degree", "0"],
+        ["--kernel", "rbf", "--gamma", "-1"],
+        ["-k", "30", "--max-candidates", "5"],
+    ],
 )
 def test_parameters_that_the_learner_refuses(call, files, options):
-    message = failure(call("select", files / "data.parquet", "-t", "y", *options, code=1))
-    assert options[2].strip("-") in message
+    result = call("select", files / "data.parquet", "-t", "y", *options, code=2)
+    assert f"Error: {options[2]} must be " in result.stderr
+    assert not result.stdout
 
 
 @pytest.mark.parametrize("option", ["--out", "--model", "--list-skipped"])
@@ -194,14 +201,17 @@ def test_files_that_could_not_be_written_are_found_before_the_run(call, tmp_path
 
 
 def test_a_directory_without_permission(call, tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "access", lambda path, _: path != tmp_path)
+    def refuse(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", refuse)
     arguments = ["select", tmp_path / "none.parquet", "-t", "y", "--model", tmp_path / "m"]
     assert "not writable" in failure(call(*arguments, code=1))
 
 
 def test_an_output_format_that_is_not_known(call, files, tmp_path):
     arguments = ["-t", "y", "-o", tmp_path / "out.xlsx"]
-    message = failure(call("select", files / "data.parquet", *arguments, code=1))
+    message = call("select", files / "data.parquet", *arguments, code=2).stderr
     assert "'.xlsx'" in message
     assert ".parquet" in message
 

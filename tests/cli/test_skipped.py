@@ -48,7 +48,9 @@ FORMATS = ["samples", "variables", "parquet", "feather"]
 @pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize("command", ["select", "reduce"])
 def test_counted_by_reason(call, make, format_, command):
-    result = call(command, make(format_), "-t", "y", "--json")
+    result = call(
+        command, make(format_), "-t", "y", "-k" if command == "select" else "-q", 1, "--json"
+    )
     assert result.json()["notes"]["skipped"] == {"missing": 2, "text": 1, "constant": 1}
     assert result.json()["columns_seen"] == 1
     assert result.stderr == "streamsel: left out 4 columns: 1 constant, 2 missing, 1 text\n"
@@ -105,9 +107,12 @@ def test_stop_at_text(call, make, format_):
 
 
 def test_nothing_but_bad_columns(call, table):
-    result = call("select", table(y=[1, 2, 3], a=[1, 1, 1], b=["x", "y", "z"]), "-t", "y")
+    result = call("select", table(y=[1, 2, 3], a=[1, 1, 1], b=["x", "y", "z"]), "-t", "y", code=1)
     assert not result.rows()
-    assert result.stderr == "streamsel: left out 2 columns: 1 constant, 1 text\n"
+    assert result.stderr == (
+        "streamsel: left out 2 columns: 1 constant, 1 text\n"
+        "streamsel: error: nothing was selected: of 2 columns read none could be used\n"
+    )
 
 
 def test_a_name_that_comes_twice_ends_no_run(call, tmp_path):

@@ -1,0 +1,6 @@
+"""`python -m streamsel` is the command."""
+
+from streamsel.cli import main
+
+if __name__ == "__main__":
+    main()
