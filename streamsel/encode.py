@@ -15,6 +15,8 @@ Floats = NDArray[np.float64]
 
 # An integer target with 3 to this many distinct values may be class codes.
 _FEW_VALUES = 20
+# What pandas holds for a missing value.
+_MISSING = ("NAType", "NaTType")
 
 
 class Encoded(NamedTuple):
@@ -141,26 +143,25 @@ def _as_array(y: Any) -> NDArray[Any]:
 
 def _from_objects(values: NDArray[Any]) -> NDArray[Any]:
     """Return objects that are all numbers, some perhaps missing, as floats."""
-    numeric = True
-    known = 0
-    for value in values.flat:
-        if isinstance(value, dt.date | dt.timedelta | list | dict | np.ndarray):
-            raise TypeError(
-                f"Expected a target of real numbers or labels. Got: values like {value!r}.\n"
-                "Hint: turn dates into numbers or strings, and lists into columns."
-            )
-        if _is_missing(value):
-            continue
-        known += 1
-        numeric &= isinstance(value, numbers.Real | decimal.Decimal) and not isinstance(value, bool)
-    if not (numeric and known):
+    # By type: a look at every label would cost more than learning many a column.
+    kinds = set(map(type, values.flat))
+    unfit = (dt.date, dt.timedelta, list, dict, np.ndarray)
+    if any(issubclass(kind, unfit) for kind in kinds):
+        example = next(value for value in values.flat if isinstance(value, unfit))
+        raise TypeError(
+            f"Expected a target of real numbers or labels. Got: values like {example!r}.\n"
+            "Hint: turn dates into numbers or strings, and lists into columns."
+        )
+    known = {kind for kind in kinds if kind is not type(None) and kind.__name__ not in _MISSING}
+    numeric = {kind for kind in known if issubclass(kind, numbers.Real | decimal.Decimal)}
+    if not known or numeric != known or bool in known:
         return values
     floats = [np.nan if _is_missing(value) else float(value) for value in values.flat]
     return np.array(floats).reshape(values.shape)
 
 
 def _is_missing(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+    if value is None or type(value).__name__ in _MISSING:
         return True
     return isinstance(value, float) and np.isnan(value)
 

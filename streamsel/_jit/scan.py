@@ -11,8 +11,8 @@ import numpy as np
 
 from streamsel._jit.policy import kernel
 
-# A Y tile of this many numbers (256 KiB) stays in the second-level cache while columns pass it.
-_TILE = 32_768
+# A Y tile of this many numbers (384 KiB) stays in the second-level cache while columns pass it.
+_TILE = 49_152
 # So many columns pass a tile of Y before the next one is fetched.
 _GROUP = 32
 # Where more than this part of the sum of squares cancels, the column is summed again about its

@@ -65,7 +65,7 @@ def report(request):
 
 
 def note(request, what, ours, limit, ratio, bar):
-    row = (what, ours, limit, "" if ratio is None else f"{ratio:.2f}", bar)
+    row = (what, ours, limit, "" if ratio is None else f"{ratio:.3g}", bar)
     request.config.stash[ROWS].append(row)
 
 

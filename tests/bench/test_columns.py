@@ -131,7 +131,8 @@ def test_projse_exact_passes(against, report, rng, size, supervised):
     bounded = learner(ProjSe, y, X, k=k, max_candidates=4 * k, exact=True)
     unlimited = learner(ProjSe, y, X, k=k)
     how = "supervised" if supervised else "unsupervised"
-    against(f"ProjSe exact=True, {how}, k=25 / all candidates", bounded, unlimited, bar="")
+    what = f"ProjSe exact=True, {how}, k=25 / all candidates"
+    against(what, bounded, unlimited, bar="", rounds=1)
     model = ProjSe(k, max_candidates=4 * k, exact=True)
     model.learn_target(y)
     model.learn_columns(X)
