@@ -194,7 +194,8 @@ def _open_npy(path: str | os.PathLike[str]) -> Any:
         if any(word in str(error) for word in ("pickle", "Python objects")):
             # Not numpy's words: they advise to unpickle, which runs whatever the file holds.
             raise ValueError(
-                f"Expected a .npy file of numbers, got: {os.fspath(path)!r}, not an array of numbers."
+                f"Expected a .npy file of numbers, got: {os.fspath(path)!r}, "
+                "not an array of numbers."
             ) from None
         raise ValueError(
             "Expected a .npy file that numpy can map into memory, "
