@@ -8,6 +8,7 @@ have left, for the next speculation.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
@@ -44,17 +45,17 @@ class _Round:
     ----------
     number
         Of the round.
-    start
-        How many picks stand before it.
+    before
+        Candidates picked in the rounds before it.
     picks
         Candidates picked in it.
     ends
         Whether the picks say that nothing is left under the last prefix, that with all of them.
     """
 
-    def __init__(self, number: int, start: int, picks: list[int], *, ends: bool) -> None:
+    def __init__(self, number: int, before: list[int], picks: list[int], *, ends: bool) -> None:
         self.number = number
-        self.start = start
+        self.before = before
         self.picks = picks
         self.best = [_Best() for _ in range(len(picks) + ends)]
 
@@ -63,16 +64,13 @@ class _Round:
     ) -> None:
         """Look whether a column of these is better than the best so far under a prefix."""
         scores = candidates.prefix_scores(rows, self.picks)
-        earlier = candidates.table["arrival"]
-        scores[np.isin(arrival, earlier[self.picks_before])] = -1.0
+        scores[np.isin(arrival, candidates.table["arrival"][self.before])] = -1.0
         for s, best in enumerate(self.best):
             highest = scores[:, s].max(initial=-1.0)
             if highest > best.score * (1.0 + TIE):
                 i = int(np.argmax(scores[:, s] >= highest * (1.0 - TIE)))
                 row = {field: array[i : i + 1].copy() for field, array in rows.items()}
                 self.best[s] = _Best(float(scores[i, s]), int(arrival[i]), names[i], row)
-
-    picks_before: list[int]
 
 
 class Verification:
@@ -94,12 +92,12 @@ class Verification:
         self._rounds: list[_Round] = []
         numbers = sorted(set(picks.rounds)) or [0]
         for number in numbers:
-            places = [n for n, r in enumerate(picks.rounds) if r == number]
-            start = places[0] if places else 0
+            # Rounds ascend.
+            start, stop = bisect_left(picks.rounds, number), bisect_right(picks.rounds, number)
             ends = number != numbers[-1] or len(picks.places) < k
-            this = _Round(number, start, [picks.places[n] for n in places], ends=ends)
-            this.picks_before = picks.places[:start]
-            self._rounds.append(this)
+            self._rounds.append(
+                _Round(number, picks.places[:start], picks.places[start:stop], ends=ends)
+            )
         self._pool = Pool(pool.candidates.empty(), pool.limit)
         proven = pool.known.places
         self._pool.table.append(
@@ -144,7 +142,7 @@ class Verification:
         picks, arrivals = self._picks, self._old.table["arrival"]
         for this in self._rounds:
             for s, best in enumerate(this.best):
-                n = this.start + s
+                n = len(this.before) + s
                 expected = int(arrivals[this.picks[s]]) if s < len(this.picks) else -1
                 if best.arrival != expected:
                     if n < len(self._old.known.places):
