@@ -29,11 +29,12 @@ class Whole(NamedTuple):
 
 
 class Real(NamedTuple):
-    """A finite number not below `low` (above it if `open`); None too if `optional`."""
+    """A finite number from `low` (not itself, if `open`) to `below`; None too if `optional`."""
 
     low: float
     open: bool = False
     optional: bool = False
+    below: float = math.inf
 
     def admits(self, value: Any) -> bool:
         """Whether the value keeps the rule."""
@@ -42,12 +43,14 @@ class Real(NamedTuple):
         if not isinstance(value, numbers.Real) or isinstance(value, bool):
             return False
         number = float(value)
-        return math.isfinite(number) and (number > self.low if self.open else number >= self.low)
+        above = number > self.low if self.open else number >= self.low
+        return above and number < self.below
 
     def __str__(self) -> str:
         bracket = "(" if self.open else "["
         return (
-            f"a float in the range {bracket}{self.low}, inf){' or None' if self.optional else ''}"
+            f"a float in the range {bracket}{self.low}, {self.below})"
+            f"{' or None' if self.optional else ''}"
         )
 
 

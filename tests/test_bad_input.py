@@ -377,11 +377,3 @@ def test_two_rows_are_enough():
         assert max(model.relevance.values()) == pytest.approx(1.0)
         assert model.n_constant == 1
         assert model.noise_floor() == 1.0
-
-
-def test_rows_are_the_next_issues_and_say_so(X):
-    for learner in (SOSPCA, ProjSe):
-        with pytest.raises(NotImplementedError):
-            learner(2).learn_one({"a": 1.0}, 2.0)
-        with pytest.raises(NotImplementedError):
-            learner(2).learn_many(pd.DataFrame({"a": [1.0]}), pd.Series([2.0]))

@@ -19,16 +19,16 @@ _GROUP = 32
 # mean.
 _CANCELLED = 1e-3
 # Variation within this many roundings of the mean is no variation.
-_ROUNDINGS = 8.0 * 2.220446049250313e-16
+ROUNDINGS = 8.0 * 2.220446049250313e-16
 # Below this a sum of squares has lost digits to underflow.
-_UNDERFLOW = 1e-305
+UNDERFLOW = 1e-305
 
 
 @kernel()
 def variation(m2: float, mean: float, n: int) -> float:
     """Return m2, or zero where it is no more than rounding of the mean or underflow."""
-    rounding = _ROUNDINGS * abs(mean)
-    if m2 <= n * rounding * rounding or m2 < _UNDERFLOW:
+    rounding = ROUNDINGS * abs(mean)
+    if m2 <= n * rounding * rounding or m2 < UNDERFLOW:
         return 0.0
     return m2
 

@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 # Relevances that differ by less are equal, and the lower slot goes first.
 TIE = 1e-12
 # A rotated component with less than this part of the pair's smaller variance has none.
-_VANISHED = 1e-14
+VANISHED = 1e-14
 
 
 class Components:
@@ -39,7 +39,8 @@ class Components:
     relevance
         (size,) of each with the target.
     support
-        Variables with a loading: `mean`, and `B`, their rows of the paper's B, (size,) each.
+        Variables with a loading: their moments `mean`, `m2` and `cxy`, and `B`, their rows of the
+        paper's B, (size,) each.
     """
 
     def __init__(self, size: int, n: int, c: int) -> None:
@@ -48,12 +49,16 @@ class Components:
         self.Mzz: Floats = np.zeros((size, size))
         self.Czy: Floats = np.zeros((size, c))
         self.relevance: Floats = np.zeros(size)
-        self.support = Table({"mean": (), "B": (size,)})
+        self.support = Table({"mean": (), "m2": (), "cxy": (c,), "B": (size,)})
 
     @property
     def size(self) -> int:
         """Number of slots."""
         return len(self.Z)
+
+    def moments_of_support(self) -> dict[str, Floats]:
+        """Return the moments of the variables of the support, by field."""
+        return {field: self.support[field] for field in ("mean", "m2", "cxy")}
 
     def join(self, x: Floats, mean: float, m2: float, cxy: Floats, relevance: float) -> None:
         """Make a variable of these values and moments the last component, without loadings yet."""
@@ -90,8 +95,10 @@ class Components:
         self.count, unloaded, least = take_up(
             *(self.Z, self.Mzz, self.Czy, support.with_room("B"), support.with_room("mean")),
             *(self.relevance, self.count, len(support), x, *moments, relevance, self.size - 1),
-            *(weights, jacobi, signed, TIE, _VANISHED),
+            *(weights, jacobi, signed, TIE, VANISHED),
         )
+        support.with_room("m2")[len(support)] = moments[1]
+        support.with_room("cxy")[len(support)] = moments[2]
         support.claim((name,))
         if unloaded:
             self._forget_unloaded()
@@ -114,7 +121,7 @@ class Components:
             Whether relevance has a sign.
         """
         arrays = (self.Z, self.Mzz, self.Czy, self.support["B"], self.relevance)
-        unloaded = rotate_and_drop(*arrays, self.count, weights, jacobi, signed, TIE, _VANISHED)
+        unloaded = rotate_and_drop(*arrays, self.count, weights, jacobi, signed, TIE, VANISHED)
         self.count -= 1
         if unloaded:
             self._forget_unloaded()
@@ -133,5 +140,5 @@ class Components:
         other.relevance[:m] = self.relevance[:m]
         B = np.zeros((len(self.support), size))
         B[:, :m] = self.support["B"][:, :m]
-        other.support.append(self.support.slots, mean=self.support["mean"], B=B)
+        other.support.append(self.support.slots, **self.moments_of_support(), B=B)
         return other

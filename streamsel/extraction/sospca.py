@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 
 from streamsel import params
 from streamsel._jit.search import first_above
-from streamsel.base import expect_shapes
 from streamsel.columns import Chunk, Stats
 from streamsel.extraction._base import Extractor
 from streamsel.extraction._components import TIE, Components
+from streamsel.extraction._on_rows import ComponentsOnRows
+from streamsel.moments import Moments
+from streamsel.rows import Places
+from streamsel.shapes import expect_shapes
 from streamsel.table import Table
 from streamsel.target import Target
 
@@ -45,6 +48,14 @@ class SOSPCA(Extractor):
     signed
         Whether relevance is the correlation itself, as in the paper, so that a strong negative
         correlation counts for nothing. For one numeric target column only.
+    fading_factor
+        In [0, 1): what part of its weight a row loses with every later one; 0 forgets nothing. As
+        in River, the closer to 1 the faster the old is forgotten.
+    max_features
+        Most variables tracked on rows; None for all. When a new one needs room the least relevant
+        go, but none of the support, none that may soon join it, and none in its grace period.
+    grace_period
+        On rows: for how many a new variable cannot be let go, and how often variables may join.
     target
         `"auto"` takes labels for classes and numbers for quantities, `"class"` takes numbers for
         classes, `"numeric"` refuses labels.
@@ -137,23 +148,41 @@ class SOSPCA(Extractor):
         *,
         rotation: str = "jacobi",
         signed: bool = False,
+        fading_factor: float = 0.0,
+        max_features: int | None = None,
+        grace_period: int = 100,
         target: str = "auto",
         n_jobs: int = 1,
     ) -> None:
         self.n_components = n_components
         self.rotation = rotation
         self.signed = signed
+        self.fading_factor = fading_factor
+        self.max_features = max_features
+        self.grace_period = grace_period
         self.target = target
         self.n_jobs = n_jobs
         super().__init__()
         self._state: Components | None = None
         self._bar = _NO_BAR
+        self._on_rows: ComponentsOnRows | None = None
+        # Made when they are asked for, and hold until the next row: means of the support, its
+        # loadings, and relevances.
+        self._found: tuple[Floats, Floats, Floats] | None = None
 
-    def _check_target(self, target: Target) -> None:
-        if self.signed and (target.c > 1 or target.is_class):
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"n_components": 2, "grace_period": 10}
+        yield {"n_components": 1, "rotation": "paper", "signed": True, "grace_period": 5}
+        yield {"n_components": 3, "target": "class", "grace_period": 10}
+        yield {"n_components": 2, "fading_factor": 0.05, "grace_period": 7}
+        yield {"n_components": 2, "max_features": 4, "grace_period": 3}
+
+    def _check_target(self, c: int, *, is_class: bool) -> None:
+        if self.signed and (c > 1 or is_class):
             raise ValueError(
                 "Expected one numeric target column, as signed=True asks for. Got: "
-                f"{target.c} {'classes' if target.is_class else 'columns'}.\n"
+                f"{c} {'classes' if is_class else 'columns'}.\n"
                 "Hint: signed=False measures correlation without its sign."
             )
 
@@ -211,7 +240,7 @@ class SOSPCA(Extractor):
             state.join(theirs.Z[k], 0.0, m2, theirs.Czy[k], relevance)
         B = np.zeros((len(theirs.support), state.size))
         B[:, offset:] = theirs.support["B"][:, : theirs.count]
-        state.support.append(theirs.support.slots, mean=theirs.support["mean"], B=B)
+        state.support.append(theirs.support.slots, **theirs.moments_of_support(), B=B)
         while state.count > self.n_components:
             state.rotate_and_drop(
                 self._space.weights, jacobi=self.rotation == "jacobi", signed=self.signed
@@ -227,6 +256,94 @@ class SOSPCA(Extractor):
         copy = None if state is None else state.resized(state.size)
         return super()._mark() | {"_state": copy, "_bar": self._bar}
 
+    # Rows
+
+    def _carry_over(self, moments: Moments) -> None:
+        held = self._state
+        if held is None:
+            return
+        moments.take_columns(held.support.slots, Stats(**held.moments_of_support()))
+        if self.n_columns > len(held.support):
+            moments.forget()
+
+    def _begin(self, moments: Moments) -> None:
+        self._on_rows = self._components_so_far()
+        self._state = None
+        super()._begin(moments)
+
+    def _components_so_far(self) -> ComponentsOnRows:
+        """Return components on rows that go on from those learnt as columns, if any."""
+        on_rows = ComponentsOnRows(
+            self.n_components,
+            self.grace_period,
+            jacobi=self.rotation == "jacobi",
+            signed=self.signed,
+        )
+        if self._target is not None:
+            on_rows.n = float(self._target.n)
+        if self._state is not None:
+            on_rows.take_columns(self._state)
+        return on_rows
+
+    def _protected(self) -> Collection[Hashable]:
+        return () if self._on_rows is None else self._on_rows.watched.slots
+
+    def _all_relevances(self, stats: Stats) -> Floats:
+        assert self._moments is not None  # noqa: S101
+        space = self._row_space(self._moments)
+        return space.relevance(stats.m2, stats.cxy, signed=self.signed)
+
+    def _outdate(self) -> None:
+        super()._outdate()
+        self._found = None
+
+    def _took_up(self, names: list[Hashable]) -> None:
+        assert self._on_rows is not None  # noqa: S101
+        self._on_rows.take_up(names)
+
+    def _stretch(self, moments: Moments, *, all_held: bool) -> int | None:
+        assert self._on_rows is not None  # noqa: S101
+        limit = super()._stretch(moments, all_held=all_held)
+        until = self._on_rows.until_refresh()
+        return until if limit is None else min(limit, until)
+
+    def _observe_row(self, values: Floats, places: Places) -> None:
+        assert self._on_rows is not None  # noqa: S101
+        assert self._moments is not None  # noqa: S101
+        self._on_rows.learn_one(values, places, self._moments)
+        self._refresh_if_due()
+
+    def _observe_rows(self, X: Floats, places: Places) -> None:
+        assert self._on_rows is not None  # noqa: S101
+        assert self._moments is not None  # noqa: S101
+        self._on_rows.learn_many(X, places, self._moments)
+        self._refresh_if_due()
+
+    def _refresh_if_due(self) -> None:
+        assert self._on_rows is not None  # noqa: S101
+        assert self._moments is not None  # noqa: S101
+        if self._on_rows.until_refresh() == self.grace_period:
+            self._on_rows.refresh(self._moments, self._row_space(self._moments))
+
+    def _merged(self, other: Self, along: str) -> None:
+        super()._merged(other, along)
+        assert self._on_rows is not None  # noqa: S101
+        assert self._moments is not None  # noqa: S101
+        theirs = other._components_so_far() if other._on_rows is None else other._on_rows
+        space = self._row_space(self._moments)
+        self._on_rows.follow_merge(theirs, along, self._moments, space)
+
+    def _settled(self) -> tuple[Floats, Floats, Floats]:
+        """Return means (s,) and loadings (s, q) of what is watched, and relevances (count,)."""
+        if self._found is None:
+            assert self._on_rows is not None  # noqa: S101
+            assert self._moments is not None  # noqa: S101
+            space = self._row_space(self._moments)
+            stats, relevance = self._on_rows.settled(self._moments, space)
+            B = self._on_rows.watched["B"][:, : self.n_components]
+            self._found = stats.mean, B, relevance
+        return self._found
+
     # What was learnt
 
     @property
@@ -237,27 +354,42 @@ class SOSPCA(Extractor):
     @property
     def relevance(self) -> dict[Hashable, float]:
         """Relevance of each component learnt so far (signed if `signed`): name -> relevance."""
-        if self._state is None:
+        if self._on_rows is not None:
+            found = self._settled()[2]
+        elif self._state is not None:
+            found = self._state.relevance[: self._state.count]
+        else:
             return {}
-        found = self._state.relevance[: self._state.count].tolist()
-        return dict(zip(self.components, found, strict=False))
+        return dict(zip(self.components, found.tolist(), strict=False))
 
     @property
     def loadings(self) -> dict[Hashable, dict[str, float]]:
         """The support, in order of arrival: variable -> {component: weight}, without zeros."""
-        if self._state is None:
+        if self._on_rows is not None:
+            support = self._on_rows.watched
+        elif self._state is not None:
+            support = self._state.support
+        else:
             return {}
         names = self.components
+        rows = zip(support.slots, support["B"].tolist(), strict=True)
         return {
             variable: {names[k]: w for k, w in enumerate(row[: len(names)]) if w != 0.0}
-            for variable, row in zip(
-                self._state.support.slots, self._state.support["B"].tolist(), strict=True
-            )
+            for variable, row in rows
+            if any(row)
         }
 
     @property
     def embedding(self) -> Floats:
-        """The components on the training rows, (n, number of components learnt): a copy."""
+        """The components on the training rows, (n, number of components learnt): a copy.
+
+        ValueError once rows were learnt, for those are not kept.
+        """
+        if self._on_rows is not None:
+            raise ValueError(
+                "Expected a model that has learnt columns only. Got: one that has learnt rows, "
+                "which are not kept.\nHint: transform_many(X) is the embedding of X."
+            )
         if self._state is None:
             return np.zeros((self.n_rows or 0, 0))
         return self._state.Z[: self._state.count].T.copy()
@@ -299,6 +431,9 @@ class SOSPCA(Extractor):
 
     def _linear_map(self) -> tuple[Iterable[Hashable], Floats, Floats]:
         q = self.n_components
+        if self._on_rows is not None:
+            means, B, _ = self._settled()
+            return self._on_rows.watched.slots, means, B
         if self._state is None:
             return (), np.zeros(0), np.zeros((0, q))
         support = self._state.support
@@ -308,6 +443,8 @@ class SOSPCA(Extractor):
 
     def _get_state(self) -> dict[str, Any]:
         state = super()._get_state()
+        if self._on_rows is not None:
+            state["on_rows"] = self._on_rows.to_state()
         held = self._state
         if held is not None:
             m = held.count
@@ -322,6 +459,9 @@ class SOSPCA(Extractor):
 
     def _set_state(self, state: dict[str, Any]) -> None:
         super()._set_state(state)
+        if "on_rows" in state:
+            self._on_rows = self._components_so_far()
+            self._on_rows.set_state(state["on_rows"])
         if "Z" not in state:
             return
         assert isinstance(self._target, Target)  # noqa: S101
@@ -333,7 +473,6 @@ class SOSPCA(Extractor):
         held.Mzz[:m, :m] = state["Mzz"]
         held.Czy[:m] = state["Czy"]
         held.relevance[:m] = state["relevance"]
-        fields = {"mean": (), "B": (held.size,)}
-        held.support = Table.from_state(state["support"], fields)
+        held.support = Table.from_state(state["support"], held.support.fields)
         self._state = held
         self._raise_bar()

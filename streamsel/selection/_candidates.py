@@ -23,6 +23,8 @@ class Candidates(Protocol):
     """Variables that may be selected, in order of arrival."""
 
     table: Table
+    # Whether a column that does not vary may be held.
+    takes_constant: bool
 
     def empty(self) -> Candidates:
         """Return candidates of the same kind, none yet."""
@@ -52,6 +54,8 @@ class MomentCandidates:
     space
         The target space, which turns moments into coordinates.
     """
+
+    takes_constant = True
 
     def __init__(self, space: TargetSpace) -> None:
         self._space = space
@@ -108,6 +112,8 @@ class SampleCandidates:
     n
         Number of observations.
     """
+
+    takes_constant = False
 
     def __init__(self, kernel: VariableKernel, n: int) -> None:
         self._kernel = kernel

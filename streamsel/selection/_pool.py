@@ -69,9 +69,11 @@ class Pool:
         first_arrival
             How many columns of the stream stood before the chunk.
         places
-            Which columns that have moments, ascending; None for all that vary.
+            Which columns that have moments, ascending; None for all that the pool has a use for.
         """
-        if places is None and not stats.m2.all():
+        # Rows may go on from a column that did not vary; a bounded pool has no place for it.
+        all_kept = self.limit is None and self.candidates.takes_constant
+        if places is None and not all_kept and not stats.m2.all():
             places = np.flatnonzero(stats.m2)
         if self.limit is None:
             self._append(chunk, stats, first_arrival, places)

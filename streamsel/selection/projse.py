@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable, Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from streamsel import params
 from streamsel.columns import Chunk, Stats, chunks, effective_jobs
 from streamsel.kernels import VariableKernel
+from streamsel.moments import Moments
 from streamsel.selection._base import Selector
 from streamsel.selection._candidates import (
     Candidates,
@@ -18,7 +19,14 @@ from streamsel.selection._candidates import (
     copied_rows,
 )
 from streamsel.selection._exact import Verification, unlike_before
-from streamsel.selection._greedy import NO_PICKS, SPENT, Picks, greedy
+from streamsel.selection._greedy import (
+    NO_PICKS,
+    SPENT,
+    CoordinateDeflation,
+    Deflation,
+    Picks,
+    greedy,
+)
 from streamsel.selection._pool import Pool
 from streamsel.stream import ColumnStream
 
@@ -54,6 +62,14 @@ class ProjSe(Selector):
     exact
         Whether, with a pool, `learn_columns` reads its source again until all picks are proven
         those of all columns. Such a model learns one source, once.
+    fading_factor
+        In [0, 1): what part of its weight a row loses with every later one; 0 forgets nothing. As
+        in River, the closer to 1 the faster the old is forgotten.
+    max_features
+        Most variables tracked on rows, above k; None for all. When a new one needs room the least
+        relevant go, but none that is selected or in its grace period.
+    grace_period
+        For how many rows a new variable cannot be let go.
     after_rank
         A target space of dimension $r$ gives $r$ picks a round. `"restart"` begins another round,
         with the whole projector, over the columns not yet selected; `"stop"` leaves it at that.
@@ -164,6 +180,9 @@ class ProjSe(Selector):
         scale: bool = True,
         max_candidates: int | None = None,
         exact: bool = False,
+        fading_factor: float = 0.0,
+        max_features: int | None = None,
+        grace_period: int = 100,
         after_rank: str = "restart",
         target: str = "auto",
         n_jobs: int = 1,
@@ -176,6 +195,9 @@ class ProjSe(Selector):
         self.scale = scale
         self.max_candidates = max_candidates
         self.exact = exact
+        self.fading_factor = fading_factor
+        self.max_features = max_features
+        self.grace_period = grace_period
         self.after_rank = after_rank
         self.target = target
         self.n_jobs = n_jobs
@@ -185,11 +207,25 @@ class ProjSe(Selector):
                 f"The 'max_candidates' parameter of ProjSe must be None or at least k = {k}. "
                 f"Got {max_candidates!r} instead."
             )
+        if max_features is not None and max_features <= k:
+            raise ValueError(
+                f"The 'max_features' parameter of ProjSe must be None or above k = {k}. "
+                f"Got {max_features!r} instead."
+            )
         self.n_passes = 0
         self._pool: Pool | None = None
         # Both are made when they are asked for, and hold until the next column.
         self._picks: Picks | None = None
         self._names: list[Hashable] = []
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"k": 2}
+        yield {"k": 3, "kernel": "poly", "degree": 2, "coef0": 1.0}
+        yield {"k": 3, "kernel": "rbf"}
+        yield {"k": 2, "target": "class", "after_rank": "stop"}
+        yield {"k": 2, "fading_factor": 0.05}
+        yield {"k": 2, "max_features": 4, "grace_period": 3}
 
     def _variable_kernel(self) -> VariableKernel:
         return VariableKernel(self.kernel, self.degree, self.gamma, self.coef0, self.scale)
@@ -284,20 +320,48 @@ class ProjSe(Selector):
         self._picks = None
         super()._rewind(mark)
 
+    # Rows
+
+    def _carry_over(self, moments: Moments) -> None:
+        if self._pool is None:
+            return
+        table = self._pool.table
+        moments.take_columns(table.slots, Stats(table["mean"], table["m2"], table["cxy"]))
+        if self._pool.discarded >= 0.0:
+            moments.forget()
+
+    def _begin(self, moments: Moments) -> None:
+        super()._begin(moments)
+        if self._pool is not None:
+            # Those that do not vary are among those carried over, where all are.
+            self._n_constant -= int(np.count_nonzero(self._pool.table["m2"] == 0.0))
+        self._pool = self._picks = None
+
+    def _protected(self) -> Collection[Hashable]:
+        return self.selected
+
+    def _outdate(self) -> None:
+        super()._outdate()
+        self._picks = None
+
     # What was learnt
 
     def _current_picks(self) -> Picks:
         if self._picks is None:
-            if self._pool is None:
+            if self._moments is not None:
+                stats, names = self._moments.over_all_rows(), self._moments.table.slots
+                space = self._row_space(self._moments)
+                deflation: Deflation = CoordinateDeflation(space.coordinates(stats.m2, stats.cxy))
+                known = NO_PICKS
+            elif self._pool is not None:
+                names, known = self._pool.table.slots, self._pool.known
+                deflation = self._pool.candidates.deflation()
+            else:
                 return NO_PICKS
-            self._picks = greedy(
-                self._pool.candidates.deflation(),
-                self.k,
-                restart=self.after_rank == "restart",
-                forced=self._pool.known,
-            )
-            names = list(self._pool.table.slots)
-            self._names = [names[j] for j in self._picks.places]
+            restart = self.after_rank == "restart"
+            self._picks = greedy(deflation, self.k, restart=restart, forced=known)
+            ordered = list(names)
+            self._names = [ordered[j] for j in self._picks.places]
         return self._picks
 
     @property
@@ -320,15 +384,21 @@ class ProjSe(Selector):
     def relevance(self) -> dict[Hashable, float]:
         """Relevance of each selected variable, in order: name -> ‖g‖."""
         picks = self._current_picks()
-        if self._pool is None or not picks.places:
+        if not picks.places:
             return {}
-        rows = copied_rows(self._pool.table, picks.places)
-        found = np.sqrt(np.minimum(self._pool.candidates.relevance2(rows), 1.0))
+        if self._moments is not None:
+            stats = self._moments.over_all_rows(np.asarray(picks.places, dtype=np.intp))
+            found = self._row_space(self._moments).relevance(stats.m2, stats.cxy)
+        elif self._pool is not None:
+            rows = copied_rows(self._pool.table, picks.places)
+            found = np.sqrt(np.minimum(self._pool.candidates.relevance2(rows), 1.0))
         return dict(zip(self.selected, found.tolist(), strict=True))
 
     @property
     def n_certified(self) -> int:
         """How many leading picks are proven to be those of ProjSe over all columns at once."""
+        if self._moments is not None:
+            return len(self._current_picks().places) if self._moments.complete else 0
         return 0 if self._pool is None else self._pool.certified(self._current_picks())
 
     # Persistence
