@@ -13,7 +13,6 @@ from streamsel.column_axis import ColumnAxis
 from streamsel.moments import Moments
 from streamsel.noise import noise_floor
 from streamsel.row_axis import RowAxis
-from streamsel.shapes import expect_shapes
 from streamsel.target import KINDS, NoTarget, Target, TargetSpace
 from streamsel.vocabulary import Vocabulary
 
@@ -194,10 +193,13 @@ class Learner(ColumnAxis, RowAxis):
         if mine.rows == 0:
             self._set_state(copy.deepcopy(other)._get_state())
             return
-        if mine.target.form != theirs.target.form:
+        kinds = theirs.target.kinds.items()
+        if mine.target.form != theirs.target.form or any(
+            mine.target.kinds.get(name, is_label) is not is_label for name, is_label in kinds
+        ):
             raise ValueError(
                 "Expected two models of the same form of target. Got: "
-                f"{mine.target.form!r} and {theirs.target.form!r}."
+                f"{mine.target.form!r} and {theirs.target.form!r}, or other kinds of several."
             )
         if self._moments is None:
             self._begin(mine)
@@ -243,12 +245,7 @@ class Learner(ColumnAxis, RowAxis):
             state["moments"] = self._moments.to_state()
             state["full_until"] = self._vocabulary.full_until
         if isinstance(target, Target):
-            state |= {
-                "target_names": list(target.names),
-                "target_is_class": target.is_class,
-                "target_mean": target.mean,
-                "target_Y": target.Y[: target.c],
-            }
+            state |= target.to_state()
         return state
 
     def _set_state(self, state: dict[str, Any]) -> None:
@@ -260,17 +257,7 @@ class Learner(ColumnAxis, RowAxis):
             self._moments = Moments.from_state(state["moments"], self.fading_factor, self.target)
             self._vocabulary.full_until = state["full_until"]
         elif "target_Y" in state:
-            expect_shapes(
-                state,
-                target_Y=(len(state["target_names"]), state["n_rows"]),
-                target_mean=(len(state["target_names"]),),
-            )
-            self._target = Target.restored(
-                state["target_Y"],
-                state["target_mean"],
-                state["target_names"],
-                is_class=state["target_is_class"],
-            )
+            self._target = Target.restored(state)
             self._space = TargetSpace(self._target.cyy, self._target.n, self._variable_kernel())
         elif state["n_rows"] is not None:
             self._target = NoTarget(state["n_rows"])

@@ -45,9 +45,14 @@ class Block(NamedTuple):
 
 
 class Stats(NamedTuple):
-    """Moments of columns: means (b,), sums of squares (b,), products with the target (b, c)."""
+    """Moments of columns: means (b,), sums of squares (b,), products with the target (b, c).
+
+    `low` (b,) is what rounding took from the means: with an offset of 1e9 it is what rows that come
+    later need to go on exactly.
+    """
 
     mean: Floats
+    low: Floats
     m2: Floats
     cxy: Floats
 
@@ -74,7 +79,7 @@ class DenseChunk:
     def scan(self, target: Target | NoTarget, n_jobs: int) -> Stats:
         """Compute the moments of every column with itself and the target, in one pass."""
         b = self.X.shape[0]
-        stats = Stats(np.empty(b), np.empty(b), np.empty((b, target.c)))
+        stats = Stats(np.empty(b), np.empty(b), np.empty(b), np.empty((b, target.c)))
         if n_jobs == 1 or self.X.size < _WORTH_THREADS:
             scan_dense(self.X, target.Y, *stats)
             return stats
@@ -125,7 +130,7 @@ class SparseChunk:
     def scan(self, target: Target | NoTarget, n_jobs: int) -> Stats:
         """Compute the moments of every column, in time proportional to the values stored."""
         b = self.indptr.size - 1
-        stats = Stats(np.empty(b), np.empty(b), np.empty((b, target.c)))
+        stats = Stats(np.empty(b), np.empty(b), np.empty(b), np.empty((b, target.c)))
         in_order = True
 
         def scan_part(part: slice) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import numbers
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,12 +34,15 @@ class Encoded(NamedTuple):
     codes
         How many distinct integers a target has that was taken as a quantity and may be class
         codes; 0 otherwise.
+    kinds
+        Column of a frame -> whether it was labels, and became one column each.
     """
 
     columns: Floats
     names: list[Hashable]
     is_class: bool
     codes: int = 0
+    kinds: Mapping[Hashable, bool] = MappingProxyType({})
 
 
 def encode(y: Any, kind: str) -> Encoded:
@@ -86,7 +90,9 @@ def _encode_frame(frame: Any, kind: str) -> Encoded:
     for name, part in zip(frame.columns, parts, strict=True):
         names += [(name, label) for label in part.names] if part.is_class else [name]
     codes = max(part.codes for part in parts)
-    return Encoded(np.hstack([part.columns for part in parts]), names, is_class=False, codes=codes)
+    columns = np.hstack([part.columns for part in parts])
+    kinds = {name: part.is_class for name, part in zip(frame.columns, parts, strict=True)}
+    return Encoded(columns, names, is_class=False, codes=codes, kinds=kinds)
 
 
 def _encode_array(values: NDArray[Any], kind: str) -> Encoded:
@@ -156,11 +162,12 @@ def _from_objects(values: NDArray[Any]) -> NDArray[Any]:
     numeric = {kind for kind in known if issubclass(kind, numbers.Real | decimal.Decimal)}
     if not known or numeric != known or bool in known:
         return values
-    floats = [np.nan if _is_missing(value) else float(value) for value in values.flat]
+    floats = [np.nan if is_missing(value) else float(value) for value in values.flat]
     return np.array(floats).reshape(values.shape)
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether a value is NaN, None, or what pandas holds in its place."""
     if value is None or type(value).__name__ in _MISSING:
         return True
     return isinstance(value, float) and np.isnan(value)
@@ -168,7 +175,7 @@ def _is_missing(value: Any) -> bool:
 
 def _indicators(labels: list[Any]) -> Encoded:
     """One-hot columns of labels, classes in canonical order: by type, then by value."""
-    missing = [row for row, label in enumerate(labels) if _is_missing(label)]
+    missing = [row for row, label in enumerate(labels) if is_missing(label)]
     if missing:
         raise _missing(len(missing), missing[0])
     classes: list[Hashable] = sorted(set(labels), key=lambda v: (type(v).__name__, v))

@@ -7,18 +7,19 @@ rows accumulate them; so what was learnt on columns goes on, exactly, on rows.
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsel._jit.rows import learn_row, over_all_rows
+from streamsel._jit.rows import add_zeros, learn_row, over_all_rows
 from streamsel._jit.scan import ROUNDINGS, UNDERFLOW
 from streamsel.columns import Stats
 from streamsel.kernels import VariableKernel
-from streamsel.row_target import RowTarget
+from streamsel.row_target import Observation, RowTarget
 from streamsel.shapes import expect_shapes
+from streamsel.summation import two_sum
 from streamsel.table import Table
 from streamsel.target import Target, TargetSpace
 
@@ -26,7 +27,7 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 # Columns of the field "own", in the order of the kernels.
-_SHIFT, _WEIGHT, _MEAN, _M2, _BORN = range(5)
+_SHIFT, _SEEN, _MEAN, _M2, _UNTIL, _BORN = range(6)
 # When the weight of a row has grown to this, all are divided by it: a power of two rounds nothing.
 _HEAVY = 1024.0
 # A block of rows is taken in pieces of about this many numbers.
@@ -58,11 +59,12 @@ class Moments:
         The weight of the newest row.
     squares
         The sum of the squared weights.
+    complete
+        Whether no variable was ever let go.
     table
-        The variables in order of arrival: `own` (shift, weight of the rows that name it, mean about
-        the shift, sum of squares, row of arrival), `cross` and `about` (c,), over those rows the
-        products with the target and the target's means, and `missed` (1 + c,), the weight and the
-        target's sums of the rows that did not observe it.
+        The variables in order of arrival, as `_jit.rows.learn_row` says: `own` (shift, weight of
+        the rows that observed it, mean about the shift, sum of squares, weight of all rows up to
+        its last, row of arrival), `cross`, `about` and `last`, (c,) each.
     of_target
         (1 + c, c) the target's means, about its origin, and its sums of products.
     """
@@ -77,9 +79,8 @@ class Moments:
         c = len(target)
         self.table = Table(_fields(c))
         self.of_target: Floats = np.zeros((1 + c, c))
-        # Whether no variable was ever let go.
         self.complete = True
-        # Of rows in which names that come now were not observed: weight, and the target's sums.
+        # Of the rows in which names that come now were not observed: weight, and target's means.
         self.forgotten: Floats = np.zeros(1 + c)
 
     @classmethod
@@ -88,39 +89,38 @@ class Moments:
         moments = cls(fading_factor, RowTarget.following(target, kind))
         moments.rows = target.n
         moments.n = moments.squares = float(target.n)
-        moments.of_target[1:] = target.cyy
+        moments.of_target[0], moments.of_target[1:] = target.low, target.cyy
         return moments
 
     def take_columns(self, names: Iterable[Hashable], stats: Stats) -> None:
         """Take up variables with their moments over all rows so far, which all named them."""
-        p, c = stats.cxy.shape
-        own = np.zeros((p, 5))
-        own[:, _SHIFT], own[:, _WEIGHT], own[:, _M2] = stats.mean, self.n, stats.m2
-        missed = np.zeros((p, 1 + c))
-        self.table.append(names, own=own, cross=stats.cxy, about=np.zeros((p, c)), missed=missed)
+        p = len(stats.m2)
+        own = np.zeros((p, 6))
+        own[:, _SHIFT], own[:, _MEAN], own[:, _M2] = stats.mean, stats.low, stats.m2
+        own[:, _SEEN] = own[:, _UNTIL] = self.n
+        means = np.tile(self.of_target[0], (p, 1))
+        self.table.append(names, own=own, cross=stats.cxy, about=means, last=means)
 
     def forget(self) -> None:
         """Note that variables were let go: a name that comes now may be one of theirs."""
         self.complete = False
-        self.forgotten[0] = self.n
-        self.forgotten[1:] = self.n * self.of_target[0]
+        self.forgotten[0], self.forgotten[1:] = self.n, self.of_target[0]
 
     # Learning
 
     def admit(self, names: Sequence[Hashable]) -> None:
         """Take up new variables; before this row they were 0."""
         p, c = len(names), len(self.target)
-        own = np.zeros((p, 5))
-        own[:, _BORN] = self.rows
-        missed = np.tile(self.forgotten, (p, 1))
-        self.table.append(
-            names, own=own, cross=np.zeros((p, c)), about=np.zeros((p, c)), missed=missed
-        )
+        own = np.zeros((p, 6))
+        own[:, _UNTIL], own[:, _BORN] = self.forgotten[0], self.rows
+        zeros = np.zeros((p, c))
+        last = np.tile(self.forgotten[1:], (p, 1))
+        self.table.append(names, own=own, cross=zeros, about=zeros, last=last)
 
-    def admit_targets(self, form: str, first: Mapping[Hashable, float]) -> None:
-        """Take up new target columns, given with their first values; they were 0 before."""
+    def admit_targets(self, seen: Observation) -> None:
+        """Take up new target columns; they were 0 before."""
         before = len(self.target)
-        self.target.admit(form, first)
+        self.target.admit(seen)
         c = len(self.target)
         if c == before:
             return
@@ -128,7 +128,7 @@ class Moments:
         self.forgotten = _padded(self.forgotten, 1 + c)
         table = Table(_fields(c))
         rows = {field: self.table[field] for field in table.fields}
-        for field in ("cross", "about", "missed"):
+        for field in ("cross", "about", "last"):
             rows[field] = _padded(rows[field].T, table.fields[field][0]).T
         table.append(self.table.slots, **rows)
         self.table = table
@@ -144,13 +144,14 @@ class Moments:
             (c,) target columns, about their origin.
         """
         w = self.unit / (1.0 - self.fading_factor) if self.rows else 1.0
-        table = self.table
-        fields = (table["own"], table["cross"], table["about"], table["missed"], self.of_target)
-        bad = learn_row(values, slots, y, w, self.n, *fields)
+        bad = learn_row(values, slots, y, w, self.n, *self._fields(), self.of_target)
         if not bad:
             self.rows += 1
             self._passed(w, w, w * w)
         return int(bad)
+
+    def _fields(self) -> tuple[Floats, ...]:
+        return tuple(self.table[field] for field in ("own", "cross", "about", "last"))
 
     def _passed(self, unit: float, weight: float, squares: float) -> None:
         self.unit = unit
@@ -158,17 +159,32 @@ class Moments:
         self.squares += squares
         if unit > _HEAVY:
             self.rescale(2.0 ** -np.floor(np.log2(unit)))
+            self._follow_levels()
 
     def rescale(self, factor: float) -> None:
         """Multiply all weights by a factor."""
         self.unit *= factor
         self.n *= factor
         self.squares *= factor * factor
-        self.table["own"][:, [_WEIGHT, _M2]] *= factor
+        self.table["own"][:, [_SEEN, _M2, _UNTIL]] *= factor
         self.table["cross"][:] *= factor
-        self.table["missed"][:] *= factor
         self.of_target[1:] *= factor
-        self.forgotten *= factor
+        self.forgotten[0] *= factor
+
+    def _follow_levels(self) -> None:
+        """Bring shifts and origins up to the means.
+
+        While rows fade a level may move far from where it was first, and a mean that is large
+        against its spread loses digits.
+        """
+        own = self.table["own"]
+        own[:, _SHIFT], own[:, _MEAN] = two_sum(own[:, _SHIFT], own[:, _MEAN])
+        moved = self.of_target[0].copy()
+        origin, left = two_sum(np.asarray(self.target.origin), moved)
+        self.target.origin = origin.tolist()
+        self.of_target[0] = left
+        for means in (self.table["about"], self.table["last"], self.forgotten[1:]):
+            means[:] = (means - moved) + left
 
     def weights(self, size: int) -> Floats:
         """Return the weights of the next rows."""
@@ -196,75 +212,71 @@ class Moments:
         """
         w = self.weights(len(X))
         weight = float(w.sum())
-        self._join_variables(X, slots, Y, w, weight)
+        total = self.n + weight
+        add_zeros(slots, *self._fields(), self.n, self.of_target[0])
+        self._join_rows(X, slots, Y, w)
         mean = w @ Y / weight
         centred = Y - mean
         apart = mean - self.of_target[0]
-        total = self.n + weight
         self.of_target[1:] += (w * centred.T) @ centred
         self.of_target[1:] += np.outer(apart, apart) * (self.n * weight / total)
         self.of_target[0] += apart * (weight / total)
+        self.table["own"][slots, _UNTIL] = total
+        self.table["last"][slots] = self.of_target[0]
         self.rows += len(X)
         self._passed(float(w[-1]), weight, float(w @ w))
 
-    def _join_variables(
-        self, X: Floats, slots: Places, Y: Floats, w: Floats, weight: float
-    ) -> None:
-        table = self.table
-        own = table["own"][slots]
+    def _join_rows(self, X: Floats, slots: Places, Y: Floats, w: Floats) -> None:
+        """Add to the variables in the slots the moments of the rows of X that observed them."""
+        own = self.table["own"][slots]
         lacking = np.isnan(X)
-        held = np.full(slots.size, weight)
-        sums = np.broadcast_to(w @ Y, (slots.size, Y.shape[1]))
-        some = lacking.any(axis=0)
-        W = np.broadcast_to(w[:, None], X.shape)
-        new = own[:, _WEIGHT] == 0.0
-        if some.any():
-            W = np.where(lacking, 0.0, W)
-            held[some] = W[:, some].sum(axis=0)
-            missing = np.where(lacking, w[:, None], 0.0)
-            table["missed"][slots, 0] += missing.sum(axis=0)
-            table["missed"][slots, 1:] += missing.T @ Y
-            sums = W.T @ Y
-            first = np.argmin(lacking, axis=0)
-            seen = held > 0.0
-            fresh = new & seen
-            own[fresh, _SHIFT] = X[first[fresh], np.flatnonzero(fresh)]
-            X = np.where(lacking, own[:, _SHIFT] + own[:, _MEAN], X)
+        if lacking.any():
+            W = np.where(lacking, 0.0, w[:, None])
+            first = X[np.argmin(lacking, axis=0), np.arange(slots.size)]
+            first[np.isnan(first)] = 0.0
         else:
-            own[new, _SHIFT] = X[0, new]
-        held_or_1 = np.where(held > 0.0, held, 1.0)
-        centred = X - own[:, _SHIFT]
-        mean = np.einsum("ij,ij->j", W, centred) / held_or_1
-        centred -= mean
-        about = sums / held_or_1[:, None]
-        weighted = W * centred
-        m2 = np.einsum("ij,ij->j", weighted, centred)
-        cross = weighted.T @ Y - np.einsum("ij->j", weighted)[:, None] * about
-        self._combine(slots, own, held, mean, m2, cross, about)
+            W, first = np.broadcast_to(w[:, None], X.shape), X[0]
+        # It was 0 so far: its first value is near the values to come.
+        still = (own[:, _M2] == 0.0) & (own[:, _SHIFT] + own[:, _MEAN] == 0.0)
+        own[still, _SHIFT] = first[still]
+        own[still, _MEAN] = np.where(own[still, _SEEN] > 0.0, -first[still], 0.0)
+        X = np.where(lacking, own[:, _SHIFT], X)
+        seen = W.sum(axis=0)
+        parts = W / np.where(seen > 0.0, seen, 1.0)
+        X -= own[:, _SHIFT]
+        mean = np.einsum("ij,ij->j", parts, X)
+        X -= mean
+        about = parts.T @ Y
+        weighted = W * X
+        m2 = np.einsum("ij,ij->j", weighted, X)
+        cross = weighted.T @ Y - weighted.sum(axis=0)[:, None] * about
+        self._combine(slots, own, seen, mean, m2, cross, about)
 
     def _combine(
         self,
         slots: Places,
         own: Floats,
-        weight: Floats,
+        seen: Floats,
         mean: Floats,
         m2: Floats,
         cross: Floats,
         about: Floats,
     ) -> None:
-        """Add to variables moments over other rows that name them; means are about the shift."""
-        table = self.table
-        total = own[:, _WEIGHT] + weight
-        part = weight / np.where(total > 0.0, total, 1.0)
+        """Add to variables their moments over other rows; means are about the shift (Chan 1979).
+
+        Variables of which nothing was seen in the other rows stay as they are.
+        """
+        total = own[:, _SEEN] + seen
+        part = seen / np.where(total > 0.0, total, 1.0)
         d = mean - own[:, _MEAN]
-        apart = about - table["about"][slots]
-        f = d * own[:, _WEIGHT] * part
-        table["cross"][slots] += cross + f[:, None] * apart
-        table["about"][slots] += apart * part[:, None]
-        own[:, _WEIGHT] = total
+        apart = about - self.table["about"][slots]
+        f = d * own[:, _SEEN] * part
+        self.table["cross"][slots] += cross + f[:, None] * apart
+        self.table["about"][slots] += apart * part[:, None]
+        own[:, _SEEN] = total
         own[:, _MEAN] += d * part
         own[:, _M2] += m2 + d * f
-        table["own"][slots] = own
+        self.table["own"][slots] = own
 
     # What was learnt
 
@@ -276,16 +288,14 @@ class Moments:
         places
             Which variables; None for all.
         """
-        fields = [self.table[field] for field in ("own", "cross", "about", "missed")]
+        fields = list(self._fields())
         if places is not None:
             fields = [field[places] for field in fields]
         p, c = fields[1].shape
-        stats = Stats(np.empty(p), np.empty(p), np.empty((p, c)))
-        over_all_rows(*fields, self.n * self.of_target[0], self.n, self.unit, *stats)
-        mean, m2, _ = stats
-        rounding = (ROUNDINGS * mean) ** 2 * (self.n / self.unit)
-        m2[(m2 <= rounding) | (m2 < UNDERFLOW)] = 0.0
-        return stats
+        mean, m2, cxy = np.empty(p), np.empty(p), np.empty((p, c))
+        weights = (self.of_target[0], self.n, self.unit)
+        over_all_rows(*fields, *weights, ROUNDINGS, UNDERFLOW, mean, m2, cxy)
+        return Stats(mean, np.zeros(p), m2, cxy)
 
     @property
     def weight(self) -> float:
@@ -330,17 +340,39 @@ class Moments:
         """Take in the moments of other rows, of a target of the same form; the other is left."""
         theirs = copy.deepcopy(other)
         theirs.rescale(self.unit / theirs.unit)
-        assert self.target.form is not None  # noqa: S101
-        self.admit_targets(self.target.form, dict.fromkeys(theirs.target.slots, 0.0))
+        columns = dict.fromkeys(theirs.target.slots, 0.0)
+        assert theirs.target.form is not None  # noqa: S101
+        self.admit_targets(Observation(theirs.target.form, columns, theirs.target.kinds))
         theirs.speak_of(self.target)
-        self._merge_variables(theirs)
+        # Who is unknown on one side was 0 there.
+        theirs.rows, rows = self.rows, theirs.rows
+        self.admit([name for name in theirs.table.names if name not in self.table.slots])
+        theirs.admit([name for name in self.table.names if name not in theirs.table.slots])
+        everyone = np.arange(len(self.table))
+        for side in (self, theirs):
+            add_zeros(everyone, *side._fields(), side.n, side.of_target[0])
+        there = np.array([theirs.table.slots[name] for name in self.table.names], dtype=np.intp)
+        yours = {field: theirs.table[field][there] for field in theirs.table.fields}
+        own, seen = self.table["own"].copy(), yours["own"][:, _SEEN]
+        still = (own[:, _M2] == 0.0) & (own[:, _SHIFT] + own[:, _MEAN] == 0.0)
+        own[still, _SHIFT] = yours["own"][still, _SHIFT]
+        own[still, _MEAN] = np.where(own[still, _SEEN] > 0.0, -own[still, _SHIFT], 0.0)
+        mean = (yours["own"][:, _SHIFT] - own[:, _SHIFT]) + yours["own"][:, _MEAN]
+        parts = (mean, yours["own"][:, _M2], yours["cross"], yours["about"])
+        self._combine(everyone, own, seen, *parts)
         total = self.n + theirs.n
         apart = theirs.of_target[0] - self.of_target[0]
         self.of_target[1:] += theirs.of_target[1:]
         self.of_target[1:] += np.outer(apart, apart) * (self.n * theirs.n / total)
         self.of_target[0] += apart * (theirs.n / total)
-        self.forgotten += theirs.forgotten
-        self.rows += theirs.rows
+        self.table["own"][:, _UNTIL] = total
+        self.table["last"][:] = self.of_target[0]
+        lost = self.forgotten[0] + theirs.forgotten[0]
+        if lost:
+            apart = theirs.forgotten[1:] - self.forgotten[1:]
+            self.forgotten[1:] += apart * (theirs.forgotten[0] / lost)
+            self.forgotten[0] = lost
+        self.rows += rows
         self.n = total
         self.squares += theirs.squares
         self.complete &= theirs.complete
@@ -359,40 +391,16 @@ class Moments:
 
         cyy = taken(taken(self.of_target[1:]).T).T
         self.of_target = np.vstack([taken(self.of_target[0]) + moved, cyy])
-        self.forgotten = np.append(
-            self.forgotten[:1], taken(self.forgotten[1:]) + self.forgotten[0] * moved
-        )
-        missed = self.table["missed"]
+        self.forgotten = np.append(self.forgotten[:1], taken(self.forgotten[1:]) + moved)
         rows = {
             "own": self.table["own"],
             "cross": taken(self.table["cross"]),
             "about": taken(self.table["about"]) + moved,
-            "missed": np.hstack([missed[:, :1], taken(missed[:, 1:]) + missed[:, :1] * moved]),
+            "last": taken(self.table["last"]) + moved,
         }
         table = Table(_fields(len(held)))
         table.append(self.table.slots, **rows)
         self.table, self.target = table, copy.deepcopy(target)
-
-    def _merge_variables(self, theirs: Moments) -> None:
-        mine, yours = self.table, theirs.table
-        both = [name for name in yours.slots if name in mine.slots]
-        mine["missed"][:] += theirs.forgotten
-        if both:
-            here = np.array([mine.slots[name] for name in both], dtype=np.intp)
-            there = np.array([yours.slots[name] for name in both], dtype=np.intp)
-            mine["missed"][here] += yours["missed"][there] - theirs.forgotten
-            own, other = mine["own"][here], yours["own"][there]
-            unseen = own[:, _WEIGHT] == 0.0
-            own[unseen, _SHIFT] = other[unseen, _SHIFT]
-            mean = other[:, _MEAN] + (other[:, _SHIFT] - own[:, _SHIFT])
-            parts = (other[:, _WEIGHT], mean, other[:, _M2])
-            self._combine(here, own, *parts, yours["cross"][there], yours["about"][there])
-        new = [name for name in yours.slots if name not in mine.slots]
-        places = np.array([yours.slots[name] for name in new], dtype=np.intp)
-        rows = {field: yours[field][places] for field in yours.fields}
-        rows["own"][:, _BORN] += self.rows
-        rows["missed"] += self.forgotten
-        mine.append(new, **rows)
 
     def join(self, other: Moments) -> None:
         """Take in other variables of the same rows; the other is left as it is."""
@@ -424,6 +432,10 @@ class Moments:
             "weights": [self.n, self.unit, self.squares],
             "complete": self.complete,
             "form": self.target.form,
+            "kinds": [
+                [name for name, is_label in self.target.kinds.items() if is_label is kind]
+                for kind in (True, False)
+            ],
             "target_names": list(self.target.slots),
             "origin": np.array(self.target.origin),
             "of_target": self.of_target,
@@ -436,6 +448,8 @@ class Moments:
         """Return the moments that `to_state` described."""
         target = RowTarget(kind)
         target.form = state["form"]
+        labels, numbers = state["kinds"]
+        target.kinds = dict.fromkeys(labels, True) | dict.fromkeys(numbers, False)
         target.slots = {name: k for k, name in enumerate(state["target_names"])}
         target.origin = np.asarray(state["origin"]).tolist()
         moments = cls(fading_factor, target)
@@ -451,7 +465,7 @@ class Moments:
 
 
 def _fields(c: int) -> dict[str, tuple[int, ...]]:
-    return {"own": (5,), "cross": (c,), "about": (c,), "missed": (1 + c,)}
+    return {"own": (6,), "cross": (c,), "about": (c,), "last": (c,)}
 
 
 def _padded(array: Floats, size: int) -> Floats:

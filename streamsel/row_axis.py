@@ -13,7 +13,7 @@ from river import base
 from streamsel.columns import Stats
 from streamsel.kernels import VariableKernel
 from streamsel.moments import Moments
-from streamsel.row_target import RowTarget, followed_rows
+from streamsel.row_target import Observation, RowTarget, followed_rows
 from streamsel.rows import (
     Places,
     RowDoor,
@@ -84,21 +84,21 @@ class RowAxis(
         if moments is None:
             moments = self._rows_so_far()
         target = moments.target
-        form, found = target.one(y)
+        seen = target.one(y)
         values = read_values(x)
         places = self._door.places(x, moments.table.slots)
-        known = places is not None and all(name in target.slots for name in found)
+        known = places is not None and all(name in target.slots for name in seen.first)
         if places is None or not known or moments is not self._moments:
             bad = first_bad(values)
             if bad is not None:
                 raise why_bad(list(x)[bad], values[bad])
-            values, places = self._admit(moments, form, found, list(x), values)
-        bad = moments.learn_one(values, places, target.vector(found)) - 1
+            values, places = self._admit(moments, seen, list(x), values)
+        bad = moments.learn_one(values, places, target.vector(seen.first)) - 1
         if bad >= 0:
             raise why_bad(list(x)[bad], values[bad])
         self._outdate()
         self._observe_row(values, places)
-        target.note_codes((y,), moments.rows)
+        target.note_codes(y, moments.rows)
 
     def learn_many(self, X: Any, y: Any = None) -> None:
         """Learn many rows, by matrix products: the same as one after another.
@@ -121,18 +121,17 @@ class RowAxis(
         moments = self._moments
         if moments is None:
             moments = self._rows_so_far()
-        if len(X) == 0:
+        if len(X) == 0 and len(y) == 0:
             return
-        form, encoded = moments.target.many(y)
+        seen, encoded = moments.target.many(y)
         if len(encoded.columns) != len(X):
             raise ValueError(
                 f"Expected as many targets as rows, {len(X)}. Got: {len(encoded.columns)}."
             )
-        first = dict(zip(encoded.names, encoded.columns[0].tolist(), strict=True))
         start = 0
         while start < len(X):
             # Again after every stretch: who found no room may find it now.
-            values, places = self._admit(moments, form, first, names, X[start:])
+            values, places = self._admit(moments, seen, names, X[start:])
             Y = moments.target.matrix(encoded)
             limit = self._stretch(moments, all_held=len(places) == len(names))
             stop = len(X) if limit is None else min(len(X), start + limit)
@@ -142,23 +141,22 @@ class RowAxis(
                 self._outdate()
                 self._observe_rows(rows, places)
             start = stop
-        moments.target.note_codes(np.asarray(y).tolist(), moments.rows)
+        moments.target.note_codes(y, moments.rows)
 
     def _admit(
         self,
         moments: Moments,
-        form: str,
-        found: dict[Hashable, float],
+        seen: Observation,
         names: list[Hashable],
         values: Floats,
     ) -> tuple[Floats, Places]:
         """Take up new targets and variables; return the values that are held, and their places."""
-        columns = len(moments.target.slots.keys() | found.keys())
-        self._check_target(columns, is_class=form == "class")
+        columns = moments.target.slots.keys() | seen.first.keys()
+        self._check_target(len(columns), is_class=seen.form == "class")
         if self._moments is None:
             self._begin(moments)
-        if moments.target.form is None or any(name not in moments.target.slots for name in found):
-            moments.admit_targets(form, found)
+        if moments.target.form is None or not seen.first.keys() <= moments.target.slots.keys():
+            moments.admit_targets(seen)
         slots = moments.table.slots
         new = in_canonical_order(name for name in names if name not in slots)
         if new:

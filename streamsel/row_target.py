@@ -7,7 +7,8 @@ import math
 import numbers
 import warnings
 from collections.abc import Hashable, Mapping
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,24 @@ _LARGEST = 1e150
 _FORMS = {"number": "a number", "class": "a label", "several": "a dict of targets"}
 
 
+class Observation(NamedTuple):
+    """What a row, or many, say of the target.
+
+    Parameters
+    ----------
+    form
+        "number", "class" or "several".
+    first
+        Target column -> value in the (first) row; a row's that is 0 may be left out.
+    kinds
+        Of several targets: name -> whether it is labels, and has a column a label.
+    """
+
+    form: str
+    first: Mapping[Hashable, float]
+    kinds: Mapping[Hashable, bool] = MappingProxyType({})
+
+
 class RowTarget:
     """Names and origins of the target columns, which grow as classes and targets appear.
 
@@ -38,8 +57,8 @@ class RowTarget:
 
     Attributes
     ----------
-    form
-        "number", "class" or "several"; None before the first row.
+    form, kinds
+        As in `Observation`; form is None before the first row.
     slots
         Name of a target column -> its place.
     origin
@@ -49,6 +68,7 @@ class RowTarget:
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.form: str | None = None
+        self.kinds: dict[Hashable, bool] = {}
         self.slots: dict[Hashable, int] = {}
         self.origin: list[float] = []
         # Distinct integers so far, while they may turn out to be codes of classes.
@@ -58,10 +78,7 @@ class RowTarget:
     def following(cls, target: Target, kind: str) -> RowTarget:
         """Return the target that goes on from one that came as columns."""
         mine = cls(kind)
-        if target.is_class:
-            mine.form = "class"
-        else:
-            mine.form = "number" if target.names == [0] else "several"
+        mine.form, mine.kinds = _form(target.names, is_class=target.is_class), dict(target.kinds)
         mine.slots = {name: k for k, name in enumerate(target.names)}
         mine.origin = target.mean.tolist()
         mine._codes = None
@@ -70,8 +87,8 @@ class RowTarget:
     def __len__(self) -> int:
         return len(self.slots)
 
-    def one(self, y: Any) -> tuple[str, dict[Hashable, float]]:
-        """Return the form of an observation and its columns that are not 0; change nothing.
+    def one(self, y: Any) -> Observation:
+        """Return what a row says; change nothing.
 
         Raises
         ------
@@ -79,38 +96,29 @@ class RowTarget:
             For an observation that is missing, not finite, or of another form than those before.
         """
         if isinstance(y, Mapping):
-            self._expect("several", y)
             found: dict[Hashable, float] = {}
+            kinds = {}
             for name, value in y.items():
-                if self._is_label(value):
-                    found[name, _label(value)] = 1.0
-                else:
-                    found[name] = _number(value)
-            return "several", found
-        if self._is_label(y):
-            self._expect("class", y)
-            return "class", {_label(y): 1.0}
+                kinds[name] = self._is_label(value, numeric=self.kinds.get(name) is False)
+                column = (name, _label(value)) if kinds[name] else name
+                found[column] = 1.0 if kinds[name] else _number(value)
+            return self._as_before(Observation("several", found, kinds), y)
+        if self._is_label(y, numeric=self.form == "number"):
+            return self._as_before(Observation("class", {_label(y): 1.0}), y)
         number = _number(y)
-        if len(self.slots) == 1 and self.form == "several":
-            return "several", {next(iter(self.slots)): number}
-        self._expect("number", y)
-        return "number", {0: number}
+        if self.form == "several" and len(self.slots) == 1:
+            return Observation("several", dict.fromkeys(self.slots, number))
+        return self._as_before(Observation("number", {0: number}), y)
 
-    def many(self, y: Any) -> tuple[str, Encoded]:
-        """Return the form and the columns of many observations; change nothing; raise as `one`."""
-        kind = {"class": "class", "number": "numeric"}.get(self.form or "", self.kind)
-        try:
-            encoded = encode(y, kind)
-        except TypeError:
-            if self.form == "number" and self.kind == "auto":
-                encode(y, "auto")
-                raise self._other_form("class", y) from None
-            raise
-        form = "number" if encoded.names == [0] else "several"
-        form = "class" if encoded.is_class else form
+    def many(self, y: Any) -> tuple[Observation, Encoded]:
+        """Return what many rows say, and their columns; change nothing; raise as `one`."""
+        encoded = encode(y, self.kind)
+        if encoded.is_class and self.form == "number" and {True, False}.issuperset(encoded.names):
+            # Booleans are numbers where numbers came before them.
+            encoded = encode(y, "numeric")
+        form = _form(encoded.names, is_class=encoded.is_class)
         if form == "number" and self.form == "several" and len(self.slots) == 1:
             form, encoded = "several", encoded._replace(names=list(self.slots))
-        self._expect(form, y)
         bad = np.argwhere(~(np.abs(encoded.columns) <= _LARGEST))
         if bad.size:
             row, column = bad[0].tolist()
@@ -118,16 +126,36 @@ class RowTarget:
                 f"Expected a finite target. Got: {encoded.columns[row, column]} in row {row}, "
                 f"column {encoded.names[column]!r}.\nHint: drop the rows whose target is missing."
             )
-        return form, encoded
+        first = dict(zip(encoded.names, encoded.columns[0].tolist(), strict=True))
+        kinds = encoded.kinds if form == "several" else {}
+        return self._as_before(Observation(form, first, kinds), y), encoded
 
-    def admit(self, form: str, first: Mapping[Hashable, float]) -> None:
-        """Take up new columns, given with their values in the first row that has them."""
-        began, self.form = self.form is None, form
-        for name, value in first.items():
+    def _as_before(self, seen: Observation, y: Any) -> Observation:
+        """Return the observation if it is of the form of those before."""
+        if self.form not in (None, seen.form):
+            raise TypeError(
+                f"Expected {_FORMS[self.form]} as the target, as in the rows before. "
+                f"Got: {_FORMS[seen.form]}{_shown(y)}.\n"
+                "Hint: a model learns one target; model.clone() is a fresh model."
+            )
+        for name, is_label in seen.kinds.items():
+            if self.kinds.get(name, is_label) is not is_label:
+                mine, other = ("a number", "a label")[:: 1 if is_label else -1]
+                raise TypeError(
+                    f"Expected {mine} as the target {name!r}, as in the rows before. "
+                    f"Got: {other}{_shown(y)}."
+                )
+        return seen
+
+    def admit(self, seen: Observation) -> None:
+        """Take up the columns that are new."""
+        began, self.form = self.form is None, seen.form
+        self.kinds.update(seen.kinds)
+        for name, value in seen.first.items():
             if name not in self.slots:
                 self.slots[name] = len(self.slots)
                 # Rows before this one had 0, and so have rows of other classes.
-                self.origin.append(value if began and form != "class" else 0.0)
+                self.origin.append(value if began and seen.form != "class" else 0.0)
 
     def vector(self, found: Mapping[Hashable, float]) -> Floats:
         """Return one observation as (c,) columns about their origin."""
@@ -143,14 +171,15 @@ class RowTarget:
         Y -= self.origin
         return Y
 
-    def note_codes(self, values: Any, rows: int) -> None:
-        """Warn, once, if a quantity looks like codes of classes."""
+    def note_codes(self, y: Any, rows: int) -> None:
+        """Warn, once, if a quantity, here observed once or more, looks like codes of classes."""
         if self._codes is None:
             return
-        if self.form != "number" or not all(isinstance(v, numbers.Integral) for v in values):
+        values = np.ravel(y).tolist()
+        if self.form != "number" or not all(type(value) is int for value in values):
             self._codes = None
             return
-        self._codes.update(map(int, values))
+        self._codes.update(values)
         if len(self._codes) > _FEW_VALUES:
             self._codes = None
         elif rows >= _ENOUGH_ROWS:
@@ -164,7 +193,8 @@ class RowTarget:
                     stacklevel=3,
                 )
 
-    def _is_label(self, value: Any) -> bool:
+    def _is_label(self, value: Any, *, numeric: bool) -> bool:
+        """Whether a value is a label; a boolean is none where numbers came before it."""
         if self.kind == "class":
             return True
         if isinstance(value, str | bytes):
@@ -175,18 +205,13 @@ class RowTarget:
                 )
             return True
         is_bool = isinstance(value, bool | np.bool_)
-        return is_bool and self.kind == "auto" and self.form != "number"
+        return is_bool and self.kind == "auto" and not numeric
 
-    def _expect(self, form: str, y: Any) -> None:
-        if self.form not in (None, form):
-            raise self._other_form(form, y)
 
-    def _other_form(self, form: str, y: Any) -> TypeError:
-        mine = _FORMS[self.form or "number"]
-        return TypeError(
-            f"Expected {mine} as the target, as in the rows before. Got: {_FORMS[form]}"
-            f"{_shown(y)}.\nHint: a model learns one target; model.clone() is a fresh model."
-        )
+def _form(names: list[Hashable], *, is_class: bool) -> str:
+    if is_class:
+        return "class"
+    return "number" if names == [0] else "several"
 
 
 def _shown(y: Any) -> str:
@@ -211,9 +236,12 @@ def _number(value: Any) -> float:
             f"Expected a number, a label or a dict of targets. Got: {value!r}.\n"
             "Hint: several targets of one row are a dict: name -> value."
         )
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
     if not abs(number) <= _LARGEST:
-        raise _no_target(value)
+        raise _no_target(number)
     return number
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from array import array
+import decimal
+import numbers
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsel.encode import is_missing
 from streamsel.stream import ColumnStream
 
 Floats = NDArray[np.float64]
@@ -55,25 +57,38 @@ def read_values(x: Any) -> Floats:
     TypeError
         For what is no dict of real numbers.
     """
+    if not isinstance(x, Mapping):
+        raise TypeError(
+            f"Expected a row as a dict of features. Got: {type(x).__name__}.\n"
+            "Hint: learn_many takes a frame of rows, learn_columns takes columns."
+        )
     try:
-        # An array refuses text, which np.fromiter would parse.
-        return np.frombuffer(array("d", list(x.values())))
-    except (TypeError, AttributeError, OverflowError) as error:
-        if not isinstance(x, Mapping):
-            raise TypeError(
-                f"Expected a row as a dict of features. Got: {type(x).__name__}.\n"
-                "Hint: learn_many takes a frame of rows, learn_columns takes columns."
-            ) from error
-    for name, value in x.items():
-        if isinstance(value, int) and abs(value) > _LARGEST:
-            raise why_bad(name, value)
-        if value is not None and (isinstance(value, str) or not hasattr(value, "__float__")):
-            raise TypeError(
-                f"Expected a real number in feature {name!r}. Got: {value!r}.\n"
-                "Hint: select the numbers first, or turn text into numbers: "
-                "compose.SelectType(int, float), preprocessing.OneHotEncoder()."
-            )
-    return np.array([np.nan if value is None else float(value) for value in x.values()])
+        # The type of the array tells text from numbers; np.fromiter would parse it.
+        values = np.array(list(x.values()))
+    except (TypeError, ValueError):
+        values = np.empty((0, 0))
+    if values.ndim == 1:
+        if values.dtype == np.float64:
+            return values
+        if values.dtype.kind in "biuf":
+            return values.astype(np.float64)
+    return np.array([_as_float(name, value) for name, value in x.items()])
+
+
+def _as_float(name: Hashable, value: Any) -> float:
+    """Return a value as a float, NaN if it is missing; raise, naming it, if it is no number."""
+    if is_missing(value):
+        return np.nan
+    if not isinstance(value, numbers.Real | decimal.Decimal | np.bool_):
+        raise TypeError(
+            f"Expected a real number in {name!r}. Got: {value!r}.\n"
+            "Hint: select the numbers first, or turn text into numbers: "
+            "compose.SelectType(int, float), preprocessing.OneHotEncoder()."
+        )
+    try:
+        return float(value)
+    except OverflowError:
+        raise why_bad(name, np.inf) from None
 
 
 def first_bad(values: Floats) -> int | None:
@@ -84,10 +99,9 @@ def first_bad(values: Floats) -> int | None:
 
 def why_bad(name: Hashable, value: Any, row: int | None = None) -> ValueError:
     """Return the error for a value that is infinite or too large."""
-    where = f"feature {name!r}" + ("" if row is None else f", row {row}")
-    shown = float(value) if not isinstance(value, int) else "an int beyond 1e150"
+    where = f"{name!r}" + ("" if row is None else f", row {row}")
     return ValueError(
-        f"Expected a finite number, not beyond 1e150, in {where}. Got: {shown}.\n"
+        f"Expected a finite number, not beyond 1e150, in {where}. Got: {float(value)}.\n"
         "Hint: NaN stands for what was not observed; divide what is so large by its scale."
     )
 
@@ -120,9 +134,13 @@ def read_frame(X: Any) -> tuple[list[Hashable], Floats]:
         values = _numbers(frame, list(range(len(names)))) if names else np.empty((len(frame), 0))
     elif isinstance(X, np.ndarray) and X.ndim == 2:
         names = list(range(X.shape[1]))
-        if X.dtype.kind not in "biuf":
+        if X.dtype.kind == "O":
+            values = np.array([[_as_float(j, v) for j, v in enumerate(row)] for row in X])
+            values = values.reshape(X.shape)
+        elif X.dtype.kind in "biuf":
+            values = np.asarray(X, dtype=np.float64)
+        else:
             raise TypeError(f"Expected an array of real numbers. Got: dtype {X.dtype}.")
-        values = np.asarray(X, dtype=np.float64)
     else:
         raise TypeError(
             f"Expected a frame, or an array of shape (n, p). Got: {type(X).__name__}.\n"
@@ -155,20 +173,24 @@ def positions(frame: Any, names: Sequence[Hashable]) -> tuple[list[int], list[in
 
 
 def _numbers(frame: Any, places: list[int]) -> Floats:
+    """Return columns of a frame, by position, as float64; a null becomes NaN."""
     from river.utils.dataframe import to_numpy
 
-    try:
+    odd = [j for j in places if not _is_numeric(frame[:, j].dtype)]
+    if not odd:
         return to_numpy(frame[:, places])
-    except (TypeError, ValueError):
-        for j in places:
-            try:
-                to_numpy(frame[:, [j]])
-            except (TypeError, ValueError) as error:
-                raise TypeError(
-                    f"Expected real numbers in column {frame.columns[j]!r}. Got: "
-                    f"{frame[:, j].dtype}.\nHint: the model learnt it as numbers."
-                ) from error
-        raise
+    values = np.empty((len(frame), len(places)))
+    for i, j in enumerate(places):
+        if j in odd:
+            # Objects may all be numbers, or missing.
+            values[:, i] = [_as_float(frame.columns[j], value) for value in frame[:, j]]
+        else:
+            values[:, i] = to_numpy(frame[:, [j]])[:, 0]
+    return values
+
+
+def _is_numeric(dtype: Any) -> bool:
+    return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
 
 
 def gather(X: Any, names: Sequence[Hashable]) -> Floats:

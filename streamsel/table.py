@@ -22,6 +22,7 @@ class Table:
         self.fields = fields
         self._arrays = {field: np.empty((0, *shape)) for field, shape in fields.items()}
         self._slots: dict[Hashable, int] = {}
+        self._names: list[Hashable] = []
         self._capacity = 0
 
     def __len__(self) -> int:
@@ -35,6 +36,11 @@ class Table:
     def slots(self) -> dict[Hashable, int]:
         """Name -> place, in order of arrival; not to be changed."""
         return self._slots
+
+    @property
+    def names(self) -> list[Hashable]:
+        """Names in order of arrival; not to be changed."""
+        return self._names
 
     def append(self, names: Iterable[Hashable], **rows: NDArray[Any]) -> None:
         """Add rows at the end; all or nothing."""
@@ -57,6 +63,7 @@ class Table:
     def claim(self, names: Sequence[Hashable]) -> None:
         """Name the rows behind the last, which were filled in place."""
         start = len(self._slots)
+        self._names.extend(names)
         self._slots.update(zip(names, range(start, start + len(names)), strict=True))
         if len(self._slots) != start + len(names):
             raise ValueError("Expected new names. Got: names that the table holds.")
@@ -72,25 +79,26 @@ class Table:
         """Drop all rows but the first `size`."""
         while len(self._slots) > size:
             self._slots.popitem()
+        del self._names[size:]
 
     def keep(self, places: NDArray[np.intp] | Sequence[int]) -> None:
         """Drop all rows but these, given in ascending order."""
-        names = list(self._slots)
         self._arrays = {field: self[field][places] for field in self.fields}
         self._capacity = len(places)
-        self._slots = {names[place]: i for i, place in enumerate(places)}
+        self._names = [self._names[place] for place in places]
+        self._slots = {name: i for i, name in enumerate(self._names)}
 
     def copy(self) -> Table:
         """Return an independent copy."""
         other = Table(self.fields)
         other._arrays = {field: self[field].copy() for field in self.fields}
-        other._slots = dict(self._slots)
+        other._slots, other._names = dict(self._slots), list(self._names)
         other._capacity = len(self)
         return other
 
     def to_state(self) -> dict[str, Any]:
         """Return names and arrays for a file."""
-        return {"names": list(self._slots)} | {field: self[field] for field in self.fields}
+        return {"names": list(self._names)} | {field: self[field] for field in self.fields}
 
     @classmethod
     def from_state(cls, state: dict[str, Any], fields: dict[str, tuple[int, ...]]) -> Table:

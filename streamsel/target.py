@@ -13,6 +13,8 @@ from streamsel._jit.relevance import coordinates, relevances
 from streamsel._jit.scan import variation
 from streamsel.encode import encode
 from streamsel.kernels import VariableKernel
+from streamsel.shapes import expect_shapes
+from streamsel.summation import two_sum
 
 Floats = NDArray[np.float64]
 
@@ -40,8 +42,10 @@ class Target:
         One a column: the class of an indicator, the column's name or its number.
     n, c
         Observations, and columns.
-    mean, cyy
-        (c,) means and (c, c) centred sums of products.
+    is_class, kinds
+        Whether it is one set of labels, and which columns of a frame were.
+    mean, low, cyy
+        (c,) means, what rounding took from them, and (c, c) centred sums of products.
     codes
         How many distinct integers it has, if those may be class codes; 0 otherwise.
     Y
@@ -50,7 +54,8 @@ class Target:
     """
 
     def __init__(self, y: Any, kind: str = "auto") -> None:
-        columns, names, is_class, self.codes = encode(y, kind)
+        encoded = encode(y, kind)
+        columns, self.codes = encoded.columns, encoded.codes
         n, c = columns.shape
         if n < 2:
             raise ValueError(
@@ -61,7 +66,7 @@ class Target:
             row, column = np.argwhere(~np.isfinite(columns))[0]
             raise ValueError(
                 f"Expected a finite target. Got: {columns[row, column]} in row {row}, column "
-                f"{names[column]!r}.\n"
+                f"{encoded.names[column]!r}.\n"
                 "Hint: drop the rows whose target is missing, in the columns too."
             )
         # The first row is near enough to the mean to keep an offset of 1e9 from eating the digits.
@@ -69,7 +74,7 @@ class Target:
         centred = columns - shift
         offset = centred.mean(axis=0)
         centred -= offset
-        mean = shift + offset
+        self.mean, self.low = two_sum(shift, offset)
         squares = np.einsum("ij,ij->j", centred, centred)
         if not np.isfinite(squares).all():
             raise ValueError(
@@ -77,30 +82,48 @@ class Target:
                 "Hint: divide the target by its scale; relevance does not depend on it."
             )
         for k in range(c):
-            squares[k] = variation(squares[k], mean[k], n)
+            squares[k] = variation(squares[k], self.mean[k], n)
         if not squares.any():
             raise ValueError(
                 "Expected a target that varies. Got: one value in all "
                 f"{n} rows.\nHint: check that the right column was taken as the target."
             )
         centred[:, squares == 0.0] = 0.0
-        self._hold(centred.T, mean, names, is_class=is_class)
+        self.names, self.is_class = encoded.names, encoded.is_class
+        self.kinds = encoded.kinds
+        self._hold(centred.T)
 
     @classmethod
-    def restored(
-        cls, centred: Floats, mean: Floats, names: list[Hashable], *, is_class: bool
-    ) -> Target:
-        """Return the target of which these (c, n) centred columns were saved."""
+    def restored(cls, state: dict[str, Any]) -> Target:
+        """Return the target that `to_state` described."""
+        c = len(state["target_names"])
+        shapes = {"target_Y": (c, state["n_rows"]), "target_mean": (c,), "target_low": (c,)}
+        expect_shapes(state, **shapes)
         target = cls.__new__(cls)
         target.codes = 0
-        target._hold(centred, mean, names, is_class=is_class)
+        target.names, target.is_class = state["target_names"], state["target_is_class"]
+        labels, numbers = state["target_kinds"]
+        target.kinds = dict.fromkeys(labels, True) | dict.fromkeys(numbers, False)
+        target.mean, target.low = state["target_mean"], state["target_low"]
+        target._hold(state["target_Y"])
         return target
 
-    def _hold(
-        self, centred: Floats, mean: Floats, names: list[Hashable], *, is_class: bool
-    ) -> None:
+    def to_state(self) -> dict[str, Any]:
+        """Return what a file needs, but for n."""
+        return {
+            "target_names": list(self.names),
+            "target_is_class": self.is_class,
+            "target_kinds": [
+                [name for name, is_label in self.kinds.items() if is_label is kind]
+                for kind in (True, False)
+            ],
+            "target_mean": self.mean,
+            "target_low": self.low,
+            "target_Y": self.Y[: self.c],
+        }
+
+    def _hold(self, centred: Floats) -> None:
         self.c, self.n = c, n = centred.shape
-        self.names, self.is_class, self.mean = names, is_class, mean
         self.cyy: Floats = centred @ centred.T
         rows = 1 if c == 1 else -(-c // 4) * 4
         self.Y: Floats = np.zeros((rows, n))
@@ -176,11 +199,17 @@ class TargetSpace:
         self.c = squares.size
         self.kernel = kernel.fitted(cyy, squares, n)
         self._cyy, self._squares = cyy, squares
-        gram = self.kernel.normalised(cyy, squares, squares, n)
-        L, pivots, rank, _ = lapack.dpstrf(gram, tol=_RANK_TOLERANCE, lower=1)
-        self.rank = int(rank)
-        weights = np.zeros((self.rank, squares.size))
-        weights[:, pivots[:rank] - 1] = solve_triangular(L[:rank, :rank], np.eye(rank), lower=True)
+        if self.c == 1:
+            # Nothing to factorise, and on rows this is done after each of them.
+            self.rank = int(squares[0] > 0.0)
+            weights = np.ones((self.rank, 1))
+        else:
+            gram = self.kernel.normalised(cyy, squares, squares, n)
+            L, pivots, rank, _ = lapack.dpstrf(gram, tol=_RANK_TOLERANCE, lower=1)
+            self.rank = rank = int(rank)
+            weights = np.zeros((rank, self.c))
+            L_inverse = solve_triangular(L[:rank, :rank], np.eye(rank), lower=True)
+            weights[:, pivots[:rank] - 1] = L_inverse
         if self.kernel.name == "linear":
             # Normalised here, once, and not in every column.
             weights[:, squares > 0.0] /= np.sqrt(squares[squares > 0.0])

@@ -25,16 +25,19 @@ def padded(Y):
 def scanned(X, Y, c):
     """Scan columns given as an (n, b) array or CSC matrix."""
     b = X.shape[1]
-    mean, m2, cxy = np.full(b, np.nan), np.full(b, np.nan), np.full((b, c), np.nan)
+    mean, low, m2 = (np.full(b, np.nan) for _ in range(3))
+    cxy = np.full((b, c), np.nan)
     if scipy.sparse.issparse(X):
         YT = np.ascontiguousarray(Y.T)
         with np.errstate(all="ignore"):  # without compilation numpy would warn
-            assert scan_sparse(X.data, X.indices, X.indptr, Y, YT, mean, m2, cxy)
+            assert scan_sparse(X.data, X.indices, X.indptr, Y, YT, mean, low, m2, cxy)
     else:
         rows = np.ascontiguousarray(X.T)
         rows.flags.writeable = False
         with np.errstate(all="ignore"):
-            scan_dense(rows, Y, mean, m2, cxy)
+            scan_dense(rows, Y, mean, low, m2, cxy)
+    finite = np.isfinite(mean) & np.isfinite(low)
+    assert (np.abs(low[finite]) <= np.spacing(np.abs(mean[finite]))).all()
     return mean, m2, cxy
 
 
@@ -126,11 +129,26 @@ def test_variation_that_is_rounding_is_none():
     assert scanned(np.array([[0.0, 0.0, 0.0, 1e-320]]).T, Y, 1)[1][0] == 0.0
 
 
+def test_the_mean_keeps_what_rounding_takes_away():
+    x = 1e9 + np.array([[0.1, 0.2, 0.4, 0.1]]).T
+    low, mean = np.empty(1), np.empty(1)
+    scan_dense(
+        np.ascontiguousarray(x.T),
+        padded(np.arange(4.0)[:, None]),
+        mean,
+        low,
+        np.empty(1),
+        np.empty((1, 1)),
+    )
+    assert (mean[0] - 1e9) + low[0] == pytest.approx((x - 1e9).mean(), abs=1e-15)
+    assert low[0] != 0.0
+
+
 @pytest.mark.parametrize("indices", [[1, 0], [1, 1], [0, 9], [-1, 2]])
 def test_sparse_scan_refuses_rows_out_of_order_or_range(indices):
     Y = padded(np.arange(4.0)[:, None])
     parts = (np.ones(2), np.array(indices, dtype=np.int32), np.array([0, 2], dtype=np.int32))
-    out = np.empty(1), np.empty(1), np.empty((1, 1))
+    out = np.empty(1), np.empty(1), np.empty(1), np.empty((1, 1))
     assert not scan_sparse(*parts, Y, np.ascontiguousarray(Y.T), *out)
 
 

@@ -135,3 +135,30 @@ def run(
         scores[n] = direction(G, held, j, Q[directions + n])
         n += 1
     return n
+
+
+@kernel()
+def run_singly(
+    whole: np.ndarray, tie: float, spent: float, places: np.ndarray, scores: np.ndarray
+) -> int:
+    """Pick as `run` and its restarts do in a space of one direction, where a round is one pick.
+
+    Parameters
+    ----------
+    whole
+        (p,) scores under the whole projector; those picked are overwritten.
+    """
+    for n in range(places.size):
+        top = 0
+        for j in range(whole.size):
+            if whole[j] > whole[top]:
+                top = j
+        if whole.size == 0 or whole[top] <= spent:
+            return n
+        bar = whole[top] * (1.0 - tie)
+        for j in range(whole.size):
+            if whole[j] >= bar:
+                places[n], scores[n] = j, whole[j]
+                whole[j] = -1.0
+                break
+    return places.size

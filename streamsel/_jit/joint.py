@@ -13,7 +13,6 @@ def learn_joint(
     slots: np.ndarray,
     place: np.ndarray,
     shift: np.ndarray,
-    fill: np.ndarray,
     B: np.ndarray,
     at: np.ndarray,
     keep: float,
@@ -29,9 +28,8 @@ def learn_joint(
         (m,) values of the row, NaN where not observed, and the slots of their variables.
     place
         Slot -> place among the watched variables, -1 for one that is not watched.
-    shift, fill
-        (s,) of each watched variable: what is taken off it, and what stands for a value that was
-        not observed.
+    shift
+        (s,) of each watched variable, what is taken off it; stands for a value not observed, too.
     B, at
         (s, q) loadings, and which h of the watched are candidates.
     keep, n
@@ -46,8 +44,7 @@ def learn_joint(
     for i in range(values.size):
         t = place[slots[i]]
         if t >= 0:
-            v = fill[t] if np.isnan(values[i]) else values[i]
-            x[t] = v - shift[t]
+            x[t] = 0.0 if np.isnan(values[i]) else values[i] - shift[t]
     total = n + 1.0
     d = np.empty(mean.size)
     for k in range(mean.size):

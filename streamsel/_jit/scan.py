@@ -33,9 +33,19 @@ def variation(m2: float, mean: float, n: int) -> float:
     return m2
 
 
+@kernel()
+def _two_sum(a: float, b: float) -> tuple[float, float]:
+    """Return a + b, rounded, and what rounding took away (Knuth). Its sums keep their order."""
+    whole = a + b
+    mine = whole - a
+    return whole, (a - (whole - mine)) + (b - mine)
+
+
 @kernel(reordered_sums=True)
-def _about(x: np.ndarray, shift: float, Y: np.ndarray, cxy: np.ndarray) -> tuple[float, float]:
-    """Sum one column again about a shift near its mean; fill cxy, return (mean, m2)."""
+def _about(
+    x: np.ndarray, shift: float, Y: np.ndarray, cxy: np.ndarray
+) -> tuple[float, float, float]:
+    """Sum one column again about a shift near its mean; fill cxy, return (mean, low, m2)."""
     n = x.shape[0]
     s = 0.0
     ss = 0.0
@@ -48,12 +58,18 @@ def _about(x: np.ndarray, shift: float, Y: np.ndarray, cxy: np.ndarray) -> tuple
         for i in range(n):
             a += (np.float64(x[i]) - shift) * Y[k, i]
         cxy[k] = a
-    return shift + s / n, ss - s * s / n
+    mean, low = _two_sum(shift, s / n)
+    return mean, low, ss - s * s / n
 
 
 @kernel(reordered_sums=True)
 def _scan_one_target(
-    X: np.ndarray, Y: np.ndarray, mean: np.ndarray, m2: np.ndarray, cxy: np.ndarray
+    X: np.ndarray,
+    Y: np.ndarray,
+    mean: np.ndarray,
+    low: np.ndarray,
+    m2: np.ndarray,
+    cxy: np.ndarray,
 ) -> None:
     """One target column: three sums in one loop, at the speed of memory."""
     b, n = X.shape
@@ -68,11 +84,11 @@ def _scan_one_target(
             s += d
             ss += d * d
             a += d * y[i]
-        mean[j] = shift + s / n
+        mean[j], low[j] = _two_sum(shift, s / n)
         v = ss - s * s / n
         cxy[j, 0] = a
         if v < _CANCELLED * ss:
-            mean[j], v = _about(X[j], mean[j], Y, cxy[j])
+            mean[j], low[j], v = _about(X[j], mean[j], Y, cxy[j])
         m2[j] = variation(v, mean[j], n)
 
 
@@ -142,7 +158,12 @@ def _dots(D: np.ndarray, Y: np.ndarray, k: int, start: int, stop: int, out: np.n
 
 @kernel(reordered_sums=True)
 def _scan_many_targets(
-    X: np.ndarray, Y: np.ndarray, mean: np.ndarray, m2: np.ndarray, cxy: np.ndarray
+    X: np.ndarray,
+    Y: np.ndarray,
+    mean: np.ndarray,
+    low: np.ndarray,
+    m2: np.ndarray,
+    cxy: np.ndarray,
 ) -> None:
     """Several target columns: four columns against four targets at a time, as matrix products do.
 
@@ -189,17 +210,22 @@ def _scan_many_targets(
         for j in range(first, last):
             s = sums[j - first, 0]
             ss = sums[j - first, 1]
-            mean[j] = np.float64(X[j, 0]) + s / n
+            mean[j], low[j] = _two_sum(np.float64(X[j, 0]), s / n)
             v = ss - s * s / n
             cxy[j] = dots[j - first, :c]
             if v < _CANCELLED * ss:
-                mean[j], v = _about(X[j], mean[j], Y, cxy[j])
+                mean[j], low[j], v = _about(X[j], mean[j], Y, cxy[j])
             m2[j] = variation(v, mean[j], n)
 
 
 @kernel()
 def scan_dense(
-    X: np.ndarray, Y: np.ndarray, mean: np.ndarray, m2: np.ndarray, cxy: np.ndarray
+    X: np.ndarray,
+    Y: np.ndarray,
+    mean: np.ndarray,
+    low: np.ndarray,
+    m2: np.ndarray,
+    cxy: np.ndarray,
 ) -> None:
     """Moments of dense columns.
 
@@ -209,14 +235,14 @@ def scan_dense(
         (b, n) columns as rows, float64, float32, int8 or uint8, read in place.
     Y
         (c', n) centred target columns; one, or zero rows up to a multiple of four.
-    mean, m2, cxy
-        (b,), (b,), (b, c) filled. m2 is 0.0 for a constant column, not finite where a value is not
-        finite or the squares overflow.
+    mean, low, m2, cxy
+        (b,), (b,), (b,), (b, c) filled; low is what rounding took from the mean. m2 is 0.0 for a
+        constant column, not finite where a value is not finite or the squares overflow.
     """
     if Y.shape[0] == 1:
-        _scan_one_target(X, Y, mean, m2, cxy)
+        _scan_one_target(X, Y, mean, low, m2, cxy)
     else:
-        _scan_many_targets(X, Y, mean, m2, cxy)
+        _scan_many_targets(X, Y, mean, low, m2, cxy)
 
 
 @kernel(reordered_sums=True)
@@ -228,7 +254,7 @@ def _dense_again(
     Y: np.ndarray,
     mean: float,
     cxy: np.ndarray,
-) -> tuple[float, float]:
+) -> tuple[float, float, float]:
     """Sum one sparse column again about its mean, as a dense one."""
     x = np.zeros(Y.shape[1])
     for t in range(start, stop):
@@ -243,6 +269,7 @@ def _sparse_one_target(
     indptr: np.ndarray,
     Y: np.ndarray,
     mean: np.ndarray,
+    low: np.ndarray,
     m2: np.ndarray,
     cxy: np.ndarray,
 ) -> bool:
@@ -270,10 +297,10 @@ def _sparse_one_target(
         if not in_order:
             return False
         cxy[j, 0] = a
-        mean[j] = s / n
+        mean[j], low[j] = s / n, 0.0
         v = ss - s * s / n
         if v < _CANCELLED * ss:
-            mean[j], v = _dense_again(data, indices, start, stop, Y, mean[j], cxy[j])
+            mean[j], low[j], v = _dense_again(data, indices, start, stop, Y, mean[j], cxy[j])
         m2[j] = variation(v, mean[j], n)
     return True
 
@@ -286,6 +313,7 @@ def _sparse_many_targets(
     Y: np.ndarray,
     YT: np.ndarray,
     mean: np.ndarray,
+    low: np.ndarray,
     m2: np.ndarray,
     cxy: np.ndarray,
 ) -> bool:
@@ -307,10 +335,10 @@ def _sparse_many_targets(
             y = YT[np.uint64(row)]
             for k in range(c):
                 cxy[j, k] += v * y[k]
-        mean[j] = s / n
+        mean[j], low[j] = s / n, 0.0
         v = ss - s * s / n
         if v < _CANCELLED * ss:
-            mean[j], v = _dense_again(data, indices, start, stop, Y, mean[j], cxy[j])
+            mean[j], low[j], v = _dense_again(data, indices, start, stop, Y, mean[j], cxy[j])
         m2[j] = variation(v, mean[j], n)
     return True
 
@@ -323,6 +351,7 @@ def scan_sparse(
     Y: np.ndarray,
     YT: np.ndarray,
     mean: np.ndarray,
+    low: np.ndarray,
     m2: np.ndarray,
     cxy: np.ndarray,
 ) -> bool:
@@ -334,7 +363,7 @@ def scan_sparse(
         CSC parts; indptr may start anywhere. Row indices must ascend strictly within a column.
     Y, YT
         The centred target (c', n) and its transpose (n, c'), both C-contiguous.
-    mean, m2, cxy
+    mean, low, m2, cxy
         As in `scan_dense`.
 
     Returns
@@ -342,5 +371,5 @@ def scan_sparse(
     Whether every row index was in range and in order; if not, what was filled is void.
     """
     if cxy.shape[1] == 1:
-        return _sparse_one_target(data, indices, indptr, Y, mean, m2, cxy)
-    return _sparse_many_targets(data, indices, indptr, Y, YT, mean, m2, cxy)
+        return _sparse_one_target(data, indices, indptr, Y, mean, low, m2, cxy)
+    return _sparse_many_targets(data, indices, indptr, Y, YT, mean, low, m2, cxy)

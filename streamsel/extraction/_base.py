@@ -37,8 +37,8 @@ class Extractor(Learner):
             counts as not observed, that is, as its mean; new features are ignored.
         """
         support, means, weights = self._linear_map()
-        row = np.array([[x.get(name, 0.0) for name in support]], dtype=np.float64)
-        z = _apply(row, means, weights)[0]
+        row = np.array([x.get(name, 0.0) for name in support], dtype=np.float64)
+        z = _apply(row, means, weights)
         return dict(zip(self.components, z.tolist(), strict=True))
 
     def transform_many(self, X: Any) -> Any:
@@ -66,5 +66,9 @@ class Extractor(Learner):
 
 def _apply(X: Floats, means: Floats, weights: Floats) -> Floats:
     centred = X - means
-    centred[np.isnan(centred)] = 0.0
-    return centred @ weights
+    Z: Floats = centred @ weights
+    # NaN shows in every component, for NaN times zero is NaN.
+    if np.isnan(Z).any():
+        centred[np.isnan(centred)] = 0.0
+        Z = centred @ weights
+    return Z

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._jit.relevance import join, rotate_and_drop, take_up
+from streamsel.columns import Stats
 from streamsel.table import Table
 
 Floats = NDArray[np.float64]
@@ -39,7 +40,7 @@ class Components:
     relevance
         (size,) of each with the target.
     support
-        Variables with a loading: their moments `mean`, `m2` and `cxy`, and `B`, their rows of the
+        Variables with a loading: their moments, as in `columns.Stats`, and `B`, their rows of the
         paper's B, (size,) each.
     """
 
@@ -49,16 +50,16 @@ class Components:
         self.Mzz: Floats = np.zeros((size, size))
         self.Czy: Floats = np.zeros((size, c))
         self.relevance: Floats = np.zeros(size)
-        self.support = Table({"mean": (), "m2": (), "cxy": (c,), "B": (size,)})
+        self.support = Table({"mean": (), "low": (), "m2": (), "cxy": (c,), "B": (size,)})
 
     @property
     def size(self) -> int:
         """Number of slots."""
         return len(self.Z)
 
-    def moments_of_support(self) -> dict[str, Floats]:
-        """Return the moments of the variables of the support, by field."""
-        return {field: self.support[field] for field in ("mean", "m2", "cxy")}
+    def moments_of_support(self) -> Stats:
+        """Return the moments of the variables of the support."""
+        return Stats(*(self.support[field] for field in Stats._fields))
 
     def join(self, x: Floats, mean: float, m2: float, cxy: Floats, relevance: float) -> None:
         """Make a variable of these values and moments the last component, without loadings yet."""
@@ -70,7 +71,7 @@ class Components:
         self,
         name: Hashable,
         x: Floats,
-        moments: tuple[float, float, Floats],
+        moments: tuple[float, float, float, Floats],
         relevance: float,
         weights: Floats,
         *,
@@ -82,7 +83,7 @@ class Components:
         Parameters
         ----------
         name, x, moments, relevance
-            The variable: its values (n,), not centred, its mean, m2 and cxy, and its relevance.
+            The variable: its values (n,), not centred, its moments, and its relevance.
         weights, jacobi, signed
             As in `rotate_and_drop`.
 
@@ -92,13 +93,14 @@ class Components:
         """
         support = self.support
         support.make_room(1)
+        mean, low, m2, cxy = moments
         self.count, unloaded, least = take_up(
             *(self.Z, self.Mzz, self.Czy, support.with_room("B"), support.with_room("mean")),
-            *(self.relevance, self.count, len(support), x, *moments, relevance, self.size - 1),
+            *(self.relevance, self.count, len(support), x, mean, m2, cxy, relevance, self.size - 1),
             *(weights, jacobi, signed, TIE, VANISHED),
         )
-        support.with_room("m2")[len(support)] = moments[1]
-        support.with_room("cxy")[len(support)] = moments[2]
+        for field, value in (("low", low), ("m2", m2), ("cxy", cxy)):
+            support.with_room(field)[len(support)] = value
         support.claim((name,))
         if unloaded:
             self._forget_unloaded()
@@ -140,5 +142,5 @@ class Components:
         other.relevance[:m] = self.relevance[:m]
         B = np.zeros((len(self.support), size))
         B[:, :m] = self.support["B"][:, :m]
-        other.support.append(self.support.slots, **self.moments_of_support(), B=B)
+        other.support.append(self.support.slots, **self.moments_of_support()._asdict(), B=B)
         return other

@@ -49,8 +49,8 @@ class ComponentsOnRows:
         Components held; they stand first in every array of components.
     watched
         The support and the candidates: `B`, a variable's row of the paper's B, (q + 1,), zero for
-        one that is no more than a candidate; `shift`, which is taken off its values; `fill`, which
-        stands for a value not observed.
+        one that is no more than a candidate; `shift`, its mean at the last refresh, or its first
+        value, which is taken off its values, and stands for one that was not observed.
     candidates
         Those h of the watched: `age`, the weight of the rows since they became candidates, and
         `start`, the row at which they did.
@@ -68,7 +68,7 @@ class ComponentsOnRows:
         self.n = 0.0
         self.rows = 0
         self.count = 0
-        self.watched = Table({"B": (self.q + 1,), "shift": (), "fill": ()})
+        self.watched = Table({"B": (self.q + 1,), "shift": ()})
         self.candidates = Table({"age": (), "start": ()})
         self.mean: Floats = np.zeros(self.q + 1)
         self.J: Floats = np.zeros((self.q + 1, self.q + 1))
@@ -80,14 +80,15 @@ class ComponentsOnRows:
     def take_columns(self, held: Components) -> None:
         """Go on from components that were learnt as columns."""
         self.count = held.count
-        mean, B = held.support["mean"], held.support["B"]
-        self.watched.append(held.support.slots, B=B, shift=mean, fill=mean)
+        support = held.support
+        self.watched.append(support.names, B=support["B"], shift=support["mean"])
+        self.mean[:] = support["low"] @ support["B"]
         self.J[:] = held.Mzz
 
     @property
     def loaded(self) -> list[Hashable]:
         """Names of the support."""
-        names = list(self.watched.slots)
+        names = self.watched.names
         return [names[i] for i in np.flatnonzero(self.watched["B"].any(axis=1)).tolist()]
 
     # Learning
@@ -106,7 +107,7 @@ class ComponentsOnRows:
         self._watch_newcomers(values, slots, moments)
         place, watched = self._places(moments), self.watched
         keep = 1.0 - moments.fading_factor
-        fields = (watched["shift"], watched["fill"], watched["B"])
+        fields = (watched["shift"], watched["B"])
         n = self.n * keep
         learn_joint(values, slots, place, *fields, self._at, keep, n, self.mean, self.J)
         self._passed(1, keep, 1.0)
@@ -115,10 +116,10 @@ class ComponentsOnRows:
         """Learn rows by matrix products, after the moments have."""
         self._watch_newcomers(X[0], slots, moments)
         among = self._places(moments)[slots]
-        shift, fill, B = (self.watched[field] for field in ("shift", "fill", "B"))
+        shift, B = self.watched["shift"], self.watched["B"]
         x, at = X[:, among >= 0], among[among >= 0]
         U = np.broadcast_to(-shift, (len(X), shift.size)).copy()
-        U[:, at] = np.where(np.isnan(x), fill[at], x) - shift[at]
+        U[:, at] = np.where(np.isnan(x), 0.0, x - shift[at])
         V = np.hstack([U @ B, U[:, self._at]])
         left = 1.0 - moments.fading_factor
         w = left ** np.arange(len(X) - 1.0, -1.0, -1.0)
@@ -158,7 +159,7 @@ class ComponentsOnRows:
     ) -> None:
         """Make variables candidates that were not watched; their mean is about the shift."""
         h = len(names)
-        self.watched.append(names, B=np.zeros((h, self.q + 1)), shift=shift, fill=shift)
+        self.watched.append(names, B=np.zeros((h, self.q + 1)), shift=shift)
         self.candidates.append(names, age=np.full(h, age), start=np.full(h, float(self.rows)))
         self.mean = np.append(self.mean, mean)
         J = np.zeros((self.mean.size, self.mean.size))
@@ -182,12 +183,17 @@ class ComponentsOnRows:
 
     # What the components are
 
-    def settled(self, moments: Moments, space: TargetSpace) -> tuple[Stats, Floats]:
-        """Return the moments of the watched variables, and the (count,) components' relevances."""
-        stats = moments.over_all_rows(self._slots_of(self.watched, moments))
+    def settled(
+        self, moments: Moments, space: TargetSpace
+    ) -> tuple[list[Hashable], Floats, Floats, Floats]:
+        """Return s names, means (s,), loadings (s, q) of the support; (count,) relevances."""
+        names = self.loaded
+        B = self.watched["B"][[self.watched.slots[name] for name in names]]
+        slots = moments.table.slots
+        stats = moments.over_all_rows(np.array([slots[name] for name in names], dtype=np.intp))
         m2 = np.diag(self.J)[: self.count]
-        Czy = self.watched["B"][:, : self.count].T @ stats.cxy
-        return stats, space.relevance(m2, Czy, signed=self.signed)
+        relevance = space.relevance(m2, B[:, : self.count].T @ stats.cxy, signed=self.signed)
+        return names, stats.mean, B[:, : self.q], relevance
 
     # The refresh
 
@@ -203,14 +209,13 @@ class ComponentsOnRows:
             )
             if start + self.grace_period <= self.rows
         ]
-        _, relevance = self.settled(moments, space)
-        relevance = np.append(relevance, np.zeros(self.q + 1 - self.count))
+        relevance = np.append(self.settled(moments, space)[-1], np.zeros(self.q + 1 - self.count))
         loaded = set(self.loaded)
         for name in sorted(fit, key=lambda name: (-found[slots[name]], slots[name])):
             if name not in loaded and found[slots[name]] > self._bar(relevance):
                 self._join(name, stats, slots, float(found[slots[name]]), relevance, space)
                 loaded = set(self.loaded)
-        self._choose(stats, found, slots, self._bar(relevance))
+        self._choose(stats, found, moments, self._bar(relevance))
 
     def _bar(self, relevance: Floats) -> float:
         """Return what the relevance of a variable must exceed to join."""
@@ -263,10 +268,10 @@ class ComponentsOnRows:
         self.J[:first, first:], self.J[first:, :first] = tail[:, 1:], tail[:, 1:].T
         self.count -= 1
 
-    def _choose(self, stats: Stats, found: Floats, slots: dict[Hashable, int], bar: float) -> None:
+    def _choose(self, stats: Stats, found: Floats, moments: Moments, bar: float) -> None:
         """Choose the candidates: who may join, the most relevant first; then who is one already."""
         loaded = set(self.loaded)
-        names = list(slots)
+        slots, names = moments.table.slots, moments.table.names
         able = [names[j] for j in np.flatnonzero(found > bar).tolist() if names[j] not in loaded]
         able.sort(key=lambda name: (-found[slots[name]], slots[name]))
         # A place that nobody needs stays with who has it: what it knows is not lost.
@@ -278,7 +283,13 @@ class ComponentsOnRows:
         if new:
             mean = stats.mean[[slots[name] for name in new]]
             self._add_candidates(new, mean, np.zeros(len(new)), 0.0)
-        self.watched["fill"][:] = stats.mean[[slots[name] for name in self.watched.slots]]
+        # A level that has moved would cost digits.
+        shift = self.watched["shift"]
+        moved = stats.mean[[slots[name] for name in self.watched.names]] - shift
+        shift += moved
+        self.mean[: self.q + 1] -= moved @ self.watched["B"]
+        at = [self.watched.slots[name] for name in self.candidates.names]
+        self.mean[self.q + 1 :] -= moved[at]
         self._place = None
 
     def _keep_candidates(self, staying: list[Hashable]) -> None:
@@ -321,8 +332,8 @@ class ComponentsOnRows:
         self._keep_candidates([])
         stats = moments.over_all_rows()
         found = space.relevance(stats.m2, stats.cxy, signed=self.signed)
-        relevance = np.append(self.settled(moments, space)[1], np.zeros(first - self.count))
-        self._choose(stats, found, moments.table.slots, self._bar(relevance))
+        relevance = np.append(self.settled(moments, space)[-1], np.zeros(first - self.count))
+        self._choose(stats, found, moments, self._bar(relevance))
 
     def _same_components(self, theirs: ComponentsOnRows) -> bool:
         mine, yours = self.watched, theirs.watched

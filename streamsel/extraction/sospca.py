@@ -166,9 +166,8 @@ class SOSPCA(Extractor):
         self._state: Components | None = None
         self._bar = _NO_BAR
         self._on_rows: ComponentsOnRows | None = None
-        # Made when they are asked for, and hold until the next row: means of the support, its
-        # loadings, and relevances.
-        self._found: tuple[Floats, Floats, Floats] | None = None
+        # Made when it is asked for, and holds until the next row.
+        self._found: tuple[list[Hashable], Floats, Floats, Floats] | None = None
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -207,7 +206,7 @@ class SOSPCA(Extractor):
         least = self._state.take_up(
             chunk.names[j],
             chunk.column(j),
-            (stats.mean[j], stats.m2[j], stats.cxy[j]),
+            (stats.mean[j], stats.low[j], stats.m2[j], stats.cxy[j]),
             relevance,
             self._space.weights,
             jacobi=self.rotation == "jacobi",
@@ -240,7 +239,7 @@ class SOSPCA(Extractor):
             state.join(theirs.Z[k], 0.0, m2, theirs.Czy[k], relevance)
         B = np.zeros((len(theirs.support), state.size))
         B[:, offset:] = theirs.support["B"][:, : theirs.count]
-        state.support.append(theirs.support.slots, **theirs.moments_of_support(), B=B)
+        state.support.append(theirs.support.slots, **theirs.moments_of_support()._asdict(), B=B)
         while state.count > self.n_components:
             state.rotate_and_drop(
                 self._space.weights, jacobi=self.rotation == "jacobi", signed=self.signed
@@ -262,7 +261,7 @@ class SOSPCA(Extractor):
         held = self._state
         if held is None:
             return
-        moments.take_columns(held.support.slots, Stats(**held.moments_of_support()))
+        moments.take_columns(held.support.slots, held.moments_of_support())
         if self.n_columns > len(held.support):
             moments.forget()
 
@@ -333,15 +332,13 @@ class SOSPCA(Extractor):
         space = self._row_space(self._moments)
         self._on_rows.follow_merge(theirs, along, self._moments, space)
 
-    def _settled(self) -> tuple[Floats, Floats, Floats]:
-        """Return means (s,) and loadings (s, q) of what is watched, and relevances (count,)."""
+    def _settled(self) -> tuple[list[Hashable], Floats, Floats, Floats]:
+        """Return names, means and loadings of the support on rows, and relevances."""
         if self._found is None:
             assert self._on_rows is not None  # noqa: S101
             assert self._moments is not None  # noqa: S101
             space = self._row_space(self._moments)
-            stats, relevance = self._on_rows.settled(self._moments, space)
-            B = self._on_rows.watched["B"][:, : self.n_components]
-            self._found = stats.mean, B, relevance
+            self._found = self._on_rows.settled(self._moments, space)
         return self._found
 
     # What was learnt
@@ -355,7 +352,7 @@ class SOSPCA(Extractor):
     def relevance(self) -> dict[Hashable, float]:
         """Relevance of each component learnt so far (signed if `signed`): name -> relevance."""
         if self._on_rows is not None:
-            found = self._settled()[2]
+            found = self._settled()[-1]
         elif self._state is not None:
             found = self._state.relevance[: self._state.count]
         else:
@@ -365,18 +362,11 @@ class SOSPCA(Extractor):
     @property
     def loadings(self) -> dict[Hashable, dict[str, float]]:
         """The support, in order of arrival: variable -> {component: weight}, without zeros."""
-        if self._on_rows is not None:
-            support = self._on_rows.watched
-        elif self._state is not None:
-            support = self._state.support
-        else:
-            return {}
+        support, _, B = self._linear_map()
         names = self.components
-        rows = zip(support.slots, support["B"].tolist(), strict=True)
         return {
-            variable: {names[k]: w for k, w in enumerate(row[: len(names)]) if w != 0.0}
-            for variable, row in rows
-            if any(row)
+            variable: {names[k]: w for k, w in enumerate(row) if w != 0.0}
+            for variable, row in zip(support, B.tolist(), strict=True)
         }
 
     @property
@@ -432,8 +422,7 @@ class SOSPCA(Extractor):
     def _linear_map(self) -> tuple[Iterable[Hashable], Floats, Floats]:
         q = self.n_components
         if self._on_rows is not None:
-            means, B, _ = self._settled()
-            return self._on_rows.watched.slots, means, B
+            return self._settled()[:3]
         if self._state is None:
             return (), np.zeros(0), np.zeros((0, q))
         support = self._state.support

@@ -59,7 +59,7 @@ class MomentCandidates:
 
     def __init__(self, space: TargetSpace) -> None:
         self._space = space
-        self.table = Table({"arrival": (), "mean": (), "m2": (), "cxy": (space.c,)})
+        self.table = Table({"arrival": (), "mean": (), "low": (), "m2": (), "cxy": (space.c,)})
 
     def empty(self) -> MomentCandidates:
         """Return candidates of the same kind, none yet."""

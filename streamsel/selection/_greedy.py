@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsel._jit.deflate import direction, run
+from streamsel._jit.deflate import direction, run, run_singly
 
 Floats = NDArray[np.float64]
 
@@ -93,6 +93,9 @@ def greedy(
     -------
     The picks, fewer than k where candidates run out or nothing more is relevant.
     """
+    if restart and isinstance(deflation, CoordinateDeflation) and deflation.single:
+        places, scores = deflation.run_singly(k)
+        return Picks(places, scores, list(range(len(places))))
     picks = Picks([], [], [])
     this_round, base = 0, 0
     for j, number in zip(forced.places[:k], forced.rounds, strict=False):
@@ -138,10 +141,14 @@ class CoordinateDeflation:
         self.directions = 0
         self._taken = np.zeros(p, dtype=np.bool_)
         self._whole = np.einsum("ij,ij->i", G, G)
+        # In a space of one direction a round is one pick.
+        self.single = r == 1
+        self._R: Floats | None = None
         self._reset()
 
     def _reset(self) -> None:
-        self._R = self._G.copy()
+        # The residuals are copied when the first round begins.
+        self._R = None
         self._bound = self._whole.copy()
         self._applied = np.zeros(self.size, dtype=np.int64)
 
@@ -150,8 +157,16 @@ class CoordinateDeflation:
         self.directions = directions
         self._reset()
 
+    def run_singly(self, limit: int) -> tuple[list[int], list[float]]:
+        """Take up to the limit, a round each, where a round is one pick."""
+        places, scores = np.empty(limit, dtype=np.int64), np.empty(limit)
+        n = run_singly(self._whole.copy(), TIE, SPENT, places, scores)
+        return places[:n].tolist(), scores[:n].tolist()
+
     def run(self, limit: int) -> tuple[list[int], list[float]]:
         """Take the best free candidate, the earliest among equals, and again, up to the limit."""
+        if self._R is None:
+            self._R = self._G.copy()
         places, scores = np.empty(limit, dtype=np.int64), np.empty(limit)
         state = (self._G, self._R, self._bound, self._applied, self._taken, self._Q)
         n = run(*state, self.directions, TIE, SPENT, places, scores)

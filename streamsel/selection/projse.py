@@ -98,7 +98,7 @@ class ProjSe(Selector):
     with a pool, $O(r)$ products of $r$ numbers more. Picks are computed when they are asked for,
     $O(k p r)$ at worst, and cached until the next column. A row transformed costs $O(k)$.
 
-    **Memory.** $O(n c)$ for the target and $c + 3$ numbers a candidate; $n$ numbers a candidate
+    **Memory.** $O(n c)$ for the target and $c + 4$ numbers a candidate; $n$ numbers a candidate
     without a target.
 
     **Ties** go to the column that arrived first; scores within 1e-12 of each other, relatively, are
@@ -326,7 +326,7 @@ class ProjSe(Selector):
         if self._pool is None:
             return
         table = self._pool.table
-        moments.take_columns(table.slots, Stats(table["mean"], table["m2"], table["cxy"]))
+        moments.take_columns(table.names, Stats(*(table[field] for field in Stats._fields)))
         if self._pool.discarded >= 0.0:
             moments.forget()
 
@@ -349,19 +349,18 @@ class ProjSe(Selector):
     def _current_picks(self) -> Picks:
         if self._picks is None:
             if self._moments is not None:
-                stats, names = self._moments.over_all_rows(), self._moments.table.slots
+                stats, names = self._moments.over_all_rows(), self._moments.table.names
                 space = self._row_space(self._moments)
                 deflation: Deflation = CoordinateDeflation(space.coordinates(stats.m2, stats.cxy))
                 known = NO_PICKS
             elif self._pool is not None:
-                names, known = self._pool.table.slots, self._pool.known
+                names, known = self._pool.table.names, self._pool.known
                 deflation = self._pool.candidates.deflation()
             else:
                 return NO_PICKS
             restart = self.after_rank == "restart"
             self._picks = greedy(deflation, self.k, restart=restart, forced=known)
-            ordered = list(names)
-            self._names = [ordered[j] for j in self._picks.places]
+            self._names = [names[j] for j in self._picks.places]
         return self._picks
 
     @property

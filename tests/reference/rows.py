@@ -1,0 +1,233 @@
+"""Rows by definition: store them all, weigh them, and make columns of them when asked.
+
+A name that a row lacks is 0 there, also before the name first came. NaN and None are not observed:
+in their place stands the variable's own weighted mean over the rows that observed it. A label is
+one indicator a class, and a class that has not come yet was 0. Every new row multiplies the weights
+of the earlier ones by 1 - fading_factor. Sums are taken in long doubles, about the mean.
+"""
+
+import numpy as np
+
+from tests.reference import projse
+
+# Two target variables whose squared distance is below this part of their length are one.
+SAME = 1e-12
+
+
+def observed(value):
+    return value is not None and value == value  # noqa: PLR0124 - NaN is not itself
+
+
+def canonical(names):
+    """Sort names as those of one row arrive: by type, then by value."""
+    return sorted(names, key=lambda name: (type(name).__name__, name))
+
+
+def numbers(y, kind="auto"):
+    """Return a row of the target as numbers: name -> number, labels as indicators."""
+    if isinstance(y, dict):
+        row = {}
+        for name, value in y.items():
+            parts = numbers(value, kind)
+            row |= {name: parts[None]} if None in parts else {(name, c): 1.0 for c in parts}
+        return row
+    is_label = isinstance(y, str) or (isinstance(y, bool | np.bool_) and kind != "numeric")
+    return {y: 1.0} if is_label or kind == "class" else {None: float(y)}
+
+
+class Rows:
+    """Every row that was learnt, and its weight.
+
+    Parameters
+    ----------
+    fading_factor
+        Part of its weight that a row loses with every new one.
+    target
+        "auto", "class" or "numeric", as the learners have it.
+    """
+
+    def __init__(self, fading_factor=0.0, target="auto"):
+        self.keeps = np.longdouble(1) - np.longdouble(fading_factor)
+        self.kind = target
+        self.xs, self.ys, self.weights = [], [], np.zeros(0, np.longdouble)
+
+    def learn_one(self, x, y):
+        self.weights = self.weights * self.keeps
+        self.learn_at_once([(x, y)])
+
+    def learn_at_once(self, rows):
+        """Learn rows as columns hold them: each of weight 1, and none forgotten."""
+        for x, y in rows:
+            self.xs.append(dict(x))
+            self.ys.append(numbers(y, self.kind))
+            self.weights = np.append(self.weights, np.longdouble(1))
+
+    def merge(self, other):
+        self.xs += other.xs
+        self.ys += other.ys
+        self.weights = np.append(self.weights, other.weights)
+
+    @property
+    def n(self):
+        """The sum of weights."""
+        return float(np.sum(self.weights))
+
+    @property
+    def names(self):
+        """Names in order of arrival; those of one row in canonical order."""
+        return arrivals(self.xs)
+
+    def column(self, name):
+        """Return a variable's values, absent ones 0 and those not observed NaN."""
+        values = [x.get(name, 0.0) for x in self.xs]
+        return np.array([float(v) if observed(v) else np.nan for v in values], np.longdouble)
+
+    def matrix(self, names=None):
+        """Return the (n, p) values in float64: what the column axis takes."""
+        columns = [self.column(name) for name in self.names if names is None or name in names]
+        return np.column_stack(columns).astype(float)
+
+    def moments(self, name):
+        """Return a variable's mean, m2 and cxy, the last a dict by target column."""
+        mean, x = self._centred(self.column(name))
+        w = self.weights
+        cxy = {t: float(np.sum(w * x * y)) for t, y in self._targets().items()}
+        return float(mean), float(np.sum(w * x * x)), cxy
+
+    def cyy(self):
+        """Return the target's centred sums of products, by pairs of its columns."""
+        Y, w = self._targets(), self.weights
+        return {(s, t): float(np.sum(w * Y[s] * Y[t])) for s in Y for t in Y}
+
+    def _targets(self):
+        names = arrivals(self.ys)
+        columns = {t: np.array([y.get(t, 0.0) for y in self.ys], np.longdouble) for t in names}
+        return {t: self._centred(column)[1] for t, column in columns.items()}
+
+    def _centred(self, x):
+        """Return the weighted mean over what was observed, and x less that; 0 if not observed."""
+        seen, w = ~np.isnan(x), self.weights
+        if not seen.any():
+            return np.longdouble(0), np.zeros_like(x)
+        shift = x[seen][-1]
+        x = np.where(seen, x - shift, 0)
+        mean = np.sum(w[seen] * x[seen]) / np.sum(w[seen])
+        constant = np.ptp(x[seen]) == 0
+        return shift + mean, np.where(seen & ~constant, x - mean, 0)
+
+    def _weighted(self, columns, scale):
+        """Return centred columns times the roots of the weights; scaled, of squared length n."""
+        roots = np.sqrt(self.weights)
+        out = np.zeros((len(self.weights), len(columns)))
+        for j, column in enumerate(columns):
+            x = column * roots
+            if x.any():
+                size = np.sqrt(self.n) / np.sqrt(np.sum((x / np.abs(x).max()) ** 2))
+                out[:, j] = x / np.abs(x).max() * size if scale else x
+        return out
+
+    def coordinates(self, kernel="linear", *, degree=3, gamma=None, coef0=0.0, scale=True):
+        """Return the (r, p) coordinates of every variable in the target's feature space."""
+        scale = scale or kernel == "linear"
+        A = self._weighted([self._centred(self.column(name))[1] for name in self.names], scale)
+        T = self._weighted(self._targets().values(), scale)
+        T = T[:, T.any(axis=0)]
+        if not T.size or not A.size:
+            return np.zeros((0, A.shape[1]))
+        if kernel == "linear":
+            U, singular, _ = np.linalg.svd(T, full_matrices=False)
+            return U[:, singular > 1e-7 * singular[0]].T @ A / np.sqrt(self.n)
+        gamma = self._default_gamma(kernel, T) if gamma is None else gamma
+        options = {"kernel": kernel, "gamma": gamma, "degree": degree, "coef0": coef0}
+        values, vectors = np.linalg.eigh(projse.gram(T, T, **options))
+        keep = values > 1e-10 * values[-1]
+        own = np.array([projse.gram(a[:, None], a[:, None], **options)[0, 0] for a in A.T])
+        live = A.any(axis=0)
+        G = (vectors[:, keep] / np.sqrt(values[keep])).T @ projse.gram(T, A, **options)
+        return np.where(live, G / np.sqrt(np.where(live, own, 1.0)), 0.0)
+
+    def _default_gamma(self, kernel, T):
+        squares = (T**2).sum(axis=0)
+        apart = ((T[:, :, None] - T[:, None, :]) ** 2).sum(axis=0)
+        same = apart < SAME * np.sqrt(np.outer(squares, squares))
+        if kernel == "rbf" and same.all():
+            T = T[:, :1]
+        return projse.default_gamma(kernel, T, self.n)
+
+    def relevance(self, **kernel):
+        """Return the relevance of every variable, in order of arrival."""
+        sizes = np.sqrt((self.coordinates(**kernel) ** 2).sum(axis=0))
+        return dict(zip(self.names, sizes.tolist(), strict=True))
+
+    def picks(self, k, after_rank="restart", **kernel):
+        """Return ProjSe's picks: (name, score, round, relevance), in order."""
+        G, names = self.coordinates(**kernel), self.names
+        sizes = np.sqrt((G**2).sum(axis=0)).tolist()
+        found = greedy(G, k, after_rank) if G.size else []
+        return [(names[j], score, turn, sizes[j]) for j, score, turn in found]
+
+
+def greedy(G, k, after_rank):
+    """Pick by explicit projectors: scores within 1e-12 of the best, relatively, are ties."""
+    picks, taken, turn = [], [], 0
+    P = np.eye(len(G))
+    while len(picks) < k:
+        scores = ((P @ G) ** 2).sum(axis=0)
+        scores[taken] = 0.0
+        j = int(np.argmax(scores >= scores.max() * (1.0 - projse.TIE)))
+        if scores[j] > projse.SPENT:
+            picks.append((j, float(scores[j]), turn))
+            taken.append(j)
+            v = P @ G[:, j]
+            P -= np.outer(v, v) / (v @ v)
+        elif after_rank == "restart" and picks and picks[-1][2] == turn:
+            P, turn = np.eye(len(G)), turn + 1
+        else:
+            break
+    return picks
+
+
+def arrivals(rows):
+    """Return the names of rows of dicts in order of arrival."""
+    return list(dict.fromkeys(name for row in rows for name in canonical(row)))
+
+
+def agree(model, rows, tolerance=1e-9):
+    """Compare everything that a ProjSe says of itself with what the stored rows say."""
+    kernel = {key: getattr(model, key) for key in ("kernel", "degree", "gamma", "coef0", "scale")}
+    picks = rows.picks(model.k, model.after_rank, **kernel)
+    assert model.n_rows == len(rows.xs)
+    assert model.selected == [name for name, _, _, _ in picks]
+    assert model.rounds == {name: turn for name, _, turn, _ in picks}
+    close(model.scores, {name: score for name, score, _, _ in picks}, tolerance)
+    close(model.relevance, {name: size for name, _, _, size in picks}, tolerance)
+
+
+def same(one, other, tolerance=1e-9):
+    """Compare what two models say of themselves."""
+    for attribute in ("selected", "rounds", "n_rows", "n_columns", "n_constant"):
+        assert getattr(one, attribute) == getattr(other, attribute), attribute
+    close(one.scores, other.scores, tolerance)
+    close(one.relevance, other.relevance, tolerance)
+    if one.kernel == "linear":  # the floors of others depend on the order of the target's columns
+        np.testing.assert_allclose(one.noise_floor(), other.noise_floor(), atol=tolerance)
+
+
+def bits(model):
+    """Return everything in a model's state, to the last bit."""
+
+    def frozen(value):
+        if isinstance(value, np.ndarray):
+            return value.shape, value.dtype.str, value.tobytes()
+        if isinstance(value, dict):
+            return {key: frozen(part) for key, part in value.items()}
+        return repr(value)
+
+    return frozen(model.__getstate__())
+
+
+def close(got, expected, tolerance):
+    assert list(got) == list(expected)
+    np.testing.assert_allclose(
+        list(got.values()), list(expected.values()), rtol=tolerance, atol=tolerance
+    )

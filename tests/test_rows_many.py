@@ -1,0 +1,203 @@
+"""learn_many: frames of every library, in any split, are a loop of learn_one."""
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamsel import ProjSe
+from tests.reference.frames import BACKENDS, dicts, frame, series
+from tests.reference.rows import Rows, agree, same
+
+NAN = float("nan")
+MISSING = st.sampled_from([None, NAN])
+
+
+class Trio:
+    """Learns the same by `learn_many` and by a loop of `learn_one`, beside all rows stored."""
+
+    def __init__(self, backend, k=20, fading_factor=0.0, **options):
+        self.backend = backend
+        self.many = ProjSe(k, fading_factor=fading_factor, **options)
+        self.loop = self.many.clone()
+        self.rows = Rows(fading_factor)
+
+    def learn(self, columns, y, frame_y=None, *, many=True):
+        X = frame(self.backend, columns)
+        if many:
+            self.many.learn_many(X, y if frame_y is None else frame_y)
+        for x, t in zip(dicts(columns), y, strict=True):
+            self.loop.learn_one(x, t)
+            if not many:
+                self.many.learn_one(x, t)
+            self.rows.learn_one(x, t)
+
+    def check(self):
+        same(self.many, self.loop)
+        agree(self.many, self.rows)
+
+
+def names(backend, width):
+    """Return the names of a frame's first columns; those of an array are numbers."""
+    return list(range(width)) if backend == "array" else list("badce")[:width]
+
+
+@st.composite
+def batches(draw, backend):
+    """Frames of different columns, in some rows missing: (columns, y, whether by learn_many)."""
+    number = st.integers(-3, 3).map(float)
+    kind = draw(st.sampled_from([number, st.sampled_from("pqr"), st.booleans()]))
+    parts = []
+    for _ in range(draw(st.integers(1, 4))):
+        n = draw(st.integers(1, 5))
+        held = names(backend, draw(st.integers(1, 5)))
+        if backend != "array":
+            held = draw(st.permutations(held))[: draw(st.integers(1, len(held)))]
+        cells = st.lists(number | MISSING, min_size=n, max_size=n)
+        columns = {name: draw(cells) for name in held}
+        parts.append((columns, draw(st.lists(kind, min_size=n, max_size=n)), draw(st.booleans())))
+    return parts
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@settings(max_examples=25)
+@given(
+    data=st.data(),
+    fading_factor=st.sampled_from([0.0, 0.1]),
+    kernel=st.sampled_from(["linear", "poly", "rbf"]),
+)
+def test_any_split_is_a_loop_of_learn_one(backend, data, fading_factor, kernel):
+    trio = Trio(backend, fading_factor=fading_factor, kernel=kernel)
+    for columns, y, many in data.draw(batches(backend)):
+        trio.learn(columns, y, many=many)
+        trio.check()
+
+
+@pytest.mark.parametrize("fading_factor", [0.0, 0.02])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_large_frames_with_offsets(rng, backend, fading_factor):
+    """Where sums over a frame would lose the digits, and where the mean drifts between frames."""
+    trio = Trio(backend, k=8, fading_factor=fading_factor)
+    for i in range(3):
+        X = rng.normal(size=(40, 5)) * [1, 1e100, 1e-100, 1, 1] + [1e9, 1e109, 1e-91, 3 * i, 0]
+        X[rng.random((40, 5)) < 0.1] = NAN
+        held = names(backend, 3 + i)
+        y = (X[:, 0] + 1e9 * i + rng.normal(size=40)).tolist()
+        columns = dict(zip(held, X.T.tolist(), strict=False))
+        trio.learn(columns, [1e9 if math.isnan(t) else t for t in y])
+        trio.check()
+
+
+TARGETS = {
+    "numbers": [1.5, -2.0, 0.25, 7.0],
+    "labels": ["b", "a", "b", "late"],
+    "bools": [True, False, False, True],
+}
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("form", ["list", *BACKENDS])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_targets_in_every_form(rng, backend, form, kind):
+    trio = Trio(backend)
+    for _ in range(3):
+        columns = dict(zip(names(backend, 3), rng.normal(size=(3, 4)).tolist(), strict=True))
+        y = rng.permutation(TARGETS[kind]).tolist()
+        trio.learn(columns, y, series(form, y))
+    trio.check()
+
+
+def test_a_categorical_target(rng):
+    trio = Trio("pandas")
+    for kind in (pd.Categorical, pl.Categorical):
+        columns = dict(zip("abc", rng.normal(size=(3, 4)).tolist(), strict=True))
+        y = ["u", "v", "u", "w"]
+        cast = pl.Series(y, dtype=kind) if kind is pl.Categorical else pd.Series(kind(y))
+        trio.learn(columns, y, cast)
+    trio.check()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_several_targets(rng, backend):
+    """In later frames one is new, and one is lacking."""
+    trio = Trio(backend)
+    for width in (1, 3, 2):
+        columns = dict(zip(names(backend, 3), rng.normal(size=(3, 6)).tolist(), strict=True))
+        targets = dict(zip(names(backend, 3), rng.normal(size=(3, 6)).tolist(), strict=True))
+        if backend != "array":
+            targets["label"] = list("xyxzxx")
+        targets = dict(list(targets.items())[-width:]) if backend != "array" else targets
+        trio.learn(columns, dicts(targets), frame(backend, targets))
+        trio.check()
+
+
+def test_class_codes(rng):
+    trio = Trio("array", target="class")
+    trio.rows = Rows(target="class")
+    for y in ([3, 1, 3, 2], [1, 5, 1, 1]):
+        columns = dict(enumerate(rng.normal(size=(3, 4)).tolist()))
+        trio.learn(columns, y, np.array(y))
+    trio.check()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint8", "int64", "uint64", "bool", ">f8"])
+@pytest.mark.parametrize("way", ["array", "read-only", "F", "strided", "backwards", *BACKENDS[:-1]])
+def test_dtypes_and_layouts(rng, dtype, way):
+    X = rng.integers(0, 2 if dtype == "bool" else 100, size=(12, 4)).astype(dtype)
+    y = rng.normal(size=12)
+    held, given_as = list(range(4)), X
+    if way == "read-only":
+        given_as = X.copy()
+        given_as.flags.writeable = False
+    elif way == "F":
+        given_as = np.asfortranarray(X)
+    elif way == "strided":
+        given_as = np.repeat(np.repeat(X, 2, axis=0), 3, axis=1)[::2, ::3]
+    elif way == "backwards":
+        given_as = np.ascontiguousarray(X[::-1, ::-1])[::-1, ::-1]
+    elif way != "array":
+        held = list("abcd")
+        given_as = frame(
+            way, dict(zip(held, np.asarray(X.T, X.dtype.newbyteorder("=")), strict=True))
+        )
+    model, rows = ProjSe(4), Rows()
+    model.learn_many(given_as, y)
+    for x, t in zip(X.astype(float).tolist(), y, strict=True):
+        rows.learn_one(dict(zip(held, x, strict=True)), t)
+    agree(model, rows)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_column_of_nothing_but_nulls(rng, backend):
+    """Frames give such a column a type of its own."""
+    trio = Trio(backend)
+    for a in ([1.0, 2.0, 4.0], [None] * 3, [3.0, None, 1.0]):
+        columns = dict(zip(names(backend, 2), [a, rng.normal(size=3).tolist()], strict=True))
+        trio.learn(columns, rng.normal(size=3).tolist())
+        trio.check()
+
+
+def test_an_index_is_not_a_name(rng):
+    """Rows of pandas are taken as they stand, whatever X and y call them."""
+    X, y = rng.normal(size=(6, 2)), rng.normal(size=6)
+    one, other = ProjSe(2), ProjSe(2)
+    one.learn_many(pd.DataFrame(X, columns=["a", "b"]), pd.Series(y))
+    labels = [5, 3, 1, 0, 2, 4]
+    other.learn_many(
+        pd.DataFrame(X, columns=["a", "b"], index=labels), pd.Series(y, index=range(6))
+    )
+    same(one, other, tolerance=0)
+
+
+def test_a_frame_leaves_nothing_of_the_callers(rng):
+    X, y = rng.normal(size=(6, 2)), rng.normal(size=6)
+    model = ProjSe(2)
+    model.learn_many(X, y)
+    before = pickle.dumps(model)
+    X[:], y[:] = 0.0, 0.0
+    assert pickle.dumps(model) == before
