@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 from streamsel import params
 from streamsel.column_axis import ColumnAxis
+from streamsel.merging import merge_columns, merge_rows, same_rows
 from streamsel.moments import Moments
 from streamsel.noise import noise_floor
 from streamsel.row_axis import RowAxis
@@ -175,13 +176,13 @@ class Learner(ColumnAxis, RowAxis):
 
     def _merge_along_columns_of_rows(self, other: Self) -> None:
         mine, theirs = self._moments, other._moments
-        if mine is None or theirs is None or not mine.same_rows(theirs):
+        if mine is None or theirs is None or not same_rows(mine, theirs):
             raise ValueError(
                 "Expected two models of the same rows. Got: models of different rows.\n"
                 "Hint: merge(other, along='rows') joins different rows."
             )
         self._refuse_common(mine.table.slots, theirs.table.slots)
-        mine.join(theirs)
+        merge_columns(mine, theirs)
         self.n_columns += other.n_columns
         self._merged(other, "columns")
 
@@ -204,7 +205,7 @@ class Learner(ColumnAxis, RowAxis):
         if self._moments is None:
             self._begin(mine)
         common = len(mine.table.slots.keys() & theirs.table.slots.keys())
-        mine.merge(theirs)
+        merge_rows(mine, theirs)
         self.n_columns += other.n_columns - common
         self._merged(other, "rows")
 

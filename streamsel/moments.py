@@ -6,7 +6,6 @@ rows accumulate them; so what was learnt on columns goes on, exactly, on rows.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -27,7 +26,7 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 # Columns of the field "own", in the order of the kernels.
-_SHIFT, _SEEN, _MEAN, _M2, _UNTIL, _BORN = range(6)
+SHIFT, SEEN, MEAN, M2, UNTIL, _BORN = range(6)
 # When the weight of a row has grown to this, all are divided by it: a power of two rounds nothing.
 _HEAVY = 1024.0
 # A block of rows is taken in pieces of about this many numbers.
@@ -77,7 +76,7 @@ class Moments:
         self.unit = 1.0
         self.squares = 0.0
         c = len(target)
-        self.table = Table(_fields(c))
+        self.table = Table(fields(c))
         self.of_target: Floats = np.zeros((1 + c, c))
         self.complete = True
         # Of the rows in which names that come now were not observed: weight, and target's means.
@@ -96,8 +95,8 @@ class Moments:
         """Take up variables with their moments over all rows so far, which all named them."""
         p = len(stats.m2)
         own = np.zeros((p, 6))
-        own[:, _SHIFT], own[:, _MEAN], own[:, _M2] = stats.mean, stats.low, stats.m2
-        own[:, _SEEN] = own[:, _UNTIL] = self.n
+        own[:, SHIFT], own[:, MEAN], own[:, M2] = stats.mean, stats.low, stats.m2
+        own[:, SEEN] = own[:, UNTIL] = self.n
         means = np.tile(self.of_target[0], (p, 1))
         self.table.append(names, own=own, cross=stats.cxy, about=means, last=means)
 
@@ -112,7 +111,7 @@ class Moments:
         """Take up new variables; before this row they were 0."""
         p, c = len(names), len(self.target)
         own = np.zeros((p, 6))
-        own[:, _UNTIL], own[:, _BORN] = self.forgotten[0], self.rows
+        own[:, UNTIL], own[:, _BORN] = self.forgotten[0], self.rows
         zeros = np.zeros((p, c))
         last = np.tile(self.forgotten[1:], (p, 1))
         self.table.append(names, own=own, cross=zeros, about=zeros, last=last)
@@ -124,12 +123,12 @@ class Moments:
         c = len(self.target)
         if c == before:
             return
-        self.of_target = _padded(_padded(self.of_target, 1 + c).T, c).T.copy()
-        self.forgotten = _padded(self.forgotten, 1 + c)
-        table = Table(_fields(c))
+        self.of_target = padded(padded(self.of_target, 1 + c).T, c).T.copy()
+        self.forgotten = padded(self.forgotten, 1 + c)
+        table = Table(fields(c))
         rows = {field: self.table[field] for field in table.fields}
         for field in ("cross", "about", "last"):
-            rows[field] = _padded(rows[field].T, table.fields[field][0]).T
+            rows[field] = padded(rows[field].T, table.fields[field][0]).T
         table.append(self.table.slots, **rows)
         self.table = table
 
@@ -144,13 +143,13 @@ class Moments:
             (c,) target columns, about their origin.
         """
         w = self.unit / (1.0 - self.fading_factor) if self.rows else 1.0
-        bad = learn_row(values, slots, y, w, self.n, *self._fields(), self.of_target)
+        bad = learn_row(values, slots, y, w, self.n, *self._arrays(), self.of_target)
         if not bad:
             self.rows += 1
             self._passed(w, w, w * w)
         return int(bad)
 
-    def _fields(self) -> tuple[Floats, ...]:
+    def _arrays(self) -> tuple[Floats, ...]:
         return tuple(self.table[field] for field in ("own", "cross", "about", "last"))
 
     def _passed(self, unit: float, weight: float, squares: float) -> None:
@@ -166,7 +165,7 @@ class Moments:
         self.unit *= factor
         self.n *= factor
         self.squares *= factor * factor
-        self.table["own"][:, [_SEEN, _M2, _UNTIL]] *= factor
+        self.table["own"][:, [SEEN, M2, UNTIL]] *= factor
         self.table["cross"][:] *= factor
         self.of_target[1:] *= factor
         self.forgotten[0] *= factor
@@ -178,7 +177,7 @@ class Moments:
         against its spread loses digits.
         """
         own = self.table["own"]
-        own[:, _SHIFT], own[:, _MEAN] = two_sum(own[:, _SHIFT], own[:, _MEAN])
+        own[:, SHIFT], own[:, MEAN] = two_sum(own[:, SHIFT], own[:, MEAN])
         moved = self.of_target[0].copy()
         origin, left = two_sum(np.asarray(self.target.origin), moved)
         self.target.origin = origin.tolist()
@@ -212,71 +211,74 @@ class Moments:
         """
         w = self.weights(len(X))
         weight = float(w.sum())
-        total = self.n + weight
-        add_zeros(slots, *self._fields(), self.n, self.of_target[0])
+        self.add_zeros(slots)
         self._join_rows(X, slots, Y, w)
         mean = w @ Y / weight
         centred = Y - mean
-        apart = mean - self.of_target[0]
-        self.of_target[1:] += (w * centred.T) @ centred
-        self.of_target[1:] += np.outer(apart, apart) * (self.n * weight / total)
-        self.of_target[0] += apart * (weight / total)
-        self.table["own"][slots, _UNTIL] = total
+        self.combine_target(weight, mean, (w * centred.T) @ centred)
+        self.table["own"][slots, UNTIL] = self.n + weight
         self.table["last"][slots] = self.of_target[0]
         self.rows += len(X)
         self._passed(float(w[-1]), weight, float(w @ w))
 
     def _join_rows(self, X: Floats, slots: Places, Y: Floats, w: Floats) -> None:
-        """Add to the variables in the slots the moments of the rows of X that observed them."""
-        own = self.table["own"][slots]
+        """Add to variables the moments of the rows of X that observed them."""
         lacking = np.isnan(X)
         if lacking.any():
             W = np.where(lacking, 0.0, w[:, None])
-            first = X[np.argmin(lacking, axis=0), np.arange(slots.size)]
-            first[np.isnan(first)] = 0.0
+            shift = X[np.argmin(lacking, axis=0), np.arange(slots.size)]
+            shift[np.isnan(shift)] = 0.0
         else:
-            W, first = np.broadcast_to(w[:, None], X.shape), X[0]
-        # It was 0 so far: its first value is near the values to come.
-        still = (own[:, _M2] == 0.0) & (own[:, _SHIFT] + own[:, _MEAN] == 0.0)
-        own[still, _SHIFT] = first[still]
-        own[still, _MEAN] = np.where(own[still, _SEEN] > 0.0, -first[still], 0.0)
-        X = np.where(lacking, own[:, _SHIFT], X)
+            W, shift = np.broadcast_to(w[:, None], X.shape), X[0]
+        X = np.where(lacking, 0.0, X - shift)
         seen = W.sum(axis=0)
         parts = W / np.where(seen > 0.0, seen, 1.0)
-        X -= own[:, _SHIFT]
         mean = np.einsum("ij,ij->j", parts, X)
         X -= mean
         about = parts.T @ Y
         weighted = W * X
         m2 = np.einsum("ij,ij->j", weighted, X)
         cross = weighted.T @ Y - weighted.sum(axis=0)[:, None] * about
-        self._combine(slots, own, seen, mean, m2, cross, about)
+        self.combine(slots, seen, shift, mean, m2, cross, about)
 
-    def _combine(
+    def add_zeros(self, slots: Places) -> None:
+        """Add to variables the rows since their last that did not name them."""
+        add_zeros(slots, *self._arrays(), self.n, self.of_target[0])
+
+    def combine(
         self,
         slots: Places,
-        own: Floats,
         seen: Floats,
+        shift: Floats,
         mean: Floats,
         m2: Floats,
         cross: Floats,
         about: Floats,
     ) -> None:
-        """Add to variables their moments over other rows; means are about the shift (Chan 1979).
-
-        Variables of which nothing was seen in the other rows stay as they are.
-        """
-        total = own[:, _SEEN] + seen
+        """Add to variables their moments over other rows, of the weight `seen` (Chan 1979)."""
+        own = self.table["own"][slots]
+        # It was 0 so far: the values to come are near the other shift.
+        still = (own[:, M2] == 0.0) & (own[:, SHIFT] + own[:, MEAN] == 0.0)
+        own[still, SHIFT] = shift[still]
+        own[still, MEAN] = np.where(own[still, SEEN] > 0.0, -shift[still], 0.0)
+        total = own[:, SEEN] + seen
         part = seen / np.where(total > 0.0, total, 1.0)
-        d = mean - own[:, _MEAN]
+        d = ((shift - own[:, SHIFT]) + mean) - own[:, MEAN]
         apart = about - self.table["about"][slots]
-        f = d * own[:, _SEEN] * part
+        f = d * own[:, SEEN] * part
         self.table["cross"][slots] += cross + f[:, None] * apart
         self.table["about"][slots] += apart * part[:, None]
-        own[:, _SEEN] = total
-        own[:, _MEAN] += d * part
-        own[:, _M2] += m2 + d * f
+        own[:, SEEN] = total
+        own[:, MEAN] += d * part
+        own[:, M2] += m2 + d * f
         self.table["own"][slots] = own
+
+    def combine_target(self, weight: float, mean: Floats, cyy: Floats) -> None:
+        """Add to the target's moments those of other rows, of this weight; n is left."""
+        total = self.n + weight
+        apart = mean - self.of_target[0]
+        self.of_target[1:] += cyy + np.outer(apart, apart) * (self.n * weight / total)
+        self.of_target[0] += apart * (weight / total)
 
     # What was learnt
 
@@ -288,7 +290,7 @@ class Moments:
         places
             Which variables; None for all.
         """
-        fields = list(self._fields())
+        fields = list(self._arrays())
         if places is not None:
             fields = [field[places] for field in fields]
         p, c = fields[1].shape
@@ -334,95 +336,6 @@ class Moments:
         self.complete = False
         self.table.keep(staying)
 
-    # Merging
-
-    def merge(self, other: Moments) -> None:
-        """Take in the moments of other rows, of a target of the same form; the other is left."""
-        theirs = copy.deepcopy(other)
-        theirs.rescale(self.unit / theirs.unit)
-        columns = dict.fromkeys(theirs.target.slots, 0.0)
-        assert theirs.target.form is not None  # noqa: S101
-        self.admit_targets(Observation(theirs.target.form, columns, theirs.target.kinds))
-        theirs.speak_of(self.target)
-        # Who is unknown on one side was 0 there.
-        theirs.rows, rows = self.rows, theirs.rows
-        self.admit([name for name in theirs.table.names if name not in self.table.slots])
-        theirs.admit([name for name in self.table.names if name not in theirs.table.slots])
-        everyone = np.arange(len(self.table))
-        for side in (self, theirs):
-            add_zeros(everyone, *side._fields(), side.n, side.of_target[0])
-        there = np.array([theirs.table.slots[name] for name in self.table.names], dtype=np.intp)
-        yours = {field: theirs.table[field][there] for field in theirs.table.fields}
-        own, seen = self.table["own"].copy(), yours["own"][:, _SEEN]
-        still = (own[:, _M2] == 0.0) & (own[:, _SHIFT] + own[:, _MEAN] == 0.0)
-        own[still, _SHIFT] = yours["own"][still, _SHIFT]
-        own[still, _MEAN] = np.where(own[still, _SEEN] > 0.0, -own[still, _SHIFT], 0.0)
-        mean = (yours["own"][:, _SHIFT] - own[:, _SHIFT]) + yours["own"][:, _MEAN]
-        parts = (mean, yours["own"][:, _M2], yours["cross"], yours["about"])
-        self._combine(everyone, own, seen, *parts)
-        total = self.n + theirs.n
-        apart = theirs.of_target[0] - self.of_target[0]
-        self.of_target[1:] += theirs.of_target[1:]
-        self.of_target[1:] += np.outer(apart, apart) * (self.n * theirs.n / total)
-        self.of_target[0] += apart * (theirs.n / total)
-        self.table["own"][:, _UNTIL] = total
-        self.table["last"][:] = self.of_target[0]
-        lost = self.forgotten[0] + theirs.forgotten[0]
-        if lost:
-            apart = theirs.forgotten[1:] - self.forgotten[1:]
-            self.forgotten[1:] += apart * (theirs.forgotten[0] / lost)
-            self.forgotten[0] = lost
-        self.rows += rows
-        self.n = total
-        self.squares += theirs.squares
-        self.complete &= theirs.complete
-
-    def speak_of(self, target: RowTarget) -> None:
-        """Take over another's target columns, all of mine among them, their order and origins."""
-        place = np.array([self.target.slots.get(name, -1) for name in target.slots], dtype=np.intp)
-        held = place >= 0
-        origin = np.append(self.target.origin, 0.0)
-        # A column that I never saw was 0 in all my rows; so is index -1 of what is padded.
-        moved = origin[place] - target.origin
-
-        def taken(array: Floats) -> Floats:
-            found: Floats = np.where(held, _padded(array.T, len(held) + 1).T[..., place], 0.0)
-            return found
-
-        cyy = taken(taken(self.of_target[1:]).T).T
-        self.of_target = np.vstack([taken(self.of_target[0]) + moved, cyy])
-        self.forgotten = np.append(self.forgotten[:1], taken(self.forgotten[1:]) + moved)
-        rows = {
-            "own": self.table["own"],
-            "cross": taken(self.table["cross"]),
-            "about": taken(self.table["about"]) + moved,
-            "last": taken(self.table["last"]) + moved,
-        }
-        table = Table(_fields(len(held)))
-        table.append(self.table.slots, **rows)
-        self.table, self.target = table, copy.deepcopy(target)
-
-    def join(self, other: Moments) -> None:
-        """Take in other variables of the same rows; the other is left as it is."""
-        theirs = copy.deepcopy(other)
-        theirs.rescale(self.unit / theirs.unit)
-        theirs.speak_of(self.target)
-        self.table.append(
-            theirs.table.slots, **{field: theirs.table[field] for field in theirs.table.fields}
-        )
-        self.complete &= theirs.complete
-
-    def same_rows(self, other: Moments) -> bool:
-        """Whether the other has learnt as many rows of a target of the same moments."""
-        if self.rows != other.rows or self.target.slots.keys() != other.target.slots.keys():
-            return False
-        theirs = copy.deepcopy(other)
-        theirs.rescale(self.unit / theirs.unit)
-        theirs.speak_of(self.target)
-        scale = np.sqrt(np.diag(self.of_target[1:]))
-        apart = np.abs(self.of_target[1:] - theirs.of_target[1:])
-        return bool((apart <= 1e-9 * scale * scale[:, None]).all())
-
     # Persistence
 
     def to_state(self) -> dict[str, Any]:
@@ -460,15 +373,16 @@ class Moments:
         moments.complete = state["complete"]
         moments.of_target = np.array(state["of_target"])
         moments.forgotten = np.array(state["forgotten"])
-        moments.table = Table.from_state(state["table"], _fields(c))
+        moments.table = Table.from_state(state["table"], fields(c))
         return moments
 
 
-def _fields(c: int) -> dict[str, tuple[int, ...]]:
+def fields(c: int) -> dict[str, tuple[int, ...]]:
+    """Return the fields of a variable, and their shapes, with c target columns."""
     return {"own": (6,), "cross": (c,), "about": (c,), "last": (c,)}
 
 
-def _padded(array: Floats, size: int) -> Floats:
+def padded(array: Floats, size: int) -> Floats:
     """Return the array with zeros behind its last row."""
     padded = np.zeros((size, *array.shape[1:]))
     padded[: len(array)] = array

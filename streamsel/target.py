@@ -90,7 +90,7 @@ class Target:
             )
         centred[:, squares == 0.0] = 0.0
         self.names, self.is_class = encoded.names, encoded.is_class
-        self.kinds = encoded.kinds
+        self.kinds = dict(encoded.kinds)
         self._hold(centred.T)
 
     @classmethod

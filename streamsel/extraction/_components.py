@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._jit.relevance import join, rotate_and_drop, take_up
 from streamsel.columns import Stats
+from streamsel.shapes import expect_shapes
 from streamsel.table import Table
 
 Floats = NDArray[np.float64]
@@ -144,3 +146,36 @@ class Components:
         B[:, :m] = self.support["B"][:, :m]
         other.support.append(self.support.slots, **self.moments_of_support()._asdict(), B=B)
         return other
+
+    def together_with(self, other: Components) -> Components:
+        """Return components of mine and the other's, from other variables, behind mine."""
+        both = self.resized(self.count + other.count)
+        B = np.zeros((len(other.support), both.size))
+        B[:, self.count :] = other.support["B"][:, : other.count]
+        both.support.append(other.support.names, **other.moments_of_support()._asdict(), B=B)
+        for k in range(other.count):
+            m2, relevance = float(other.Mzz[k, k]), float(other.relevance[k])
+            both.join(other.Z[k], 0.0, m2, other.Czy[k], relevance)
+        return both
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what a file needs."""
+        m = self.count
+        return {
+            "Z": self.Z[:m],
+            "Mzz": self.Mzz[:m, :m],
+            "Czy": self.Czy[:m],
+            "relevance": self.relevance[:m],
+            "support": self.support.to_state(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Take up what `to_state` returned."""
+        self.count = m = len(state["Z"])
+        n, c = self.Z.shape[1], self.Czy.shape[1]
+        expect_shapes(state, Z=(m, n), Mzz=(m, m), Czy=(m, c), relevance=(m,))
+        self.Z[:m] = state["Z"]
+        self.Mzz[:m, :m] = state["Mzz"]
+        self.Czy[:m] = state["Czy"]
+        self.relevance[:m] = state["relevance"]
+        self.support = Table.from_state(state["support"], self.support.fields)

@@ -16,8 +16,6 @@ from streamsel.extraction._components import TIE, Components
 from streamsel.extraction._on_rows import ComponentsOnRows
 from streamsel.moments import Moments
 from streamsel.rows import Places
-from streamsel.shapes import expect_shapes
-from streamsel.table import Table
 from streamsel.target import Target
 
 Floats = NDArray[np.float64]
@@ -232,14 +230,7 @@ class SOSPCA(Extractor):
             self._raise_bar()
             return
         assert self._space is not None  # noqa: S101
-        state = self._state.resized(self._state.count + theirs.count)
-        offset = state.count
-        for k in range(theirs.count):
-            m2, relevance = float(theirs.Mzz[k, k]), float(theirs.relevance[k])
-            state.join(theirs.Z[k], 0.0, m2, theirs.Czy[k], relevance)
-        B = np.zeros((len(theirs.support), state.size))
-        B[:, offset:] = theirs.support["B"][:, : theirs.count]
-        state.support.append(theirs.support.slots, **theirs.moments_of_support()._asdict(), B=B)
+        state = self._state.together_with(theirs)
         while state.count > self.n_components:
             state.rotate_and_drop(
                 self._space.weights, jacobi=self.rotation == "jacobi", signed=self.signed
@@ -434,16 +425,8 @@ class SOSPCA(Extractor):
         state = super()._get_state()
         if self._on_rows is not None:
             state["on_rows"] = self._on_rows.to_state()
-        held = self._state
-        if held is not None:
-            m = held.count
-            state |= {
-                "Z": held.Z[:m],
-                "Mzz": held.Mzz[:m, :m],
-                "Czy": held.Czy[:m],
-                "relevance": held.relevance[:m],
-                "support": held.support.to_state(),
-            }
+        elif self._state is not None:
+            state |= self._state.to_state()
         return state
 
     def _set_state(self, state: dict[str, Any]) -> None:
@@ -451,17 +434,8 @@ class SOSPCA(Extractor):
         if "on_rows" in state:
             self._on_rows = self._components_so_far()
             self._on_rows.set_state(state["on_rows"])
-        if "Z" not in state:
-            return
-        assert isinstance(self._target, Target)  # noqa: S101
-        m, n, c = len(state["Z"]), self._target.n, self._target.c
-        expect_shapes(state, Z=(m, n), Mzz=(m, m), Czy=(m, c), relevance=(m,))
-        held = Components(self.n_components + 1, n, c)
-        held.count = m
-        held.Z[:m] = state["Z"]
-        held.Mzz[:m, :m] = state["Mzz"]
-        held.Czy[:m] = state["Czy"]
-        held.relevance[:m] = state["relevance"]
-        held.support = Table.from_state(state["support"], held.support.fields)
-        self._state = held
-        self._raise_bar()
+        if "Z" in state:
+            assert isinstance(self._target, Target)  # noqa: S101
+            self._state = Components(self.n_components + 1, self._target.n, self._target.c)
+            self._state.set_state(state)
+            self._raise_bar()
