@@ -6,6 +6,7 @@ rows accumulate them; so what was learnt on columns goes on, exactly, on rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -157,7 +158,7 @@ class Moments:
         self.n += weight
         self.squares += squares
         if unit > _HEAVY:
-            self.rescale(2.0 ** -np.floor(np.log2(unit)))
+            self.rescale(2.0 ** -math.frexp(unit)[1])
             self._follow_levels()
 
     def rescale(self, factor: float) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import lapack
 
 from streamsel._jit.relevance import coordinates, relevances
 from streamsel._jit.scan import variation
@@ -208,8 +208,9 @@ class TargetSpace:
             L, pivots, rank, _ = lapack.dpstrf(gram, tol=_RANK_TOLERANCE, lower=1)
             self.rank = rank = int(rank)
             weights = np.zeros((rank, self.c))
-            L_inverse = solve_triangular(L[:rank, :rank], np.eye(rank), lower=True)
-            weights[:, pivots[:rank] - 1] = L_inverse
+            # Not solve_triangular: BLAS may wake its threads for a matrix of any size.
+            inverse, _ = lapack.dtrtri(L[:rank, :rank], lower=1)
+            weights[:, pivots[:rank] - 1] = np.tril(inverse)
         if self.kernel.name == "linear":
             # Normalised here, once, and not in every column.
             weights[:, squares > 0.0] /= np.sqrt(squares[squares > 0.0])

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from streamsel.columns import Stats
 from streamsel.moments import Moments
+from streamsel.ties import most_relevant_first
 
 # When one variable must go, so large a part of the vocabulary may: to look for the least relevant
 # costs a look at all.
@@ -71,9 +72,9 @@ class Vocabulary:
             free = np.flatnonzero(mature)
             going = min(free.size, max(short, self.most // _AT_ONCE))
             if going:
-                found = relevance(moments.over_all_rows(free))
+                ranking = most_relevant_first(relevance(moments.over_all_rows(free)))
                 stays = np.ones(len(table), dtype=np.bool_)
-                stays[free[np.lexsort((-free, found))[:going]]] = False
+                stays[free[ranking[-going:]]] = False
                 moments.let_go(np.flatnonzero(stays))
             if going < short:
                 self.full_until = moments.next_mature(self.grace_period)

@@ -12,11 +12,10 @@ from streamsel._jit.relevance import join, rotate_and_drop, take_up
 from streamsel.columns import Stats
 from streamsel.shapes import expect_shapes
 from streamsel.table import Table
+from streamsel.ties import TIE
 
 Floats = NDArray[np.float64]
 
-# Relevances that differ by less are equal, and the lower slot goes first.
-TIE = 1e-12
 # A rotated component with less than this part of the pair's smaller variance has none.
 VANISHED = 1e-14
 

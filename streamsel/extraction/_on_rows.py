@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from streamsel._jit.joint import learn_joint
 from streamsel._jit.relevance import rotate_and_drop
 from streamsel.columns import Stats
-from streamsel.extraction._components import TIE, VANISHED, Components
+from streamsel.extraction._components import VANISHED, Components
 from streamsel.moments import Moments
 from streamsel.rows import Places
 from streamsel.shapes import expect_shapes
 from streamsel.table import Table
 from streamsel.target import TargetSpace
+from streamsel.ties import TIE, most_relevant_first
 
 Floats = NDArray[np.float64]
 
@@ -201,21 +202,27 @@ class ComponentsOnRows:
         """Let candidates that are fit join, the most relevant first; choose candidates anew."""
         stats = moments.over_all_rows()
         found = space.relevance(stats.m2, stats.cxy, signed=self.signed)
-        slots = moments.table.slots
-        fit = [
-            name
-            for name, start in zip(
-                self.candidates.slots, self.candidates["start"].tolist(), strict=True
-            )
-            if start + self.grace_period <= self.rows
-        ]
-        relevance = np.append(self.settled(moments, space)[-1], np.zeros(self.q + 1 - self.count))
-        loaded = set(self.loaded)
-        for name in sorted(fit, key=lambda name: (-found[slots[name]], slots[name])):
-            if name not in loaded and found[slots[name]] > self._bar(relevance):
+        relevance = self._relevances(moments, space)
+        slots, names = moments.table.slots, moments.table.names
+        since = dict(zip(self.candidates.names, self.candidates["start"].tolist(), strict=True))
+        ranking = [names[j] for j in most_relevant_first(found).tolist()]
+        for name in ranking:
+            if since.get(name, self.rows) + self.grace_period > self.rows or self._is_loaded(name):
+                continue
+            if found[slots[name]] > self._bar(relevance):
                 self._join(name, stats, slots, float(found[slots[name]]), relevance, space)
-                loaded = set(self.loaded)
-        self._choose(stats, found, moments, self._bar(relevance))
+        able = [name for name in ranking if found[slots[name]] > self._bar(relevance)]
+        self._choose(able, ranking, stats, slots)
+
+    def _relevances(self, moments: Moments, space: TargetSpace) -> Floats:
+        """Return the relevances of the components, (q + 1,), the first `count` of them held."""
+        relevance = np.zeros(self.q + 1)
+        relevance[: self.count] = self.settled(moments, space)[-1]
+        return relevance
+
+    def _is_loaded(self, name: Hashable) -> bool:
+        place = self.watched.slots.get(name)
+        return place is not None and bool(self.watched["B"][place].any())
 
     def _bar(self, relevance: Floats) -> float:
         """Return what the relevance of a variable must exceed to join."""
@@ -268,17 +275,23 @@ class ComponentsOnRows:
         self.J[:first, first:], self.J[first:, :first] = tail[:, 1:], tail[:, 1:].T
         self.count -= 1
 
-    def _choose(self, stats: Stats, found: Floats, moments: Moments, bar: float) -> None:
-        """Choose the candidates: who may join, the most relevant first; then who is one already."""
-        loaded = set(self.loaded)
-        slots, names = moments.table.slots, moments.table.names
-        able = [names[j] for j in np.flatnonzero(found > bar).tolist() if names[j] not in loaded]
-        able.sort(key=lambda name: (-found[slots[name]], slots[name]))
-        # A place that nobody needs stays with who has it: what it knows is not lost.
+    def _choose(
+        self,
+        able: list[Hashable],
+        ranking: list[Hashable],
+        stats: Stats,
+        slots: dict[Hashable, int],
+    ) -> None:
+        """Choose the candidates: who is able to join, in order; then who is one already.
+
+        A place that nobody needs stays with who has it, last with who has joined: what it knows is
+        not lost.
+        """
+        able = [name for name in able if not self._is_loaded(name)]
         rest = self.candidates.slots.keys() - set(able)
-        others = sorted(rest, key=lambda name: (name in loaded, -found[slots[name]], slots[name]))
+        others = sorted((name for name in ranking if name in rest), key=self._is_loaded)
         chosen = [*able, *others][: self.most]
-        self._keep_candidates([name for name in self.candidates.slots if name in set(chosen)])
+        self._keep_candidates([name for name in self.candidates.names if name in set(chosen)])
         new = [name for name in chosen if name not in self.candidates.slots]
         if new:
             mean = stats.mean[[slots[name] for name in new]]
@@ -332,8 +345,10 @@ class ComponentsOnRows:
         self._keep_candidates([])
         stats = moments.over_all_rows()
         found = space.relevance(stats.m2, stats.cxy, signed=self.signed)
-        relevance = np.append(self.settled(moments, space)[-1], np.zeros(first - self.count))
-        self._choose(stats, found, moments, self._bar(relevance))
+        bar = self._bar(self._relevances(moments, space))
+        ranking = most_relevant_first(found).tolist()
+        able = [moments.table.names[j] for j in ranking if found[j] > bar]
+        self._choose(able, [], stats, moments.table.slots)
 
     def _same_components(self, theirs: ComponentsOnRows) -> bool:
         mine, yours = self.watched, theirs.watched

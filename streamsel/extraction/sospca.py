@@ -12,11 +12,12 @@ from streamsel import params
 from streamsel._jit.search import first_above
 from streamsel.columns import Chunk, Stats
 from streamsel.extraction._base import Extractor
-from streamsel.extraction._components import TIE, Components
+from streamsel.extraction._components import Components
 from streamsel.extraction._on_rows import ComponentsOnRows
 from streamsel.moments import Moments
 from streamsel.rows import Places
 from streamsel.target import Target
+from streamsel.ties import TIE
 
 Floats = NDArray[np.float64]
 
@@ -171,9 +172,9 @@ class SOSPCA(Extractor):
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"n_components": 2, "grace_period": 10}
         yield {"n_components": 1, "rotation": "paper", "signed": True, "grace_period": 5}
-        yield {"n_components": 3, "target": "class", "grace_period": 10}
+        yield {"n_components": 3, "grace_period": 10}
         yield {"n_components": 2, "fading_factor": 0.05, "grace_period": 7}
-        yield {"n_components": 2, "max_features": 4, "grace_period": 3}
+        yield {"n_components": 2, "max_features": 4, "grace_period": 20}
 
     def _check_target(self, c: int, *, is_class: bool) -> None:
         if self.signed and (c > 1 or is_class):

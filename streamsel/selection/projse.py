@@ -223,9 +223,9 @@ class ProjSe(Selector):
         yield {"k": 2}
         yield {"k": 3, "kernel": "poly", "degree": 2, "coef0": 1.0}
         yield {"k": 3, "kernel": "rbf"}
-        yield {"k": 2, "target": "class", "after_rank": "stop"}
+        yield {"k": 2, "after_rank": "stop"}
         yield {"k": 2, "fading_factor": 0.05}
-        yield {"k": 2, "max_features": 4, "grace_period": 3}
+        yield {"k": 2, "max_features": 4, "grace_period": 20}
 
     def _variable_kernel(self) -> VariableKernel:
         return VariableKernel(self.kernel, self.degree, self.gamma, self.coef0, self.scale)

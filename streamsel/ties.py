@@ -1,0 +1,18 @@
+"""What counts as equal, and who goes first then."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Relevances that differ by less are equal: rounding must not decide.
+TIE = 1e-12
+
+
+def most_relevant_first(relevance: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the places of relevances, in descending order; among equals the first goes first."""
+    # Constant variables have -inf, which has no differences.
+    relevance = np.maximum(relevance, -2.0)
+    order = np.argsort(-relevance, kind="stable")
+    falls = np.diff(relevance[order], prepend=relevance[order[:1]]) < -TIE
+    return order[np.lexsort((order, np.cumsum(falls)))]
