@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["load", "read_notes", "save"]
 
 FORMAT = "streamsel"
-VERSION = 1
+VERSION = 2
 
 _HEADER = "header.json"
 _KEYS = frozenset({"format", "version", "class", "params", "state", "notes"})
@@ -421,7 +421,13 @@ def _check_header(path: str | os.PathLike[str], header: Any) -> None:
         _refuse(
             path,
             f"was written by a newer streamsel: its format is version {version}, and this one "
-            f"reads up to {VERSION}. Hint: pip install --upgrade streamsel.",
+            f"reads {VERSION}. Hint: pip install --upgrade streamsel.",
+        )
+    if version < VERSION:
+        _refuse(
+            path,
+            f"was written by an older streamsel: its format is version {version}, and this one "
+            f"reads {VERSION}, which tells rows what they need. Hint: learn the model again.",
         )
     if header.keys() != _KEYS:
         difference = ", ".join(sorted(header.keys() ^ _KEYS))

@@ -429,7 +429,7 @@ def test_archives_of_others(refuses):
 
 HEADER = {
     "format": "streamsel",
-    "version": 1,
+    "version": persist.VERSION,
     "class": "Shelf",
     "params": {"dict": []},
     "state": {},
@@ -485,7 +485,8 @@ def without(field):
 @pytest.mark.parametrize(
     ("header", "says"),
     [
-        (changed(version=2), "newer"),
+        (changed(version=persist.VERSION - 1), "older"),
+        (changed(version=persist.VERSION + 1), "newer"),
         (changed(version=10**9), "newer"),
         (changed(version=0), "version"),
         (changed(version=-1), "version"),
@@ -494,7 +495,7 @@ def without(field):
         (changed(version=True), "version"),
         (changed(version=None), "version"),
         (changed(format="other"), "not a file written by streamsel"),
-        ({"version": 2, "format": "streamsel", "novelty": 1}, "newer"),
+        ({"version": persist.VERSION + 1, "format": "streamsel", "novelty": 1}, "newer"),
         ({}, "not a file written by streamsel"),
         ([], "not a file written by streamsel"),
         (b"", "laid out"),
