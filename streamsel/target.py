@@ -208,9 +208,10 @@ class TargetSpace:
             L, pivots, rank, _ = lapack.dpstrf(gram, tol=_RANK_TOLERANCE, lower=1)
             self.rank = rank = int(rank)
             weights = np.zeros((rank, self.c))
-            # Not solve_triangular: BLAS may wake its threads for a matrix of any size.
-            inverse, _ = lapack.dtrtri(L[:rank, :rank], lower=1)
-            weights[:, pivots[:rank] - 1] = np.tril(inverse)
+            if rank:
+                # Not solve_triangular: BLAS may wake its threads for a matrix of any size.
+                inverse, _ = lapack.dtrtri(L[:rank, :rank], lower=1)
+                weights[:, pivots[:rank] - 1] = np.tril(inverse)
         if self.kernel.name == "linear":
             # Normalised here, once, and not in every column.
             weights[:, squares > 0.0] /= np.sqrt(squares[squares > 0.0])

@@ -17,6 +17,7 @@ _LARGEST = 1e150
 
 @kernel()
 def _add_zeros(
+    j: int,
     own: np.ndarray,
     cross: np.ndarray,
     about: np.ndarray,
@@ -24,23 +25,21 @@ def _add_zeros(
     n: float,
     means: np.ndarray,
 ) -> None:
-    """Add to one variable the rows since its last that did not name it (Chan 1979)."""
-    gap = n - own[4]
-    if gap <= 0.0:
-        return
-    seen = own[1]
+    """Add to variable j the rows since its last, whose weight is above 0 (Chan 1979)."""
+    gap = n - own[j, 4]
+    seen = own[j, 1]
     part = gap / (seen + gap)
-    d = -own[0] - own[2]
+    d = -own[j, 0] - own[j, 2]
     f = d * seen * part
-    own[1] = seen + gap
-    own[2] += d * part
-    own[3] += d * f
+    own[j, 1] = seen + gap
+    own[j, 2] += d * part
+    own[j, 3] += d * f
     for k in range(means.size):
-        e = (n * means[k] - own[4] * last[k]) / gap - about[k]
-        about[k] += e * part
-        cross[k] += f * e
-        last[k] = means[k]
-    own[4] = n
+        e = (n * means[k] - own[j, 4] * last[j, k]) / gap - about[j, k]
+        about[j, k] += e * part
+        cross[j, k] += f * e
+        last[j, k] = means[k]
+    own[j, 4] = n
 
 
 @kernel()
@@ -94,7 +93,8 @@ def learn_row(
     for i in range(values.size):
         v = values[i]
         j = slots[i]
-        _add_zeros(own[j], cross[j], about[j], last[j], n, means)
+        if own[j, 4] < n:
+            _add_zeros(j, own, cross, about, last, n, means)
         own[j, 4] = n + w
         for k in range(c):
             last[j, k] = after[k]
@@ -135,7 +135,8 @@ def add_zeros(
 ) -> None:
     """Add to the variables in these slots the rows since their last that did not name them."""
     for j in slots:
-        _add_zeros(own[j], cross[j], about[j], last[j], n, means)
+        if own[j, 4] < n:
+            _add_zeros(j, own, cross, about, last, n, means)
 
 
 @kernel()
@@ -168,19 +169,23 @@ def over_all_rows(
     mean, m2, cxy
         (p,), (p,), (p, c) filled.
     """
-    mine, ys, then = np.empty(6), np.empty(means.size), np.empty(means.size)
+    c = means.size
+    # One variable's, to add to without changing the state.
+    mine, products = np.empty((1, 6)), np.empty((1, c))
+    ys, then = np.empty((1, c)), np.empty((1, c))
     for j in range(mean.size):
-        mine[:] = own[j]
-        if mine[4] < n:
-            cxy[j] = cross[j]
-            ys[:] = about[j]
-            then[:] = last[j]
-            _add_zeros(mine, cxy[j], ys, then, n, means)
-            cxy[j] /= unit
-        else:
-            for k in range(means.size):
-                cxy[j, k] = cross[j, k] / unit
-        mean[j] = mine[0] + mine[2]
-        v = mine[3] / unit
+        for i in range(6):
+            mine[0, i] = own[j, i]
+        for k in range(c):
+            products[0, k] = cross[j, k]
+        if own[j, 4] < n:
+            for k in range(c):
+                ys[0, k] = about[j, k]
+                then[0, k] = last[j, k]
+            _add_zeros(0, mine, products, ys, then, n, means)
+        for k in range(c):
+            cxy[j, k] = products[0, k] / unit
+        mean[j] = mine[0, 0] + mine[0, 2]
+        v = mine[0, 3] / unit
         still = rounding * mean[j]
-        m2[j] = 0.0 if v <= mine[1] / unit * still * still or v < underflow else v
+        m2[j] = 0.0 if v <= mine[0, 1] / unit * still * still or v < underflow else v

@@ -205,14 +205,13 @@ class ComponentsOnRows:
         relevance = self._relevances(moments, space)
         slots, names = moments.table.slots, moments.table.names
         since = dict(zip(self.candidates.names, self.candidates["start"].tolist(), strict=True))
-        ranking = [names[j] for j in most_relevant_first(found).tolist()]
-        for name in ranking:
-            if since.get(name, self.rows) + self.grace_period > self.rows or self._is_loaded(name):
+        order = most_relevant_first(found)
+        for name in [names[j] for j in order.tolist() if names[j] in since]:
+            if since[name] + self.grace_period > self.rows or self._is_loaded(name):
                 continue
             if found[slots[name]] > self._bar(relevance):
                 self._join(name, stats, slots, float(found[slots[name]]), relevance, space)
-        able = [name for name in ranking if found[slots[name]] > self._bar(relevance)]
-        self._choose(able, ranking, stats, slots)
+        self._choose(found, order, self._bar(relevance), moments, stats)
 
     def _relevances(self, moments: Moments, space: TargetSpace) -> Floats:
         """Return the relevances of the components, (q + 1,), the first `count` of them held."""
@@ -276,20 +275,19 @@ class ComponentsOnRows:
         self.count -= 1
 
     def _choose(
-        self,
-        able: list[Hashable],
-        ranking: list[Hashable],
-        stats: Stats,
-        slots: dict[Hashable, int],
+        self, found: Floats, order: Places, bar: float, moments: Moments, stats: Stats
     ) -> None:
         """Choose the candidates: who is able to join, in order; then who is one already.
 
         A place that nobody needs stays with who has it, last with who has joined: what it knows is
         not lost.
         """
+        slots, names = moments.table.slots, moments.table.names
+        able = [names[j] for j in order[found[order] > bar].tolist()]
         able = [name for name in able if not self._is_loaded(name)]
         rest = self.candidates.slots.keys() - set(able)
-        others = sorted((name for name in ranking if name in rest), key=self._is_loaded)
+        ranked = (names[j] for j in order.tolist())
+        others = sorted((name for name in ranked if name in rest), key=self._is_loaded)
         chosen = [*able, *others][: self.most]
         self._keep_candidates([name for name in self.candidates.names if name in set(chosen)])
         new = [name for name in chosen if name not in self.candidates.slots]
@@ -346,9 +344,7 @@ class ComponentsOnRows:
         stats = moments.over_all_rows()
         found = space.relevance(stats.m2, stats.cxy, signed=self.signed)
         bar = self._bar(self._relevances(moments, space))
-        ranking = most_relevant_first(found).tolist()
-        able = [moments.table.names[j] for j in ranking if found[j] > bar]
-        self._choose(able, [], stats, moments.table.slots)
+        self._choose(found, most_relevant_first(found), bar, moments, stats)
 
     def _same_components(self, theirs: ComponentsOnRows) -> bool:
         mine, yours = self.watched, theirs.watched
