@@ -64,7 +64,8 @@ class SOSPCA(Extractor):
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Observations a column; columns seen; columns among them that do not vary, which never join.
+        Rows seen, as observations of the columns or one by one; variables seen, one that comes back
+        after it was let go counted again; those among them that do not vary, which never join.
 
     Raises
     ------
@@ -75,12 +76,22 @@ class SOSPCA(Extractor):
     Notes
     -----
     **Cost.** A rejected column costs one pass over its $n$ values; an accepted one
-    $O(n q + s q)$ more, $s$ the size of the support. A row transformed costs $O(s q)$.
+    $O(n q + s q)$ more, $s$ the size of the support. A row transformed costs $O(s q)$; a row learnt
+    $O(c)$ for each feature that it has, and $O(s q + (q + h)^2)$ for the components and the $h \leq
+    \max(32, 2q)$ candidates; a refresh $O(p (c r + \log p))$.
 
     **Memory.** $O(n (q + c) + s q)$, $c$ the number of target columns. For columns in random order
     $s$ grows like $q (1 + \ln(p/q))$ with the number $p$ of columns seen, not like $p$. (The
     paper's $(\log p)/p$ is the chance that one more column joins, not the number of variables
-    kept.)
+    kept.) On rows $3c + 6$ numbers a variable and $O((q + h)^2)$, however many rows there are.
+
+    **Rows.** What a variable has to do with the components is not told by its moments with the
+    target. So every `grace_period` rows those that are more relevant than the weakest component
+    become candidates, whose covariances are summed from then on; at the next such refresh they join
+    as columns do, the most relevant first. A variable that is new becomes a candidate at once while
+    there is room; its covariances are exact, for it was 0 before. Of any other those since it
+    became a candidate stand for all rows. Relevances and means are always those of all rows. The
+    components of a model that has learnt columns go on with the weight of the rows that those had.
 
     **Order.** The result depends on the order of the columns. It does not depend on how they are
     cut into blocks.
@@ -88,9 +99,9 @@ class SOSPCA(Extractor):
     **Slots.** A component keeps its name: the survivor of a rotation stays in the lower slot, the
     last component takes the freed one. (The paper shifts all of them instead; the set is the same.)
 
-    **Missing and new features.** A column with a missing value is refused. In a transform a
-    variable of the support that is absent counts as 0, one that is NaN as its mean; a feature that
-    was never learnt is ignored.
+    **Missing and new features.** A column with a missing value is refused. In a row a variable that
+    is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
+    variable, class or target was 0 before. A transform ignores features that were never learnt.
 
     Two relevances that differ by less than 1e-12 count as equal: the earlier column, or lower slot,
     has precedence.

@@ -82,7 +82,8 @@ class ProjSe(Selector):
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Observations a column; columns seen; columns among them that do not vary, which are never
+        Rows seen, as observations of the columns or one by one; variables seen, one that comes back
+        after it was let go counted again; those among them that do not vary, which are never
         selected.
     n_passes
         How often the columns were read: 1, or more where `exact` had to read them again.
@@ -96,10 +97,16 @@ class ProjSe(Selector):
     -----
     **Cost.** A column costs its products with the $c$ target columns, one pass over it, and,
     with a pool, $O(r)$ products of $r$ numbers more. Picks are computed when they are asked for,
-    $O(k p r)$ at worst, and cached until the next column. A row transformed costs $O(k)$.
+    $O(k p r)$ at worst, and cached until the next column or row. A row learnt costs $O(c)$ for each
+    feature that it has, a row transformed $O(k)$.
 
     **Memory.** $O(n c)$ for the target and $c + 4$ numbers a candidate; $n$ numbers a candidate
-    without a target.
+    without a target. On rows $3c + 6$ numbers a variable, however many rows there are.
+
+    **Rows.** After any rows the selection is that of ProjSe on the columns of the same rows: exact
+    for every kernel, for they are functions of the moments, which rows accumulate. A model that has
+    learnt columns goes on from their moments; only a pool (`max_candidates`) has let some go, which
+    then count as not observed in the rows before.
 
     **Ties** go to the column that arrived first; scores within 1e-12 of each other, relatively, are
     ties. A variable of which less than 1e-12 is left under the projector is spent, and not picked
@@ -113,8 +120,9 @@ class ProjSe(Selector):
     **Two views.** Each is the target of the other: learn one's columns with `learn_target` of the
     other.
 
-    **Missing and new features.** A column with a missing value is refused. A transform keeps the
-    selected features that are there.
+    **Missing and new features.** A column with a missing value is refused. In a row a variable that
+    is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
+    variable, class or target was 0 before. A transform keeps the selected features that are there.
 
     The authors' published code differs from their definition: it does not project out the first
     pick before the second, so that it can pick a duplicate of it, and it centres across variables.
@@ -153,6 +161,15 @@ class ProjSe(Selector):
 
     >>> all(found > model.noise_floor() for found in model.relevance.values())
     True
+
+    The model goes on learning from rows, in a River pipeline or by itself:
+
+    >>> for _ in range(100):
+    ...     a, b = rng.normal(size=2)
+    ...     x = {"strong": rng.normal(), "other": b, "late": a}
+    ...     model.learn_one(x, {0: a, 1: b})
+    >>> model.selected, model.n_rows
+    (['other', 'late'], 200)
     """
 
     _rules: ClassVar[dict[str, params.Rule]] = {
