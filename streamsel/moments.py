@@ -208,8 +208,9 @@ class Moments:
         X, slots
             (b, m) values, NaN where not observed, none infinite, and the places of the columns.
         Y
-            (b, c) target columns, about their origin.
+            (b, c) target columns.
         """
+        Y = Y - self.target.origin
         w = self.weights(len(X))
         weight = float(w.sum())
         self.add_zeros(slots)
@@ -299,6 +300,12 @@ class Moments:
         weights = (self.of_target[0], self.n, self.unit)
         over_all_rows(*fields, *weights, ROUNDINGS, UNDERFLOW, mean, m2, cxy)
         return Stats(mean, np.zeros(p), m2, cxy)
+
+    def seen(self) -> Floats:
+        """Return the weights of the rows that observed each variable."""
+        own = self.table["own"]
+        seen: Floats = (own[:, SEEN] + (self.n - own[:, UNTIL])) / self.unit
+        return seen
 
     @property
     def weight(self) -> float:

@@ -165,10 +165,9 @@ class RowTarget:
         return y
 
     def matrix(self, encoded: Encoded) -> Floats:
-        """Return many observations as (n, c) columns about their origin."""
+        """Return many observations as (n, c) columns; their origin may move meanwhile."""
         Y = np.zeros((len(encoded.columns), len(self.slots)))
         Y[:, [self.slots[name] for name in encoded.names]] = encoded.columns
-        Y -= self.origin
         return Y
 
     def note_codes(self, y: Any, rows: int) -> None:

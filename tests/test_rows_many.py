@@ -201,3 +201,14 @@ def test_a_frame_leaves_nothing_of_the_callers(rng):
     before = pickle.dumps(model)
     X[:], y[:] = 0.0, 0.0
     assert pickle.dumps(model) == before
+
+
+def test_pieces_between_which_the_levels_are_followed(rng):
+    """Old rows fade fast, so that origins move in the middle of a frame."""
+    X = rng.normal(size=(80, 3)) + 5.0
+    y = X[:, 1] + rng.normal(size=80) + np.arange(80)
+    many, loop = ProjSe(3, fading_factor=0.3), ProjSe(3, fading_factor=0.3)
+    many.learn_many(X, y)
+    for x, t in zip(X.tolist(), y.tolist(), strict=True):
+        loop.learn_one(dict(enumerate(x)), t)
+    same(many, loop)

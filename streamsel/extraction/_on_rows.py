@@ -22,6 +22,15 @@ from streamsel.ties import TIE, most_relevant_first
 Floats = NDArray[np.float64]
 
 
+# A variable of whose direction more than this is in the span of the components, or of whose
+# variance they leave less than this, cannot join them.
+_MOSTLY = 0.5
+# Weights whose difference is less than this part of them are equal.
+_ROUNDING = 1e-12
+# Of a variable, and of a component's variance, less than this is nothing: no relevance shows it.
+_DUST = 1e-18
+
+
 class ComponentsOnRows:
     """Components, candidates, and the moments of both among themselves.
 
@@ -37,6 +46,8 @@ class ComponentsOnRows:
         The number q of components.
     grace_period
         How many rows make a candidate fit to join.
+    max_features
+        Most variables tracked; at most half of them are candidates.
     jacobi, signed
         As in `streamsel.extraction._components.Components`.
 
@@ -60,9 +71,20 @@ class ComponentsOnRows:
         candidates.
     """
 
-    def __init__(self, n_components: int, grace_period: int, *, jacobi: bool, signed: bool) -> None:
+    def __init__(
+        self,
+        n_components: int,
+        grace_period: int,
+        *,
+        max_features: int | None,
+        jacobi: bool,
+        signed: bool,
+    ) -> None:
         self.q = n_components
         self.most = max(32, 2 * n_components)
+        if max_features is not None:
+            # Candidates are not let go, and newcomers want room.
+            self.most = min(self.most, max(1, max_features // 2))
         self.grace_period = grace_period
         self.jacobi = jacobi
         self.signed = signed
@@ -94,10 +116,12 @@ class ComponentsOnRows:
 
     # Learning
 
-    def take_up(self, names: list[Hashable]) -> None:
+    def take_up(self, names: list[Hashable], moments: Moments) -> None:
         """Note variables that come for the first time with the next row; others may have moved."""
-        self._newcomers += names[: self.most - len(self.candidates) - len(self._newcomers)]
         self._place = None
+        # Where variables were let go one of them may be among these, and nothing is known of it.
+        if moments.forgotten[0] == 0.0:
+            self._newcomers += names[: self.most - len(self.candidates) - len(self._newcomers)]
 
     def until_refresh(self) -> int:
         """Return how many rows are left before the next refresh."""
@@ -148,19 +172,17 @@ class ComponentsOnRows:
         at = {slot: i for i, slot in enumerate(slots.tolist())}
         first = values[[at[moments.table.slots[name]] for name in names]]
         first[np.isnan(first)] = 0.0
-        if moments.forgotten[0] > 0.0:
-            # One that was let go may be among them: nothing is known.
-            self._add_candidates(names, first, np.zeros(len(names)), 0.0)
-        else:
-            # They were 0 in every row.
-            self._add_candidates(names, first, -first, self.n)
+        # They were 0 in every row.
+        self._add_candidates(names, first, -first, self.n)
 
     def _add_candidates(
         self, names: list[Hashable], shift: Floats, mean: Floats, age: float
     ) -> None:
-        """Make variables candidates that were not watched; their mean is about the shift."""
+        """Make variables candidates; their mean is about the shift."""
         h = len(names)
-        self.watched.append(names, B=np.zeros((h, self.q + 1)), shift=shift)
+        new = [i for i, name in enumerate(names) if name not in self.watched.slots]
+        fresh = np.zeros((len(new), self.q + 1))
+        self.watched.append([names[i] for i in new], B=fresh, shift=shift[new])
         self.candidates.append(names, age=np.full(h, age), start=np.full(h, float(self.rows)))
         self.mean = np.append(self.mean, mean)
         J = np.zeros((self.mean.size, self.mean.size))
@@ -202,15 +224,16 @@ class ComponentsOnRows:
         """Let candidates that are fit join, the most relevant first; choose candidates anew."""
         stats = moments.over_all_rows()
         found = space.relevance(stats.m2, stats.cxy, signed=self.signed)
-        relevance = self._relevances(moments, space)
+        relevance, seen = self._relevances(moments, space), moments.seen()
         slots, names = moments.table.slots, moments.table.names
         since = dict(zip(self.candidates.names, self.candidates["start"].tolist(), strict=True))
         order = most_relevant_first(found)
         for name in [names[j] for j in order.tolist() if names[j] in since]:
-            if since[name] + self.grace_period > self.rows or self._is_loaded(name):
-                continue
-            if found[slots[name]] > self._bar(relevance):
-                self._join(name, stats, slots, float(found[slots[name]]), relevance, space)
+            fit = since[name] + self.grace_period <= self.rows and not self._is_within(name)
+            if fit and found[slots[name]] > self._bar(relevance):
+                self._try(name, stats, seen, slots, relevance, space)
+        if moments.fading_factor:
+            self._drop_dust(stats, slots)
         self._choose(found, order, self._bar(relevance), moments, stats)
 
     def _relevances(self, moments: Moments, space: TargetSpace) -> Floats:
@@ -219,9 +242,13 @@ class ComponentsOnRows:
         relevance[: self.count] = self.settled(moments, space)[-1]
         return relevance
 
-    def _is_loaded(self, name: Hashable) -> bool:
+    def _within(self, name: Hashable) -> float:
+        """Return how much of a variable's direction is in the span of the components, 0 to 1."""
         place = self.watched.slots.get(name)
-        return place is not None and bool(self.watched["B"][place].any())
+        return 0.0 if place is None else float(np.square(self.watched["B"][place]).sum())
+
+    def _is_within(self, name: Hashable) -> bool:
+        return self._within(name) > _MOSTLY
 
     def _bar(self, relevance: Floats) -> float:
         """Return what the relevance of a variable must exceed to join."""
@@ -229,41 +256,69 @@ class ComponentsOnRows:
             return -1.0 - TIE
         return float(relevance[: self.count].min()) + TIE
 
-    def _join(
+    def _try(
         self,
         name: Hashable,
         stats: Stats,
+        seen: Floats,
         slots: dict[Hashable, int],
-        found: float,
         relevance: Floats,
         space: TargetSpace,
     ) -> None:
-        """Let a candidate join as the last component, and drop one if they are too many."""
+        """Let a candidate join as the last component if it is relevant enough; drop one if need be.
+
+        A variable that has a loading joins with what is left of its direction outside the span of
+        the components, so that BᵀB = I.
+        """
         first, k, size = self.q + 1, self.count, self.candidates.slots[name]
-        i, j = first + size, slots[name]
-        age = self.candidates["age"]
+        i, j, place = first + size, slots[name], self.watched.slots[name]
+        B, age = self.watched["B"], self.candidates["age"]
         row = self.J[i].copy()
-        # What was summed since it became a candidate stands for all rows, and so for every other
-        # candidate's rows.
-        row[:k] *= self.n / age[size]
+        # What was summed since it became a candidate stands for all rows that observed it, and for
+        # every other candidate's rows.
+        row[:k] *= max(seen[j] / age[size], 1.0)
         row[first:] *= np.maximum(age / age[size], 1.0)
-        largest = np.sqrt(stats.m2[j] * np.diag(self.J)[:k])
+        largest = np.sqrt(stats.m2[j]) * np.sqrt(np.diag(self.J)[:k])
         row[:k] = np.clip(row[:k], -largest, largest)
-        row[k] = stats.m2[j]
+        mine = B[place, :k].copy()
+        left = np.sqrt(1.0 - self._within(name))
+        inner = self.J[:k, :k] @ mine
+        m2 = stats.m2[j] - mine @ (2.0 * row[:k] - inner)
+        if m2 < _MOSTLY * stats.m2[j]:
+            # What is left is a difference of guesses.
+            return
+        m2 /= left**2
+        row -= mine @ self.J[:k]
+        row /= left
+        b = -B[:, :k] @ mine
+        b[place] += 1.0
+        b /= left
+        cxy = stats.cxy[[slots[name] for name in self.watched.names]]
+        found = space.relevance(np.array([m2]), (b @ cxy)[None], signed=self.signed)[0]
+        if found <= self._bar(relevance):
+            return
+        row[k] = m2
         self.J[k], self.J[:, k] = row, row
-        self.mean[k] = self.mean[i]
-        self.watched["B"][self.watched.slots[name], k] = 1.0
+        self.mean[k] = (self.mean[i] - mine @ self.mean[:k]) / left
+        B[:, k] = b
         relevance[k] = found
         self.count += 1
         if self.count > self.q:
-            self._rotate_and_drop(stats, slots, relevance, space)
+            self._rotate_and_drop(cxy, relevance, space)
 
-    def _rotate_and_drop(
-        self, stats: Stats, slots: dict[Hashable, int], relevance: Floats, space: TargetSpace
-    ) -> None:
+    def _drop_dust(self, stats: Stats, slots: dict[Hashable, int]) -> None:
+        """Drop loadings that old, faded rows have left, and that tell nothing any more."""
+        B = self.watched["B"]
+        at = [slots[name] for name in self.watched.names]
+        m2 = np.diag(self.J)[: self.count]
+        share = np.square(B[:, : self.count])
+        of_variance = share * stats.m2[at, None] <= _DUST * m2
+        dust = (share.sum(axis=1) <= _DUST) & of_variance.all(axis=1)
+        B[dust] = 0.0
+
+    def _rotate_and_drop(self, cxy: Floats, relevance: Floats, space: TargetSpace) -> None:
         first = self.q + 1
         B = self.watched["B"]
-        cxy = stats.cxy[[slots[name] for name in self.watched.slots]]
         # Means, and products with the candidates, turn as scores do.
         tail = np.hstack([self.mean[:first, None], self.J[:first, first:]])
         M, Czy = self.J[:first, :first].copy(), B.T @ cxy
@@ -284,24 +339,19 @@ class ComponentsOnRows:
         """
         slots, names = moments.table.slots, moments.table.names
         able = [names[j] for j in order[found[order] > bar].tolist()]
-        able = [name for name in able if not self._is_loaded(name)]
+        able = [name for name in able if not self._is_within(name)]
         rest = self.candidates.slots.keys() - set(able)
         ranked = (names[j] for j in order.tolist())
-        others = sorted((name for name in ranked if name in rest), key=self._is_loaded)
+        others = sorted((name for name in ranked if name in rest), key=self._is_within)
         chosen = [*able, *others][: self.most]
         self._keep_candidates([name for name in self.candidates.names if name in set(chosen)])
+        # From here on values are taken about these means: a level that has moved would cost digits.
+        self.watched["shift"][:] = stats.mean[[slots[name] for name in self.watched.names]]
+        self.mean[:] = 0.0
         new = [name for name in chosen if name not in self.candidates.slots]
         if new:
             mean = stats.mean[[slots[name] for name in new]]
             self._add_candidates(new, mean, np.zeros(len(new)), 0.0)
-        # A level that has moved would cost digits.
-        shift = self.watched["shift"]
-        moved = stats.mean[[slots[name] for name in self.watched.names]] - shift
-        shift += moved
-        self.mean[: self.q + 1] -= moved @ self.watched["B"]
-        at = [self.watched.slots[name] for name in self.candidates.names]
-        self.mean[self.q + 1 :] -= moved[at]
-        self._place = None
 
     def _keep_candidates(self, staying: list[Hashable]) -> None:
         """Drop all candidates but these, and do not watch who is neither candidate nor loaded."""
@@ -321,39 +371,58 @@ class ComponentsOnRows:
         """Go on after the moments of the variables were merged.
 
         Where the other has learnt rows with the same components their moments are joined exactly;
-        otherwise mine stand for all rows. What the other found may join as candidates.
+        otherwise the spread of mine in my rows stands for that in all. What the other found may
+        join as candidates. Where I have no components yet, I go on with the other's.
         """
-        first = self.q + 1
-        weight = moments.weight
-        if along == "rows" and self.count:
-            if self._same_components(theirs):
-                names = list(self.watched.slots)
-                held = [i for i, row in enumerate(self.watched["B"]) if row.any()]
-                there = [theirs.watched.slots[names[i]] for i in held]
-                moved = theirs.watched["shift"][there] - self.watched["shift"][held]
-                mean = theirs.mean[:first] + moved @ self.watched["B"][held]
-                apart = mean - self.mean[:first]
-                total = self.n + theirs.n
-                self.J[:first, :first] += theirs.J[:first, :first]
-                self.J[:first, :first] += np.outer(apart, apart) * (self.n * theirs.n / total)
-                self.mean[:first] += apart * (theirs.n / total)
-            else:
-                self.J[:first, :first] *= weight / self.n
-        self.n = weight
         self._keep_candidates([])
+        if along == "rows":
+            if not self.count:
+                self._adopt(theirs)
+            elif self._same_components(theirs):
+                self._add_rows(theirs)
+            self._stretch_to(moments)
         stats = moments.over_all_rows()
         found = space.relevance(stats.m2, stats.cxy, signed=self.signed)
         bar = self._bar(self._relevances(moments, space))
         self._choose(found, most_relevant_first(found), bar, moments, stats)
 
+    def _adopt(self, theirs: ComponentsOnRows) -> None:
+        """Go on from the components of another, as if their rows had been mine."""
+        first = self.q + 1
+        self.count, self.n = theirs.count, theirs.n
+        held = [theirs.watched.slots[name] for name in theirs.loaded]
+        B, shift = theirs.watched["B"][held], theirs.watched["shift"][held]
+        self.watched.append(theirs.loaded, B=B, shift=shift)
+        self.mean[:], self.J[:] = theirs.mean[:first], theirs.J[:first, :first]
+
     def _same_components(self, theirs: ComponentsOnRows) -> bool:
         mine, yours = self.watched, theirs.watched
-        loaded = self.loaded
-        if self.count != theirs.count or set(loaded) != set(theirs.loaded):
+        if self.count != theirs.count or set(self.loaded) != set(theirs.loaded):
             return False
-        here = mine["B"][[mine.slots[name] for name in loaded]]
-        there = yours["B"][[yours.slots[name] for name in loaded]]
-        return bool(np.allclose(here, there, rtol=0.0, atol=1e-12))
+        there = [yours.slots[name] for name in mine.names]
+        return bool(np.allclose(mine["B"], yours["B"][there], rtol=0.0, atol=1e-12))
+
+    def _add_rows(self, theirs: ComponentsOnRows) -> None:
+        """Add the moments that the same components have over other rows."""
+        first, total = self.q + 1, self.n + theirs.n
+        there = [theirs.watched.slots[name] for name in self.watched.names]
+        moved = theirs.watched["shift"][there] - self.watched["shift"]
+        apart = theirs.mean[:first] + moved @ self.watched["B"] - self.mean
+        self.J += theirs.J[:first, :first] + np.outer(apart, apart) * (self.n * theirs.n / total)
+        self.mean += apart * (theirs.n / total)
+        self.n = total
+
+    def _stretch_to(self, moments: Moments) -> None:
+        """Let the components' moments stand for all rows, whose means are known."""
+        weight = moments.weight
+        rest = weight - self.n
+        if rest > _ROUNDING * weight and self.count:
+            stats = moments.over_all_rows(self._slots_of(self.watched, moments))
+            apart = (stats.mean - self.watched["shift"]) @ self.watched["B"] - self.mean
+            self.J *= weight / self.n
+            self.J += np.outer(apart, apart) * (self.n * weight / rest)
+            self.mean += apart
+        self.n = weight
 
     # Persistence
 

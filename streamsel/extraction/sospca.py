@@ -278,6 +278,7 @@ class SOSPCA(Extractor):
         on_rows = ComponentsOnRows(
             self.n_components,
             self.grace_period,
+            max_features=self.max_features,
             jacobi=self.rotation == "jacobi",
             signed=self.signed,
         )
@@ -301,7 +302,8 @@ class SOSPCA(Extractor):
 
     def _took_up(self, names: list[Hashable]) -> None:
         assert self._on_rows is not None  # noqa: S101
-        self._on_rows.take_up(names)
+        assert self._moments is not None  # noqa: S101
+        self._on_rows.take_up(names, self._moments)
 
     def _stretch(self, moments: Moments, *, all_held: bool) -> int | None:
         assert self._on_rows is not None  # noqa: S101
@@ -355,7 +357,8 @@ class SOSPCA(Extractor):
     def relevance(self) -> dict[Hashable, float]:
         """Relevance of each component learnt so far (signed if `signed`): name -> relevance."""
         if self._on_rows is not None:
-            found = self._settled()[-1]
+            # A component that no longer varies has none.
+            found = np.where(np.isfinite(self._settled()[-1]), self._settled()[-1], 0.0)
         elif self._state is not None:
             found = self._state.relevance[: self._state.count]
         else:

@@ -1,0 +1,303 @@
+"""SOSPCA on rows by definition: every row is stored, and every decision is taken from all of them.
+
+A variable is watched while it has loadings or is a candidate. Of a watched variable every row has a
+value: 0 where the row lacks it, and where it was not observed its mean as of the last refresh, or
+its first value before there was one. What the rows since a refresh add to a sum of products is what
+they add about their own mean, and what their mean adds against that of all rows before. A variable
+that was new when it became a candidate had been 0 before, so its sums since are those over all
+rows; those of any other stand for all rows that observed it when it joins. One that has loadings
+joins with what is left of its direction, if that is at least half of it.
+"""
+
+import numpy as np
+
+from tests.reference.rows import Rows, arrivals, observed
+from tests.reference.sospca import TIE, UNCORRELATED, VANISHED, two_least
+
+MOSTLY = 0.5
+DUST = 1e-18
+
+
+class SOSPCAOnRows:
+    """Components and candidates, decided anew after every `grace_period` rows.
+
+    Attributes
+    ----------
+    rows
+        All rows.
+    B
+        For each component its loadings: name -> weight.
+    since
+        Candidate -> how many rows there had been when it became one.
+    unknown
+        Candidate -> for how many of these its products are not known: none, if it was new then.
+    values
+        Watched variable -> its value in every row since the last refresh.
+    level
+        Watched variable -> its mean at the last refresh, 0 if it was new since.
+    """
+
+    def __init__(self, q, *, grace_period=100, rotation="jacobi", signed=False, **rows):
+        self.q, self.grace_period = q, grace_period
+        self.rotation, self.signed = rotation, signed
+        self.rows = Rows(**rows)
+        self.order = {}  # of arrival
+        self.B = []
+        self.since, self.unknown = {}, {}
+        self.values, self.fill, self.level = {}, {}, {}
+        # After how many rows the last refresh was, and the sums of products then: of components, of
+        # each candidate with them, and of pairs of candidates.
+        self.refreshed = 0
+        self.zz, self.zx, self.xx = np.zeros((0, 0)), {}, {}
+        self._moments = {}
+
+    @property
+    def most(self):
+        """Most candidates."""
+        return max(32, 2 * self.q)
+
+    @property
+    def support(self):
+        """Names with loadings, in order of arrival."""
+        loaded = {name for loading in self.B for name in loading}
+        return [name for name in self.order if name in loaded]
+
+    @property
+    def relevance(self):
+        """Relevance of every component."""
+        return self.relevances(self.settled()[0])
+
+    def learn_one(self, x, y):
+        t = len(self.rows.xs)
+        self.rows.learn_one(x, y)
+        self._moments = {}
+        for name in arrivals([x]):
+            if name in self.order:
+                continue
+            self.order[name] = len(self.order)
+            if len(self.since) < self.most:
+                self.since[name], self.unknown[name] = t, 0
+                self.values[name] = [0.0] * (t - self.refreshed)
+                self.level[name] = 0.0
+                self.fill[name] = float(x[name]) if observed(x[name]) else 0.0
+        for name, values in self.values.items():
+            value = x.get(name, 0.0)
+            values.append(float(value) if observed(value) else self.fill[name])
+        if (t + 1) % self.grace_period == 0:
+            self.refresh()
+
+    # From all rows
+
+    def moments(self, name):
+        """Return a variable's mean, m2 and cxy."""
+        if name not in self._moments:
+            self._moments[name] = self.rows.moments(name)
+        return self._moments[name]
+
+    def relevance_of(self, m2, cxy):
+        """Return the relevance of a variable with these moments; a constant one has -inf."""
+        if "cyy" not in self._moments:
+            self._moments["cyy"] = self.rows.cyy()
+        cyy = self._moments["cyy"]
+        names = [t for t in cxy if cyy[t, t] > 0.0]
+        if m2 == 0.0:
+            return -np.inf
+        if not names:
+            return 0.0
+        size = np.array([np.sqrt(cyy[t, t]) for t in names])
+        r = np.array([cxy[t] for t in names]) / np.sqrt(m2) / size
+        if self.signed:
+            return r[0]
+        gram = np.array([[cyy[s, t] for t in names] for s in names]) / np.outer(size, size)
+        values, vectors = np.linalg.eigh(gram)
+        held = values > 1e-10 * values[-1]
+        return min(1.0, np.linalg.norm((r @ vectors)[held] / np.sqrt(values[held])))
+
+    def relevance_with(self, m2, loading):
+        """Return the relevance of a component with this sum of squares and these loadings."""
+        cxy = {}
+        for name, b in loading.items():
+            for t, c in self.moments(name)[2].items():
+                cxy[t] = cxy.get(t, 0.0) + b * c
+        return self.relevance_of(m2, cxy)
+
+    def relevances(self, zz):
+        return [self.relevance_with(zz[k, k], loading) for k, loading in enumerate(self.B)]
+
+    def added(self):
+        """Return what the rows since the last refresh add, for components and then candidates."""
+        names = [*self.support, *(name for name in self.since if name not in self.support)]
+        place = {name: i for i, name in enumerate(names)}
+        T = np.zeros((len(names), len(self.B) + len(self.since)))
+        for k, loading in enumerate(self.B):
+            for name, b in loading.items():
+                T[place[name], k] = b
+        for k, name in enumerate(self.since, len(self.B)):
+            T[place[name], k] = 1.0
+        w = np.array(self.rows.weights, float)
+        w, before = w[self.refreshed :], w[: self.refreshed].sum()
+        V = np.array([np.array(self.values[name]) - self.level[name] for name in names]).T @ T
+        mean = w @ V / w.sum()
+        V = V - mean
+        between = before * w.sum() / (before + w.sum()) * np.outer(mean, mean)
+        return (w * V.T) @ V + between
+
+    def settled(self):
+        """Return the sums of products as of now, as `zz`, `zx` and `xx` hold them."""
+        n, names, q = len(self.rows.xs), list(self.since), len(self.B)
+        if n == self.refreshed or not (names or q):
+            return self.zz, self.zx, self.xx
+        keep = float(self.rows.keeps) ** (n - self.refreshed)
+        added = self.added()
+        zx, xx = {}, {}
+        for i, a in enumerate(names):
+            zx[a] = keep * self.zx.get(a, np.zeros(q)) + added[q + i, :q]
+            for j, b in enumerate(names):
+                xx[a, b] = keep * self.xx.get((a, b), 0.0) + added[q + i, q + j]
+        return keep * self.zz + added[:q, :q], zx, xx
+
+    def age(self, name):
+        """Return the weight of the rows over which a candidate's products were summed."""
+        return float(np.sum(self.rows.weights[self.unknown[name] :]))
+
+    # The refresh
+
+    def refresh(self):
+        self.zz, self.zx, self.xx = self.settled()
+        self.refreshed = n = len(self.rows.xs)
+        found = {name: self.relevance_of(*self.moments(name)[1:]) for name in self.order}
+        relevances = self.relevances(self.zz)
+        fit = [name for name, start in self.since.items() if start + self.grace_period <= n]
+        for name in self.ranked(fit, found):
+            if self.within(name) <= MOSTLY and found[name] > self.bar(relevances):
+                self.attempt(name, relevances)
+        if self.rows.keeps < 1:
+            self.drop_dust()
+        self.choose(found, self.bar(relevances))
+        self.fill = {name: self.moments(name)[0] for name in self.values}
+        self.level = dict(self.fill)
+        self.values = {name: [] for name in self.values}
+
+    def within(self, name):
+        """Return how much of a variable's direction is in the span of the components."""
+        return sum(loading.get(name, 0.0) ** 2 for loading in self.B)
+
+    def drop_dust(self):
+        """Drop the loadings of variables that are next to nothing, in length and in variance."""
+        for name in self.support:
+            m2 = self.moments(name)[1]
+            parts = [loading.get(name, 0.0) ** 2 for loading in self.B]
+            if sum(parts) <= DUST and all(
+                part * m2 <= DUST * self.zz[k, k] for k, part in enumerate(parts)
+            ):
+                for loading in self.B:
+                    loading.pop(name, None)
+
+    def ranked(self, names, found):
+        """Sort by relevance, the greatest first, ties in order of arrival."""
+        left, ranked = sorted(names, key=self.order.__getitem__), []
+        while left:
+            most = max(found[name] for name in left)
+            ranked.append(next(name for name in left if found[name] >= most - TIE))
+            left.remove(ranked[-1])
+        return ranked
+
+    def bar(self, relevances):
+        """Return what a variable's relevance must exceed to join: anything, while there is room."""
+        return min(relevances) + TIE if len(self.B) == self.q else -1.0 - TIE
+
+    def attempt(self, name, relevances):
+        """Let a candidate be the last component, if what is left of it is relevant enough."""
+        m2, age, q = self.moments(name)[1], self.age(name), len(self.B)
+        seen = sum(
+            float(w)
+            for x, w in zip(self.rows.xs, self.rows.weights, strict=True)
+            if observed(x.get(name, 0.0))
+        )
+        row = self.zx[name] * max(seen / age, 1.0)
+        largest = np.sqrt(m2) * np.sqrt(np.diag(self.zz))
+        row = np.clip(row, -largest, largest)
+        mine = np.array([loading.get(name, 0.0) for loading in self.B])
+        left = np.sqrt(1.0 - self.within(name))
+        residual = m2 - 2.0 * mine @ row + mine @ self.zz @ mine
+        if residual < MOSTLY * m2:
+            return
+        m2 = residual / left**2
+        row = (row - mine @ self.zz) / left
+        loading = {name: 1.0}
+        for b, other in zip(mine, self.B, strict=True):
+            loading = combined(1.0, loading, -b, other)
+        loading = {other: weight / left for other, weight in loading.items()}
+        found = self.relevance_with(m2, loading)
+        if found <= self.bar(relevances):
+            return
+        for other in self.since:
+            # Summed since the later of the two became a candidate, and wanted for the other's rows.
+            own = self.age(other)
+            summed = self.xx[name, other] * own / min(own, age)
+            last = (summed - mine @ self.zx[other]) / left
+            self.zx[other] = np.append(self.zx[other], last)
+        self.zz = np.block([[self.zz, row[:, None]], [row, m2]]) if q else np.full((1, 1), m2)
+        self.B.append(loading)
+        relevances.append(found)
+        if len(self.B) > self.q:
+            self.rotate_and_drop(relevances)
+
+    def rotate_and_drop(self, relevances):
+        """Rotate the two least relevant components, and drop the lesser: no third one moves."""
+        q = self.q
+        a, b = two_least(relevances)
+        aa, bb, ab = self.zz[a, a], self.zz[b, b], self.zz[a, b]
+        cos, sin = angle(aa, bb, ab, self.rotation)
+        R = np.eye(q + 1)
+        R[a, a], R[b, b], R[a, b], R[b, a] = cos, cos, -sin, sin
+        self.zz = R.T @ self.zz @ R
+        self.B[a], self.B[b] = (
+            combined(cos, self.B[a], sin, self.B[b]),
+            combined(-sin, self.B[a], cos, self.B[b]),
+        )
+        for k in (a, b):
+            gone = self.zz[k, k] <= VANISHED * min(aa, bb)
+            relevances[k] = -np.inf if gone else self.relevance_with(self.zz[k, k], self.B[k])
+        # The survivor stands in a, the last component in b.
+        places = list(range(q))
+        places[a] = a if relevances[a] > relevances[b] else b
+        if b < q:
+            places[b] = q
+        self.zz = self.zz[np.ix_(places, places)]
+        self.zx = {name: (row @ R)[places] for name, row in self.zx.items()}
+        self.B = [self.B[k] for k in places]
+        relevances[:] = [relevances[k] for k in places]
+
+    def choose(self, found, bar):
+        """Choose the candidates: who may join, the most relevant first; then who is one already."""
+        n = len(self.rows.xs)
+        free = {name for name in found if self.within(name) <= MOSTLY}
+        able = [name for name in free if found[name] > bar]
+        rest = [name for name in self.since if name not in able]
+        idle = [name for name in rest if name in free]
+        held = [name for name in rest if name not in free]
+        chosen = [name for part in (able, idle, held) for name in self.ranked(part, found)]
+        chosen = chosen[: self.most]
+        self.since = {name: self.since.get(name, n) for name in chosen}
+        self.unknown = {name: self.unknown.get(name, n) for name in chosen}
+        self.zx = {name: row for name, row in self.zx.items() if name in self.since}
+        self.xx = {pair: c for pair, c in self.xx.items() if self.since.keys() >= set(pair)}
+        self.values = dict.fromkeys([*self.support, *chosen])
+
+
+def angle(aa, bb, ab, rotation):
+    """Return cosine and sine of the rotation of two components with these moments."""
+    size = np.sqrt(aa) * np.sqrt(bb)
+    if abs(ab) <= UNCORRELATED * size:  # the limit of the angle: nothing, or a quarter turn
+        stay = aa >= bb or rotation == "paper"
+        return (1.0, 0.0) if stay else (0.0, np.copysign(1.0, ab))
+    jacobi = np.arctan2(2 * ab, aa - bb)
+    theta = 0.5 * (jacobi if rotation == "jacobi" else np.arctan(2 * ab / size))
+    return np.cos(theta), np.sin(theta)
+
+
+def combined(s, one, t, other):
+    """Return s times one loading and t times another, without zeros."""
+    both = {name: s * one.get(name, 0.0) + t * other.get(name, 0.0) for name in one | other}
+    return {name: weight for name, weight in both.items() if weight != 0.0}

@@ -1,0 +1,100 @@
+"""What was learnt is forgotten when the world changes, and what is still true is not.
+
+Forty independent variables; the target is the sum of three, and noise. Every so many rows three
+others take their place. With a fading factor of 0.01 the rows weigh as much as 199 equal ones.
+"""
+
+import numpy as np
+import pytest
+
+from streamsel import SOSPCA, ProjSe
+
+P, FADING = 40, 0.01
+
+
+def stream(n, change, seed):
+    """Return rows (n, P), targets (n,), and the three that make the target of each row."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, P))
+    relevant = (3 * (np.arange(n) // change)[:, None] + np.arange(3)) % P
+    y = np.take_along_axis(X, relevant, axis=1).sum(axis=1) + 0.5 * rng.normal(size=n)
+    return X, y, relevant
+
+
+def heaviest(model):
+    """Return the three variables of the largest loadings."""
+    weight = {
+        name: sum(b * b for b in loading.values()) for name, loading in model.loadings.items()
+    }
+    return sorted(weight, key=lambda name: -weight[name])[:3]
+
+
+LEARNERS = {
+    "ProjSe": (ProjSe, {"k": 3}, lambda model: model.selected),
+    "SOSPCA": (SOSPCA, {"n_components": 3}, heaviest),
+}
+
+
+def rows_until_found(learner, fading_factor, seed, most=1000):
+    """Return how many rows after the change the three are exactly the new ones; `most` if never."""
+    kind, options, shown = LEARNERS[learner]
+    model = kind(**options, fading_factor=fading_factor)
+    X, y, relevant = stream(1000 + most, 1000, seed)
+    model.learn_many(X[:1000], y[:1000])
+    assert set(shown(model)) == {0, 1, 2}
+    for stop in range(1020, 1000 + most, 20):
+        model.learn_many(X[stop - 20 : stop], y[stop - 20 : stop])
+        if set(shown(model)) == set(relevant[-1].tolist()):
+            return stop - 1000
+    return most
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("learner", "rows"), [("ProjSe", 200), ("SOSPCA", 400)])
+def test_the_new_ones_are_found(learner, rows, seed):
+    """By SOSPCA at a refresh, every 100 rows: one to make them candidates, one to join."""
+    assert rows_until_found(learner, FADING, seed) <= rows
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_without_fading_they_are_not(learner, seed):
+    assert rows_until_found(learner, 0.0, seed) > 800
+
+
+def explained(model, X, y):
+    """Return what part of the target's variance the components explain, together."""
+    Z = np.column_stack([model.transform_many(X), np.ones(len(X))])
+    left = y - Z @ np.linalg.lstsq(Z, y, rcond=None)[0]
+    return 1.0 - left.var() / y.var()
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("q", [3, 5, 10])
+def test_change_after_change(q, seed):
+    """The components of what is over must not stand in the way of what is now."""
+    model = SOSPCA(q, fading_factor=FADING)
+    X, y, _ = stream(8000, 1000, seed)
+    found = []
+    for start in range(0, 8000, 1000):
+        model.learn_many(X[start : start + 500], y[start : start + 500])
+        now = slice(start, start + 1000)
+        found.append(explained(model, X[now], y[now]))
+        model.learn_many(X[start + 500 : start + 1000], y[start + 500 : start + 1000])
+    # Of what can be explained, 3 parts of 3.25.
+    assert np.median(found) > 0.8
+    assert min(found) > 0.5
+
+
+@pytest.mark.parametrize("q", [3, 5])
+@pytest.mark.parametrize("fading_factor", [0.01, 0.05])
+def test_noise_does_not_wear_down_what_stays_true(q, fading_factor):
+    """In a window of 39 rows the best of 37 noise variables looks half as relevant as the three."""
+    model = SOSPCA(q, fading_factor=fading_factor)
+    X, y, _ = stream(10_000, 10_000, seed=0)
+    found = []
+    for start in range(0, 10_000, 1000):
+        now = slice(start, start + 1000)
+        model.learn_many(X[now], y[now])
+        found.append(explained(model, X[now], y[now]))
+    assert np.median(found) > 0.8
