@@ -15,7 +15,6 @@ from streamsel.moments import Moments
 from streamsel.noise import noise_floor
 from streamsel.row_axis import RowAxis
 from streamsel.target import KINDS, NoTarget, Target, TargetSpace
-from streamsel.vocabulary import Vocabulary
 
 
 class Learner(ColumnAxis, RowAxis):
@@ -212,13 +211,10 @@ class Learner(ColumnAxis, RowAxis):
     def _merged(self, other: Self, along: str) -> None:  # noqa: ARG002
         """Follow a merge of the moments, along "columns" or "rows"."""
         assert self._moments is not None  # noqa: S101
-        self._n_constant += other._n_constant
+        carried = other._carried_constant() if other._moments is None else 0
+        self._n_constant += other._n_constant - carried
         self._outdate()
-        self._door.forget()
-        Vocabulary(self.max_features, 0).make_room(
-            self._moments, 0, self._protected, self._all_relevances
-        )
-        self._outdate()
+        self._let_go_at_once(self._moments)
 
     @abc.abstractmethod
     def _merge(self, other: Self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import numbers
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -45,7 +45,7 @@ class Encoded(NamedTuple):
     kinds: Mapping[Hashable, bool] = MappingProxyType({})
 
 
-def encode(y: Any, kind: str) -> Encoded:
+def encode(y: Any, kind: str, numeric: Collection[Hashable] = ()) -> Encoded:
     """Return the target as columns.
 
     Parameters
@@ -54,6 +54,8 @@ def encode(y: Any, kind: str) -> Encoded:
         As in `streamsel.base.Learner.learn_target`.
     kind
         "auto", "class" or "numeric".
+    numeric
+        Columns of a frame whose booleans are numbers.
 
     Raises
     ------
@@ -68,7 +70,7 @@ def encode(y: Any, kind: str) -> Encoded:
             "Expected a target in memory. Got: a lazy frame.\nHint: call .collect() on it first."
         )
     if isinstance(native, nw.DataFrame):
-        return _encode_frame(native, kind)
+        return _encode_frame(native, kind, numeric)
     if isinstance(native, nw.Series):
         if native.null_count():
             raise _missing(native.null_count(), native.is_null().arg_true()[0])
@@ -81,11 +83,14 @@ def encode(y: Any, kind: str) -> Encoded:
     return _encode_array(_as_array(native), kind)
 
 
-def _encode_frame(frame: Any, kind: str) -> Encoded:
+def _encode_frame(frame: Any, kind: str, numeric: Collection[Hashable]) -> Encoded:
     if not frame.columns:
         raise ValueError("Expected a target of at least one column. Got: a frame without columns.")
     # By position: a pandas frame may have any labels, integers too.
-    parts = [encode(frame[:, j].to_native(), kind) for j in range(len(frame.columns))]
+    parts = []
+    for j, name in enumerate(frame.columns):
+        as_number = name in numeric and str(frame[:, j].dtype) == "Boolean"
+        parts.append(encode(frame[:, j].to_native(), "numeric" if as_number else kind))
     names: list[Hashable] = []
     for name, part in zip(frame.columns, parts, strict=True):
         names += [(name, label) for label in part.names] if part.is_class else [name]

@@ -197,7 +197,7 @@ class Moments:
         """Cut so many rows into pieces, for the cache, and not too far apart in weight."""
         most = max(1, _PIECE // max(1, width))
         if self.fading_factor:
-            most = min(most, max(1, int(5.0 / self.fading_factor)))
+            most = max(1, int(min(most, 5.0 / self.fading_factor)))
         return (slice(start, min(start + most, size)) for start in range(0, size, most))
 
     def learn_many(self, X: Floats, slots: Places, Y: Floats) -> None:
@@ -328,16 +328,10 @@ class Moments:
             cyy[:, still] = 0.0
         return TargetSpace(cyy, self.weight, kernel)
 
-    def mature(self, grace_period: int) -> NDArray[np.bool_]:
-        """Return which variables have been tracked for so many rows."""
-        mature: NDArray[np.bool_] = self.table["own"][:, _BORN] + grace_period <= self.rows
-        return mature
-
-    def next_mature(self, grace_period: int) -> int:
-        """Return the first row by which one more variable will have been tracked for so many."""
-        born = self.table["own"][:, _BORN]
-        young = born[born + grace_period > self.rows]
-        return int(young.min(initial=self.rows)) + grace_period
+    @property
+    def born(self) -> Floats:
+        """The row at which each variable came."""
+        return self.table["own"][:, _BORN]
 
     def let_go(self, staying: Places) -> None:
         """Drop all variables but these, given in ascending order."""
@@ -377,6 +371,8 @@ class Moments:
         c = len(target.slots)
         expect_shapes(state, origin=(c,), of_target=(1 + c, c), forgotten=(1 + c,))
         moments.rows = state["rows"]
+        if moments.rows:
+            target.doubt_no_more()
         moments.n, moments.unit, moments.squares = state["weights"]
         moments.complete = state["complete"]
         moments.of_target = np.array(state["of_target"])

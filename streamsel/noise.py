@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 
-def noise_floor(n: int, r: int, p: int, level: float) -> float:
+def noise_floor(n: float, r: int, p: int, level: float) -> float:
     """Return the relevance that the best of p columns of noise exceeds with at most this chance.
 
     Parameters

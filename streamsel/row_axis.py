@@ -13,7 +13,7 @@ from river import base
 from streamsel.columns import Stats
 from streamsel.kernels import VariableKernel
 from streamsel.moments import Moments
-from streamsel.row_target import Observation, RowTarget, followed_rows
+from streamsel.row_target import Observation, RowTarget, followed_rows, no_target
 from streamsel.rows import (
     Places,
     RowDoor,
@@ -46,6 +46,7 @@ class RowAxis(
     max_features: int | None
     grace_period: int
     n_columns: int
+    _n_constant: int
     _target: Target | NoTarget | None
     _space: TargetSpace | None
     _without_target: bool
@@ -86,17 +87,19 @@ class RowAxis(
         target = moments.target
         seen = target.one(y)
         values = read_values(x)
-        places = self._door.places(x, moments.table.slots)
+        # Moments that are not the model's yet may be let go again, and the door must not know them.
+        held = moments is self._moments
+        places = self._door.places(x, moments.table.slots) if held else None
         known = places is not None and all(name in target.slots for name in seen.first)
-        if places is None or not known or moments is not self._moments:
+        if places is None or not known:
             bad = first_bad(values)
             if bad is not None:
                 raise why_bad(list(x)[bad], values[bad])
             values, places = self._admit(moments, seen, list(x), values)
+        self._outdate()
         bad = moments.learn_one(values, places, target.vector(seen.first)) - 1
         if bad >= 0:
             raise why_bad(list(x)[bad], values[bad])
-        self._outdate()
         self._observe_row(values, places)
         target.note_codes(y, moments.rows)
 
@@ -117,6 +120,8 @@ class RowAxis(
         ValueError, TypeError
             As `learn_one`, and where X and y are not of the same length. The model is as it was.
         """
+        if y is None:
+            raise no_target(y)
         names, X = read_frame(X)
         moments = self._moments
         if moments is None:
@@ -137,8 +142,8 @@ class RowAxis(
             stop = len(X) if limit is None else min(len(X), start + limit)
             for piece in moments.pieces(stop - start, len(places) + Y.shape[1]):
                 rows = values[piece]
-                moments.learn_many(rows, places, Y[start:stop][piece])
                 self._outdate()
+                moments.learn_many(rows, places, Y[start:stop][piece])
                 self._observe_rows(rows, places)
             start = stop
         moments.target.note_codes(y, moments.rows)
@@ -152,11 +157,14 @@ class RowAxis(
     ) -> tuple[Floats, Places]:
         """Take up new targets and variables; return the values that are held, and their places."""
         columns = moments.target.slots.keys() | seen.first.keys()
-        self._check_target(len(columns), is_class=seen.form == "class")
+        labels = seen.form == "class" or any(seen.kinds.values())
+        self._check_target(len(columns), is_class=labels)
         if self._moments is None:
             self._begin(moments)
+            self._let_go_at_once(moments)
         if moments.target.form is None or not seen.first.keys() <= moments.target.slots.keys():
             moments.admit_targets(seen)
+            self._outdate()
         slots = moments.table.slots
         new = in_canonical_order(name for name in names if name not in slots)
         if new:
@@ -164,15 +172,27 @@ class RowAxis(
                 moments, len(new), self._protected, self._all_relevances
             )
             self._door.forget()
-            moments.admit(new[:room])
+            self._outdate()
+            if room < len(new):
+                # Not always the first of the alphabet.
+                turn = moments.rows % len(new)
+                new = in_canonical_order((new[turn:] + new[:turn])[:room])
+            moments.admit(new)
             self.n_columns += room
-            self._took_up(new[:room])
+            self._took_up(new)
             slots = moments.table.slots
         held = [j for j, name in enumerate(names) if name in slots]
         places = np.array([slots[names[j]] for j in held], dtype=np.intp)
         if len(held) < len(names):
             values = values[..., held]
         return values, places
+
+    def _let_go_at_once(self, moments: Moments) -> None:
+        """Let go whom `max_features` has no room for, new or not: from columns, or by a merge."""
+        room = Vocabulary(self.max_features, 0)
+        room.make_room(moments, 0, self._protected, self._all_relevances)
+        self._door.forget()
+        self._outdate()
 
     def _stretch(self, moments: Moments, *, all_held: bool) -> int | None:
         """Return how many rows may be learnt at once; None for any number."""
@@ -216,8 +236,13 @@ class RowAxis(
     def _carry_over(self, moments: Moments) -> None:
         """Give the moments the variables that were learnt as columns."""
 
+    def _carried_constant(self) -> int:
+        """Return how many of those that are carried over do not vary."""
+        return 0
+
     def _begin(self, moments: Moments) -> None:
         """Let the columns' observations go: from here on the moments are the state."""
+        self._n_constant -= self._carried_constant()
         self._moments = moments
         self._target = self._space = None
 

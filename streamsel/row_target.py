@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsel.encode import Encoded, encode
+from streamsel._jit.rows import LARGEST
+from streamsel.encode import Encoded, encode, is_missing
 from streamsel.target import NoTarget, Target
 
 Floats = NDArray[np.float64]
@@ -21,8 +22,6 @@ Floats = NDArray[np.float64]
 # An integer target that has shown 3 to this many distinct values in so many rows may be codes.
 _FEW_VALUES = 20
 _ENOUGH_ROWS = 50
-_LARGEST = 1e150
-
 _FORMS = {"number": "a number", "class": "a label", "several": "a dict of targets"}
 
 
@@ -78,10 +77,11 @@ class RowTarget:
     def following(cls, target: Target, kind: str) -> RowTarget:
         """Return the target that goes on from one that came as columns."""
         mine = cls(kind)
-        mine.form, mine.kinds = _form(target.names, is_class=target.is_class), dict(target.kinds)
+        mine.form = _form(target.names, is_class=target.is_class)
+        mine.kinds = dict(_kinds(mine.form, target.names, target.kinds))
         mine.slots = {name: k for k, name in enumerate(target.names)}
         mine.origin = target.mean.tolist()
-        mine._codes = None
+        mine.doubt_no_more()
         return mine
 
     def __len__(self) -> int:
@@ -106,20 +106,22 @@ class RowTarget:
         if self._is_label(y, numeric=self.form == "number"):
             return self._as_before(Observation("class", {_label(y): 1.0}), y)
         number = _number(y)
-        if self.form == "several" and len(self.slots) == 1:
+        if self._is_one_number():
             return Observation("several", dict.fromkeys(self.slots, number))
         return self._as_before(Observation("number", {0: number}), y)
 
     def many(self, y: Any) -> tuple[Observation, Encoded]:
         """Return what many rows say, and their columns; change nothing; raise as `one`."""
-        encoded = encode(y, self.kind)
+        if y is None:
+            raise no_target(y)
+        encoded = encode(y, self.kind, {name for name, label in self.kinds.items() if not label})
         if encoded.is_class and self.form == "number" and {True, False}.issuperset(encoded.names):
             # Booleans are numbers where numbers came before them.
             encoded = encode(y, "numeric")
         form = _form(encoded.names, is_class=encoded.is_class)
-        if form == "number" and self.form == "several" and len(self.slots) == 1:
+        if form == "number" and self._is_one_number():
             form, encoded = "several", encoded._replace(names=list(self.slots))
-        bad = np.argwhere(~(np.abs(encoded.columns) <= _LARGEST))
+        bad = np.argwhere(~(np.abs(encoded.columns) <= LARGEST))
         if bad.size:
             row, column = bad[0].tolist()
             raise ValueError(
@@ -127,8 +129,12 @@ class RowTarget:
                 f"column {encoded.names[column]!r}.\nHint: drop the rows whose target is missing."
             )
         first = dict(zip(encoded.names, encoded.columns[0].tolist(), strict=True))
-        kinds = encoded.kinds if form == "several" else {}
+        kinds = _kinds(form, encoded.names, encoded.kinds)
         return self._as_before(Observation(form, first, kinds), y), encoded
+
+    def _is_one_number(self) -> bool:
+        """Whether there is one target, under a name, and it is a number."""
+        return self.form == "several" and list(self.kinds.values()) == [False]
 
     def _as_before(self, seen: Observation, y: Any) -> Observation:
         """Return the observation if it is of the form of those before."""
@@ -169,6 +175,10 @@ class RowTarget:
         Y = np.zeros((len(encoded.columns), len(self.slots)))
         Y[:, [self.slots[name] for name in encoded.names]] = encoded.columns
         return Y
+
+    def doubt_no_more(self) -> None:
+        """Take it that a quantity is one."""
+        self._codes = None
 
     def note_codes(self, y: Any, rows: int) -> None:
         """Warn, once, if a quantity, here observed once or more, looks like codes of classes."""
@@ -213,6 +223,15 @@ def _form(names: list[Hashable], *, is_class: bool) -> str:
     return "number" if names == [0] else "several"
 
 
+def _kinds(
+    form: str, names: list[Hashable], kinds: Mapping[Hashable, bool]
+) -> Mapping[Hashable, bool]:
+    """Return the kinds of several targets; those of an array are all numbers."""
+    if form != "several":
+        return {}
+    return kinds or dict.fromkeys(names, False)
+
+
 def _shown(y: Any) -> str:
     return f", {y!r}" if isinstance(y, str | bytes | numbers.Number | Mapping) else ""
 
@@ -220,8 +239,8 @@ def _shown(y: Any) -> str:
 def _label(value: Any) -> Hashable:
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        raise _no_target(value)
+    if is_missing(value):
+        raise no_target(value)
     if not isinstance(value, Hashable):
         raise TypeError(f"Expected a label that can be hashed. Got: {value!r}.")
     return value
@@ -229,7 +248,7 @@ def _label(value: Any) -> Hashable:
 
 def _number(value: Any) -> float:
     if value is None:
-        raise _no_target(value)
+        raise no_target(value)
     if not isinstance(value, numbers.Real | decimal.Decimal | np.bool_):
         raise TypeError(
             f"Expected a number, a label or a dict of targets. Got: {value!r}.\n"
@@ -239,12 +258,13 @@ def _number(value: Any) -> float:
         number = float(value)
     except OverflowError:
         number = math.inf
-    if not abs(number) <= _LARGEST:
-        raise _no_target(number)
+    if not abs(number) <= LARGEST:
+        raise no_target(number)
     return number
 
 
-def _no_target(value: Any) -> ValueError:
+def no_target(value: Any) -> ValueError:
+    """Return the error for a target that is missing or not finite."""
     return ValueError(
         f"Expected a target, finite and not missing, with every row. Got: {value!r}.\n"
         "Hint: transform rows whose target is not known; learn those whose target is."

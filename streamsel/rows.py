@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsel._jit.rows import LARGEST
 from streamsel.encode import is_missing
 from streamsel.stream import ColumnStream
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
-
-# A larger value would overflow when squared and summed.
-_LARGEST = 1e150
 
 
 class RowDoor:
@@ -49,6 +47,11 @@ class RowDoor:
         return places
 
 
+def read_some(x: Mapping[Hashable, Any], names: Iterable[Hashable]) -> Floats:
+    """Return the values of some features of a row as `read_values` does, 0 for one it lacks."""
+    return read_values({name: x.get(name, 0.0) for name in names})
+
+
 def read_values(x: Any) -> Floats:
     """Return the values of a row as float64; None becomes NaN.
 
@@ -71,7 +74,8 @@ def read_values(x: Any) -> Floats:
         if values.dtype == np.float64:
             return values
         if values.dtype.kind in "biuf":
-            return values.astype(np.float64)
+            with np.errstate(over="ignore"):
+                return values.astype(np.float64)
     return np.array([_as_float(name, value) for name, value in x.items()])
 
 
@@ -79,7 +83,8 @@ def _as_float(name: Hashable, value: Any) -> float:
     """Return a value as a float, NaN if it is missing; raise, naming it, if it is no number."""
     if is_missing(value):
         return np.nan
-    if not isinstance(value, numbers.Real | decimal.Decimal | np.bool_):
+    real = isinstance(value, numbers.Real | decimal.Decimal | np.bool_)
+    if not real or isinstance(value, np.timedelta64):
         raise TypeError(
             f"Expected a real number in {name!r}. Got: {value!r}.\n"
             "Hint: select the numbers first, or turn text into numbers: "
@@ -93,7 +98,7 @@ def _as_float(name: Hashable, value: Any) -> float:
 
 def first_bad(values: Floats) -> int | None:
     """Return the place of the first value of a row that is infinite or too large, if any."""
-    bad = np.flatnonzero(np.abs(values) > _LARGEST)
+    bad = np.flatnonzero(np.abs(values) > LARGEST)
     return int(bad[0]) if bad.size else None
 
 
@@ -101,7 +106,7 @@ def why_bad(name: Hashable, value: Any, row: int | None = None) -> ValueError:
     """Return the error for a value that is infinite or too large."""
     where = f"{name!r}" + ("" if row is None else f", row {row}")
     return ValueError(
-        f"Expected a finite number, not beyond 1e150, in {where}. Got: {float(value)}.\n"
+        f"Expected a finite number, not beyond 1e152, in {where}. Got: {float(value)}.\n"
         "Hint: NaN stands for what was not observed; divide what is so large by its scale."
     )
 
@@ -134,6 +139,8 @@ def read_frame(X: Any) -> tuple[list[Hashable], Floats]:
         values = _numbers(frame, list(range(len(names)))) if names else np.empty((len(frame), 0))
     elif isinstance(X, np.ndarray) and X.ndim == 2:
         names = list(range(X.shape[1]))
+        if isinstance(X, np.ma.MaskedArray):
+            X = np.ma.filled(X.astype(np.float64), np.nan)
         if X.dtype.kind == "O":
             values = np.array([[_as_float(j, v) for j, v in enumerate(row)] for row in X])
             values = values.reshape(X.shape)
@@ -146,7 +153,7 @@ def read_frame(X: Any) -> tuple[list[Hashable], Floats]:
             f"Expected a frame, or an array of shape (n, p). Got: {type(X).__name__}.\n"
             "Hint: learn_one takes a dict of features."
         )
-    bad = np.argwhere(np.abs(values) > _LARGEST)
+    bad = np.argwhere(np.abs(values) > LARGEST)
     if bad.size:
         row, column = bad[0].tolist()
         raise why_bad(names[column], values[row, column], row)

@@ -20,8 +20,8 @@ class Vocabulary:
     """Keeps the number of tracked variables below a cap.
 
     The least relevant go first, the latest among equals, but none that is protected and none that
-    has been tracked for less than its grace period. Where none can go a newcomer is not tracked,
-    and is a newcomer again when it comes next.
+    has been tracked for less than its grace period; an eighth of the cap at once. Where so many
+    cannot go a newcomer is not tracked, and is a newcomer again when it comes next.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Vocabulary:
     Attributes
     ----------
     full_until
-        The row before which nobody can go.
+        The row before which not enough can go.
     """
 
     def __init__(self, most: int | None, grace_period: int) -> None:
@@ -61,21 +61,34 @@ class Vocabulary:
         relevance
             Moments of variables -> their relevance.
         """
-        table = moments.table
         if self.most is None:
             return wanted
-        short = len(table) + wanted - self.most
+        short = len(moments.table) + wanted - self.most
         if short > 0 and moments.rows >= self.full_until:
-            mature = moments.mature(self.grace_period)
-            for name in protected():
-                mature[table.slots[name]] = False
-            free = np.flatnonzero(mature)
-            going = min(free.size, max(short, self.most // _AT_ONCE))
-            if going:
-                ranking = most_relevant_first(relevance(moments.over_all_rows(free)))
-                stays = np.ones(len(table), dtype=np.bool_)
-                stays[free[ranking[-going:]]] = False
-                moments.let_go(np.flatnonzero(stays))
-            if going < short:
-                self.full_until = moments.next_mature(self.grace_period)
+            self._let_go(moments, short, protected(), relevance)
         return max(0, min(wanted, self.most - len(moments.table)))
+
+    def _let_go(
+        self,
+        moments: Moments,
+        short: int,
+        protected: Collection[Hashable],
+        relevance: Callable[[Stats], NDArray[np.float64]],
+    ) -> None:
+        slots = moments.table.slots
+        free = np.ones(len(slots), dtype=np.bool_)
+        free[[slots[name] for name in protected]] = False
+        places = np.flatnonzero(free)
+        at_once = max(1, (self.most or 0) // _AT_ONCE)
+        grown = np.sort(moments.born[places] + self.grace_period)
+        if not grown.size:
+            self.full_until = moments.rows + self.grace_period
+        elif grown[min(at_once, grown.size) - 1] > moments.rows:
+            # To look at all whenever one can go would cost a look at all at every row.
+            self.full_until = int(grown[min(at_once, grown.size) - 1])
+        else:
+            places = places[moments.born[places] + self.grace_period <= moments.rows]
+            ranking = most_relevant_first(relevance(moments.over_all_rows(places)))
+            free[:] = True
+            free[places[ranking[-max(short, at_once) :]]] = False
+            moments.let_go(np.flatnonzero(free))

@@ -12,7 +12,7 @@ import numpy as np
 from streamsel._jit.policy import kernel
 
 # A larger value would overflow when squared and summed.
-_LARGEST = 1e150
+LARGEST = 1e152
 
 
 @kernel()
@@ -82,7 +82,7 @@ def learn_row(
     0, or 1 + the place of a value that is infinite or too large; then nothing was changed.
     """
     for i in range(values.size):
-        if abs(values[i]) > _LARGEST:
+        if abs(values[i]) > LARGEST:
             return i + 1
     c = y.size
     means = of_target[0]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel.base import Learner
-from streamsel.rows import as_frame, gather
+from streamsel.rows import as_frame, first_bad, gather, read_some, why_bad
 
 Floats = NDArray[np.float64]
 
@@ -34,10 +34,18 @@ class Extractor(Learner):
         ----------
         x
             A row. A variable of the support that it lacks counts as 0, as everywhere in River; NaN
-            counts as not observed, that is, as its mean; new features are ignored.
+            or None counts as not observed, that is, as its mean; new features are ignored.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a value of the support that is infinite, or no number.
         """
         support, means, weights = self._linear_map()
-        row = np.array([x.get(name, 0.0) for name in support], dtype=np.float64)
+        row = read_some(x, support)
+        bad = first_bad(row)
+        if bad is not None:
+            raise why_bad(list(support)[bad], row[bad])
         z = _apply(row, means, weights)
         return dict(zip(self.components, z.tolist(), strict=True))
 

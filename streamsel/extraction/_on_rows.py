@@ -47,7 +47,7 @@ class ComponentsOnRows:
     grace_period
         How many rows make a candidate fit to join.
     max_features
-        Most variables tracked; at most half of them are candidates.
+        Most variables tracked; at most half of those without loadings are candidates.
     jacobi, signed
         As in `streamsel.extraction._components.Components`.
 
@@ -81,10 +81,7 @@ class ComponentsOnRows:
         signed: bool,
     ) -> None:
         self.q = n_components
-        self.most = max(32, 2 * n_components)
-        if max_features is not None:
-            # Candidates are not let go, and newcomers want room.
-            self.most = min(self.most, max(1, max_features // 2))
+        self.max_features = max_features
         self.grace_period = grace_period
         self.jacobi = jacobi
         self.signed = signed
@@ -109,6 +106,14 @@ class ComponentsOnRows:
         self.J[:] = held.Mzz
 
     @property
+    def most(self) -> int:
+        """Most candidates; in a bounded vocabulary they leave room for newcomers."""
+        most = max(32, 2 * self.q)
+        if self.max_features is None:
+            return most
+        return min(most, (self.max_features - len(self.loaded)) // 2)
+
+    @property
     def loaded(self) -> list[Hashable]:
         """Names of the support."""
         names = self.watched.names
@@ -121,7 +126,8 @@ class ComponentsOnRows:
         self._place = None
         # Where variables were let go one of them may be among these, and nothing is known of it.
         if moments.forgotten[0] == 0.0:
-            self._newcomers += names[: self.most - len(self.candidates) - len(self._newcomers)]
+            room = self.most - len(self.candidates) - len(self._newcomers)
+            self._newcomers += names[: max(0, room)]
 
     def until_refresh(self) -> int:
         """Return how many rows are left before the next refresh."""
@@ -343,7 +349,7 @@ class ComponentsOnRows:
         rest = self.candidates.slots.keys() - set(able)
         ranked = (names[j] for j in order.tolist())
         others = sorted((name for name in ranked if name in rest), key=self._is_within)
-        chosen = [*able, *others][: self.most]
+        chosen = [*able, *others][: max(1, self.most)]
         self._keep_candidates([name for name in self.candidates.names if name in set(chosen)])
         # From here on values are taken about these means: a level that has moved would cost digits.
         self.watched["shift"][:] = stats.mean[[slots[name] for name in self.watched.names]]

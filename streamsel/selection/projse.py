@@ -231,7 +231,7 @@ class ProjSe(Selector):
             )
         self.n_passes = 0
         self._pool: Pool | None = None
-        # Both are made when they are asked for, and hold until the next column.
+        # Both are made when they are asked for, and hold until the next column or row.
         self._picks: Picks | None = None
         self._names: list[Hashable] = []
 
@@ -347,11 +347,13 @@ class ProjSe(Selector):
         if self._pool.discarded >= 0.0:
             moments.forget()
 
+    def _carried_constant(self) -> int:
+        if self._pool is None:
+            return 0
+        return int(np.count_nonzero(self._pool.table["m2"] == 0.0))
+
     def _begin(self, moments: Moments) -> None:
         super()._begin(moments)
-        if self._pool is not None:
-            # Those that do not vary are among those carried over, where all are.
-            self._n_constant -= int(np.count_nonzero(self._pool.table["m2"] == 0.0))
         self._pool = self._picks = None
 
     def _protected(self) -> Collection[Hashable]:
@@ -389,7 +391,8 @@ class ProjSe(Selector):
     @property
     def scores(self) -> dict[Hashable, float]:
         """Score of each selected variable when it was picked, in order: name -> ‖P_s x‖² / ‖x‖²."""
-        return dict(zip(self.selected, self._current_picks().scores, strict=True))
+        found = (min(score, 1.0) for score in self._current_picks().scores)
+        return dict(zip(self.selected, found, strict=True))
 
     @property
     def rounds(self) -> dict[Hashable, int]:
