@@ -144,7 +144,8 @@ class Moments:
             (c,) target columns, about their origin.
         """
         w = self.unit / (1.0 - self.fading_factor) if self.rows else 1.0
-        bad = learn_row(values, slots, y, w, self.n, *self._arrays(), self.of_target)
+        fields = map(self.table.with_room, ("own", "cross", "about", "last"))
+        bad = learn_row(values, slots, y, w, self.n, *fields, self.of_target)
         if not bad:
             self.rows += 1
             self._passed(w, w, w * w)

@@ -20,6 +20,7 @@ from streamsel.rows import (
     first_bad,
     in_canonical_order,
     read_frame,
+    read_strictly,
     read_values,
     why_bad,
 )
@@ -90,8 +91,9 @@ class RowAxis(
         # Moments that are not the model's yet may be let go again, and the door must not know them.
         held = moments is self._moments
         places = self._door.places(x, moments.table.slots) if held else None
-        known = places is not None and all(name in target.slots for name in seen.first)
+        known = places is not None and seen.first.keys() <= target.slots.keys()
         if places is None or not known:
+            values = read_strictly(x)
             bad = first_bad(values)
             if bad is not None:
                 raise why_bad(list(x)[bad], values[bad])
@@ -181,11 +183,11 @@ class RowAxis(
             self.n_columns += room
             self._took_up(new)
             slots = moments.table.slots
-        held = [j for j, name in enumerate(names) if name in slots]
-        places = np.array([slots[names[j]] for j in held], dtype=np.intp)
-        if len(held) < len(names):
-            values = values[..., held]
-        return values, places
+        places = [slots.get(name, -1) for name in names]
+        if -1 in places:
+            held = [j for j, place in enumerate(places) if place >= 0]
+            values, places = values[..., held], [places[j] for j in held]
+        return values, np.array(places, dtype=np.intp)
 
     def _let_go_at_once(self, moments: Moments) -> None:
         """Let go whom `max_features` has no room for, new or not: from columns, or by a merge."""

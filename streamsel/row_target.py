@@ -95,6 +95,9 @@ class RowTarget:
         ValueError, TypeError
             For an observation that is missing, not finite, or of another form than those before.
         """
+        if type(y) is float and self.form == "number" and abs(y) <= LARGEST:
+            # Nearly all rows of a regression.
+            return Observation("number", {0: y})
         if isinstance(y, Mapping):
             found: dict[Hashable, float] = {}
             kinds = {}
@@ -165,10 +168,10 @@ class RowTarget:
 
     def vector(self, found: Mapping[Hashable, float]) -> Floats:
         """Return one observation as (c,) columns about their origin."""
-        y = -np.array(self.origin)
+        y = [-origin for origin in self.origin]
         for name, value in found.items():
             y[self.slots[name]] += value
-        return y
+        return np.array(y)
 
     def matrix(self, encoded: Encoded) -> Floats:
         """Return many observations as (n, c) columns; their origin may move meanwhile."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from typing import Any
 
@@ -201,21 +202,24 @@ class TargetSpace:
         self._cyy, self._squares = cyy, squares
         if self.c == 1:
             # Nothing to factorise, and on rows this is done after each of them.
-            self.rank = int(squares[0] > 0.0)
-            weights = np.ones((self.rank, 1))
-        else:
-            gram = self.kernel.normalised(cyy, squares, squares, n)
-            L, pivots, rank, _ = lapack.dpstrf(gram, tol=_RANK_TOLERANCE, lower=1)
-            self.rank = rank = int(rank)
-            weights = np.zeros((rank, self.c))
-            if rank:
-                # Not solve_triangular: BLAS may wake its threads for a matrix of any size.
-                inverse, _ = lapack.dtrtri(L[:rank, :rank], lower=1)
-                weights[:, pivots[:rank] - 1] = np.tril(inverse)
+            square = float(squares[0])
+            self.rank = int(square > 0.0)
+            self.weights: Floats = np.ones((self.rank, 1))
+            if self.rank and self.kernel.name == "linear":
+                self.weights[0, 0] = 1.0 / math.sqrt(square)
+            return
+        gram = self.kernel.normalised(cyy, squares, squares, n)
+        L, pivots, rank, _ = lapack.dpstrf(gram, tol=_RANK_TOLERANCE, lower=1)
+        self.rank = rank = int(rank)
+        weights = np.zeros((rank, self.c))
+        if rank:
+            # Not solve_triangular: BLAS may wake its threads for a matrix of any size.
+            inverse, _ = lapack.dtrtri(L[:rank, :rank], lower=1)
+            weights[:, pivots[:rank] - 1] = np.tril(inverse)
         if self.kernel.name == "linear":
             # Normalised here, once, and not in every column.
             weights[:, squares > 0.0] /= np.sqrt(squares[squares > 0.0])
-        self.weights: Floats = weights
+        self.weights = weights
 
     @property
     def _linear(self) -> TargetSpace:

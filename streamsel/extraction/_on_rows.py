@@ -48,6 +48,9 @@ class ComponentsOnRows:
         How many rows make a candidate fit to join.
     max_features
         Most variables tracked; at most half of those without loadings are candidates.
+    fading
+        Whether rows fade. Components of what is over must then not keep out what is now by the
+        loadings that they have left on it.
     jacobi, signed
         As in `streamsel.extraction._components.Components`.
 
@@ -64,8 +67,8 @@ class ComponentsOnRows:
         one that is no more than a candidate; `shift`, its mean at the last refresh, or its first
         value, which is taken off its values, and stands for one that was not observed.
     candidates
-        Those h of the watched: `age`, the weight of the rows since they became candidates, and
-        `start`, the row at which they did.
+        Those h of the watched: `age`, the weight of the rows since they became candidates, `start`,
+        the row at which they did, and `before`, the weight of the rows before that observed them.
     mean, J
         (q + 1 + h,), (q + 1 + h, q + 1 + h) means and sums of products of the components and the
         candidates.
@@ -77,11 +80,13 @@ class ComponentsOnRows:
         grace_period: int,
         *,
         max_features: int | None,
+        fading: bool,
         jacobi: bool,
         signed: bool,
     ) -> None:
         self.q = n_components
         self.max_features = max_features
+        self.fading = fading
         self.grace_period = grace_period
         self.jacobi = jacobi
         self.signed = signed
@@ -89,7 +94,7 @@ class ComponentsOnRows:
         self.rows = 0
         self.count = 0
         self.watched = Table({"B": (self.q + 1,), "shift": ()})
-        self.candidates = Table({"age": (), "start": ()})
+        self.candidates = Table({"age": (), "before": (), "start": ()})
         self.mean: Floats = np.zeros(self.q + 1)
         self.J: Floats = np.zeros((self.q + 1, self.q + 1))
         self._newcomers: list[Hashable] = []
@@ -165,9 +170,10 @@ class ComponentsOnRows:
 
     def _passed(self, rows: int, keep: float, weight: float) -> None:
         self.n = self.n * keep + weight
-        age = self.candidates["age"]
+        age, before = self.candidates["age"], self.candidates["before"]
         age *= keep
         age += weight
+        before *= keep
         self.rows += rows
 
     def _watch_newcomers(self, values: Floats, slots: Places, moments: Moments) -> None:
@@ -179,17 +185,18 @@ class ComponentsOnRows:
         first = values[[at[moments.table.slots[name]] for name in names]]
         first[np.isnan(first)] = 0.0
         # They were 0 in every row.
-        self._add_candidates(names, first, -first, self.n)
+        self._add_candidates(names, first, -first, self.n, np.zeros(len(names)))
 
     def _add_candidates(
-        self, names: list[Hashable], shift: Floats, mean: Floats, age: float
+        self, names: list[Hashable], shift: Floats, mean: Floats, age: float, before: Floats
     ) -> None:
         """Make variables candidates; their mean is about the shift."""
         h = len(names)
         new = [i for i, name in enumerate(names) if name not in self.watched.slots]
         fresh = np.zeros((len(new), self.q + 1))
         self.watched.append([names[i] for i in new], B=fresh, shift=shift[new])
-        self.candidates.append(names, age=np.full(h, age), start=np.full(h, float(self.rows)))
+        full, start = np.full(h, age), np.full(h, float(self.rows))
+        self.candidates.append(names, age=full, before=before, start=start)
         self.mean = np.append(self.mean, mean)
         J = np.zeros((self.mean.size, self.mean.size))
         J[: len(self.J), : len(self.J)] = self.J
@@ -212,17 +219,21 @@ class ComponentsOnRows:
 
     # What the components are
 
-    def settled(
-        self, moments: Moments, space: TargetSpace
-    ) -> tuple[list[Hashable], Floats, Floats, Floats]:
-        """Return s names, means (s,), loadings (s, q) of the support; (count,) relevances."""
+    def settled(self, moments: Moments) -> tuple[list[Hashable], Stats, Floats]:
+        """Return names, moments and loadings, (s, q + 1), of the support."""
         names = self.loaded
         B = self.watched["B"][[self.watched.slots[name] for name in names]]
         slots = moments.table.slots
         stats = moments.over_all_rows(np.array([slots[name] for name in names], dtype=np.intp))
+        return names, stats, B
+
+    def relevances(
+        self, support: tuple[list[Hashable], Stats, Floats], space: TargetSpace
+    ) -> Floats:
+        """Return the (count,) relevances of the components; the support is as `settled` says."""
+        _, stats, B = support
         m2 = np.diag(self.J)[: self.count]
-        relevance = space.relevance(m2, B[:, : self.count].T @ stats.cxy, signed=self.signed)
-        return names, stats.mean, B[:, : self.q], relevance
+        return space.relevance(m2, B[:, : self.count].T @ stats.cxy, signed=self.signed)
 
     # The refresh
 
@@ -230,7 +241,7 @@ class ComponentsOnRows:
         """Let candidates that are fit join, the most relevant first; choose candidates anew."""
         stats = moments.over_all_rows()
         found = space.relevance(stats.m2, stats.cxy, signed=self.signed)
-        relevance, seen = self._relevances(moments, space), moments.seen()
+        relevance, seen = self._all_relevances(moments, space), moments.seen()
         slots, names = moments.table.slots, moments.table.names
         since = dict(zip(self.candidates.names, self.candidates["start"].tolist(), strict=True))
         order = most_relevant_first(found)
@@ -238,14 +249,14 @@ class ComponentsOnRows:
             fit = since[name] + self.grace_period <= self.rows and not self._is_within(name)
             if fit and found[slots[name]] > self._bar(relevance):
                 self._try(name, stats, seen, slots, relevance, space)
-        if moments.fading_factor:
+        if self.fading:
             self._drop_dust(stats, slots)
         self._choose(found, order, self._bar(relevance), moments, stats)
 
-    def _relevances(self, moments: Moments, space: TargetSpace) -> Floats:
+    def _all_relevances(self, moments: Moments, space: TargetSpace) -> Floats:
         """Return the relevances of the components, (q + 1,), the first `count` of them held."""
         relevance = np.zeros(self.q + 1)
-        relevance[: self.count] = self.settled(moments, space)[-1]
+        relevance[: self.count] = self.relevances(self.settled(moments), space)
         return relevance
 
     def _within(self, name: Hashable) -> float:
@@ -254,7 +265,7 @@ class ComponentsOnRows:
         return 0.0 if place is None else float(np.square(self.watched["B"][place]).sum())
 
     def _is_within(self, name: Hashable) -> bool:
-        return self._within(name) > _MOSTLY
+        return self._within(name) > (_MOSTLY if self.fading else 0.0)
 
     def _bar(self, relevance: Floats) -> float:
         """Return what the relevance of a variable must exceed to join."""
@@ -280,9 +291,9 @@ class ComponentsOnRows:
         i, j, place = first + size, slots[name], self.watched.slots[name]
         B, age = self.watched["B"], self.candidates["age"]
         row = self.J[i].copy()
-        # What was summed since it became a candidate stands for all rows that observed it, and for
-        # every other candidate's rows.
-        row[:k] *= max(seen[j] / age[size], 1.0)
+        # The rows that have observed it since it became a candidate stand for all that did, and its
+        # rows for those of every other candidate.
+        row[:k] *= seen[j] / (seen[j] - self.candidates["before"][size])
         row[first:] *= np.maximum(age / age[size], 1.0)
         largest = np.sqrt(stats.m2[j]) * np.sqrt(np.diag(self.J)[:k])
         row[:k] = np.clip(row[:k], -largest, largest)
@@ -305,7 +316,6 @@ class ComponentsOnRows:
             return
         row[k] = m2
         self.J[k], self.J[:, k] = row, row
-        self.mean[k] = (self.mean[i] - mine @ self.mean[:k]) / left
         B[:, k] = b
         relevance[k] = found
         self.count += 1
@@ -325,14 +335,13 @@ class ComponentsOnRows:
     def _rotate_and_drop(self, cxy: Floats, relevance: Floats, space: TargetSpace) -> None:
         first = self.q + 1
         B = self.watched["B"]
-        # Means, and products with the candidates, turn as scores do.
-        tail = np.hstack([self.mean[:first, None], self.J[:first, first:]])
+        # Products with the candidates turn as scores do.
+        tail = self.J[:first, first:].copy()
         M, Czy = self.J[:first, :first].copy(), B.T @ cxy
         options = (space.weights, self.jacobi, self.signed, TIE, VANISHED)
         rotate_and_drop(tail, M, Czy, B, relevance, self.count, *options)
-        self.mean[:first] = tail[:, 0]
         self.J[:first, :first] = M
-        self.J[:first, first:], self.J[first:, :first] = tail[:, 1:], tail[:, 1:].T
+        self.J[:first, first:], self.J[first:, :first] = tail, tail.T
         self.count -= 1
 
     def _choose(
@@ -357,7 +366,8 @@ class ComponentsOnRows:
         new = [name for name in chosen if name not in self.candidates.slots]
         if new:
             mean = stats.mean[[slots[name] for name in new]]
-            self._add_candidates(new, mean, np.zeros(len(new)), 0.0)
+            before = moments.seen()[[slots[name] for name in new]]
+            self._add_candidates(new, mean, np.zeros(len(new)), 0.0, before)
 
     def _keep_candidates(self, staying: list[Hashable]) -> None:
         """Drop all candidates but these, and do not watch who is neither candidate nor loaded."""
@@ -389,7 +399,7 @@ class ComponentsOnRows:
             self._stretch_to(moments)
         stats = moments.over_all_rows()
         found = space.relevance(stats.m2, stats.cxy, signed=self.signed)
-        bar = self._bar(self._relevances(moments, space))
+        bar = self._bar(self._all_relevances(moments, space))
         self._choose(found, most_relevant_first(found), bar, moments, stats)
 
     def _adopt(self, theirs: ComponentsOnRows) -> None:

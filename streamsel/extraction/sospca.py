@@ -90,8 +90,10 @@ class SOSPCA(Extractor):
     become candidates, whose covariances are summed from then on; at the next such refresh they join
     as columns do, the most relevant first. A variable that is new becomes a candidate at once while
     there is room; its covariances are exact, for it was 0 before. Of any other those since it
-    became a candidate stand for all rows. Relevances and means are always those of all rows. The
-    components of a model that has learnt columns go on with the weight of the rows that those had.
+    became a candidate stand for all rows, which should come in random order or fade. With fading a
+    variable that has loadings may join again, with what is left of its direction. Relevances and
+    means are always those of all rows. The components of a model that has learnt columns go on with
+    the weight of the rows that those had.
 
     **Order.** The result depends on the order of the columns. It does not depend on how they are
     cut into blocks.
@@ -182,7 +184,8 @@ class SOSPCA(Extractor):
         self._bar = _NO_BAR
         self._on_rows: ComponentsOnRows | None = None
         # Made when it is asked for, and holds until the next row.
-        self._found: tuple[list[Hashable], Floats, Floats, Floats] | None = None
+        self._found: tuple[list[Hashable], Stats, Floats] | None = None
+        self._components = [f"sospca{k}" for k in range(n_components)]
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -267,10 +270,9 @@ class SOSPCA(Extractor):
 
     def _carry_over(self, moments: Moments) -> None:
         held = self._state
-        if held is None:
-            return
-        moments.take_columns(held.support.slots, held.moments_of_support())
-        if self.n_columns > len(held.support):
+        if held is not None:
+            moments.take_columns(held.support.slots, held.moments_of_support())
+        if self.n_columns > len(moments.table):
             moments.forget()
 
     def _begin(self, moments: Moments) -> None:
@@ -284,6 +286,7 @@ class SOSPCA(Extractor):
             self.n_components,
             self.grace_period,
             max_features=self.max_features,
+            fading=self.fading_factor > 0.0,
             jacobi=self.rotation == "jacobi",
             signed=self.signed,
         )
@@ -342,13 +345,12 @@ class SOSPCA(Extractor):
         space = self._row_space(self._moments)
         self._on_rows.follow_merge(theirs, along, self._moments, space)
 
-    def _settled(self) -> tuple[list[Hashable], Floats, Floats, Floats]:
-        """Return names, means and loadings of the support on rows, and relevances."""
+    def _settled(self) -> tuple[list[Hashable], Stats, Floats]:
+        """Return names, moments and loadings of the support on rows."""
         if self._found is None:
             assert self._on_rows is not None  # noqa: S101
             assert self._moments is not None  # noqa: S101
-            space = self._row_space(self._moments)
-            self._found = self._on_rows.settled(self._moments, space)
+            self._found = self._on_rows.settled(self._moments)
         return self._found
 
     # What was learnt
@@ -356,14 +358,17 @@ class SOSPCA(Extractor):
     @property
     def components(self) -> list[str]:
         """Names of the components, as they come out of a transform."""
-        return [f"sospca{k}" for k in range(self.n_components)]
+        return list(self._components)
 
     @property
     def relevance(self) -> dict[Hashable, float]:
         """Relevance of each component learnt so far (signed if `signed`): name -> relevance."""
         if self._on_rows is not None:
+            assert self._moments is not None  # noqa: S101
+            space = self._row_space(self._moments)
+            found = self._on_rows.relevances(self._settled(), space)
             # A component that no longer varies has none.
-            found = np.where(np.isfinite(self._settled()[-1]), self._settled()[-1], 0.0)
+            found = np.where(np.isfinite(found), found, 0.0)
         elif self._state is not None:
             found = self._state.relevance[: self._state.count]
         else:
@@ -372,7 +377,10 @@ class SOSPCA(Extractor):
 
     @property
     def loadings(self) -> dict[Hashable, dict[str, float]]:
-        """The support, in order of arrival: variable -> {component: weight}, without zeros."""
+        """The support: variable -> {component: weight}, without zeros.
+
+        In order of arrival; on rows in that in which they became candidates.
+        """
         support, _, B = self._linear_map()
         names = self.components
         return {
@@ -433,7 +441,8 @@ class SOSPCA(Extractor):
     def _linear_map(self) -> tuple[Iterable[Hashable], Floats, Floats]:
         q = self.n_components
         if self._on_rows is not None:
-            return self._settled()[:3]
+            names, stats, B = self._settled()
+            return names, stats.mean, B[:, :q]
         if self._state is None:
             return (), np.zeros(0), np.zeros((0, q))
         support = self._state.support

@@ -1,9 +1,9 @@
 """Ours and the limit in turn, in one run, and a table of their ratios at the end.
 
 Every benchmark times a pair: what streamsel does, and the peer or the physical limit that it is
-held against, one after the other, so that a machine whose speed drifts slows both. BLAS gets one
-thread, as streamsel has by default. `STREAMSEL_BENCH=quick` shrinks the data, to see that all of
-it runs.
+held against, one after the other, so that a machine whose speed drifts slows both. A benchmark of
+more than two brings a table of its own, and times all of them in turn. BLAS gets one thread, as
+streamsel has by default. `STREAMSEL_BENCH=quick` shrinks the data, to see that all of it runs.
 """
 
 import os
@@ -14,11 +14,13 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 QUICK = os.environ.get("STREAMSEL_BENCH") == "quick"
-ROWS = pytest.StashKey()
+HEAD = ("what", "ours", "limit", "ratio", "bar")
+# Title of a table -> its lines, the first of them its head.
+TABLES = pytest.StashKey()
 
 
 def pytest_configure(config):
-    config.stash[ROWS] = []
+    config.stash[TABLES] = {}
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +37,23 @@ def size():
 
 
 @pytest.fixture
-def against(benchmark, request):
+def repeats():
+    """Return a number of repeats, or 1 in a quick run."""
+    return lambda full: 1 if QUICK else full
+
+
+@pytest.fixture
+def table(request):
+    """Add lines to a table of their own, given its title and its head."""
+
+    def add(title, head, *lines):
+        request.config.stash[TABLES].setdefault(title, [head]).extend(lines)
+
+    return add
+
+
+@pytest.fixture
+def against(benchmark, note, repeats):
     """Time ours and a limit in turn; note the ratio of their medians."""
 
     def run(what, ours, limit, *, bar, rounds=5):
@@ -48,34 +66,34 @@ def against(benchmark, request):
             limit()
             limits.append(time.perf_counter() - started)
 
-        benchmark.pedantic(ours, setup=before, rounds=1 if QUICK else rounds)
+        benchmark.pedantic(ours, setup=before, rounds=repeats(rounds))
         mine = benchmark.stats.stats.median if benchmark.stats else float("nan")
         theirs = statistics.median(limits)
         benchmark.extra_info |= {"limit": theirs, "ratio": mine / theirs, "bar": bar}
         times = (f"{seconds * 1e3:.4g} ms" for seconds in (mine, theirs))
-        note(request, what, *times, mine / theirs, bar)
+        note(what, *times, f"{mine / theirs:.3g}", bar)
 
     return run
 
 
 @pytest.fixture
-def report(request):
+def report(note):
     """Note a figure that is no ratio of times."""
-    return lambda what, ours, limit, bar: note(request, what, ours, limit, None, bar)
+    return lambda what, ours, limit, bar: note(what, ours, limit, "", bar)
 
 
-def note(request, what, ours, limit, ratio, bar):
-    row = (what, ours, limit, "" if ratio is None else f"{ratio:.3g}", bar)
-    request.config.stash[ROWS].append(row)
+@pytest.fixture
+def note(table):
+    """Add a line to the table of all pairs."""
+    return lambda *line: table("streamsel against the limit", HEAD, line)
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    rows = config.stash[ROWS]
-    if not rows:
-        return
-    terminalreporter.section("streamsel against the limit" + (" (quick: not to be quoted)" * QUICK))
-    table = [("what", "ours", "limit", "ratio", "bar"), ("---",) * 5, *rows]
-    widths = [max(len(row[i]) for row in table) for i in range(5)]
-    for row in table:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        terminalreporter.write_line("| " + " | ".join(cells) + " |")
+    for title, lines in config.stash[TABLES].items():
+        terminalreporter.section(title + (" (quick: not to be quoted)" * QUICK))
+        head, *rest = ([str(cell) for cell in line] for line in lines)
+        whole = [head, ["---"] * len(head), *rest]
+        widths = [max(map(len, column)) for column in zip(*whole, strict=True)]
+        for line in whole:
+            cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+            terminalreporter.write_line("| " + " | ".join(cells) + " |")

@@ -36,6 +36,46 @@ model.learn_columns(np.eye(10))
 model.relevance
 """
 
+FEATURES = """
+import gc
+import numpy as np
+from streamsel.memory import resident_bytes
+{imports}
+p = {p}
+names = [f"feature {{j}}" for j in range(p)]
+rng = np.random.default_rng(0)
+def learn(model, p):
+    for start in range(0, p, 1000):
+        part = names[start : start + 1000]
+        row = dict(zip(part, rng.standard_normal(len(part)).tolist()))
+        model.learn_one(row, rng.standard_normal())
+    return model
+learn({model}, 1000)
+gc.collect()
+before = resident_bytes()
+model = learn({model}, p)
+learn(model, p)
+gc.collect()
+print((resident_bytes() - before) / p)
+"""
+
+ENDLESS = """
+import time
+from streamsel import SOSPCA, ProjSe
+from streamsel.memory import resident_bytes
+n = {n}
+model = {model}
+for i in range(n):
+    # Two words that last, and eight that nobody has seen before.
+    x = {{f"lasting {{i % 20}}": 1.0, f"lasting {{20 + i % 23}}": 1.0}}
+    x |= {{f"word {{j}}": 1.0 for j in range(8 * i, 8 * i + 8)}}
+    model.learn_one(x, (i % 20 < 5) + i * 7919 % 1009 / 1009)
+    if i + 1 == n // 10:
+        started, before = time.perf_counter(), resident_bytes()
+after, seconds = resident_bytes(), time.perf_counter() - started
+print(before, after, (n - n // 10) / seconds)
+"""
+
 
 def run(program):
     done = subprocess.run(
@@ -54,6 +94,36 @@ def test_memory(benchmark, report, size):
         f"{small:.0f} MB",
         "< 16 MB",
     )
+
+
+def test_bytes_a_feature(benchmark, report, size):
+    p = size(100_000)
+    peer = "from river.feature_selection import SelectKBest\nfrom river.stats import PearsonCorr"
+    peer = FEATURES.format(imports=peer, model="SelectKBest(PearsonCorr())", p=p)
+    theirs = float(run(peer))
+    ours = FEATURES.format(imports="from streamsel import ProjSe", model="ProjSe()", p=p)
+    mine = float(benchmark.pedantic(run, (ours,), rounds=1))
+    report(
+        f"resident bytes a feature, ProjSe on rows, p={p:,} / River SelectKBest",
+        f"{mine:,.0f} B",
+        f"{theirs:,.0f} B",
+        "",
+    )
+
+
+@pytest.mark.parametrize(("cls", "full"), [("ProjSe", 300_000), ("SOSPCA", 100_000)])
+def test_endless_words(benchmark, report, size, cls, full):
+    # Twice, for in a quick run a twentieth is too much; but the vocabulary must be full.
+    n = max(2_000, size(size(full)))
+    program = ENDLESS.format(model=f"{cls}(10, max_features=1000)", n=n)
+    before, after, rate = map(float, benchmark.pedantic(run, (program,), rounds=1).split())
+    report(
+        f"resident memory, {cls}(max_features=1,000) on words, rows {n // 10:,} to {n:,}",
+        f"{(after - before) / 1024**2:+.1f} MB",
+        f"{before / 1024**2:.0f} MB",
+        "< 4 MB",
+    )
+    report(f"rows of 10 words a second, 8 of them new, the same {cls}", f"{rate:,.0f}", "", "")
 
 
 @pytest.mark.parametrize(

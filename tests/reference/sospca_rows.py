@@ -6,7 +6,7 @@ its first value before there was one. What the rows since a refresh add to a sum
 they add about their own mean, and what their mean adds against that of all rows before. A variable
 that was new when it became a candidate had been 0 before, so its sums since are those over all
 rows; those of any other stand for all rows that observed it when it joins. One that has loadings
-joins with what is left of its direction, if that is at least half of it.
+joins, if rows fade, with what is left of its direction, if that is at least half of it.
 """
 
 import numpy as np
@@ -169,7 +169,7 @@ class SOSPCAOnRows:
         relevances = self.relevances(self.zz)
         fit = [name for name, start in self.since.items() if start + self.grace_period <= n]
         for name in self.ranked(fit, found):
-            if self.within(name) <= MOSTLY and found[name] > self.bar(relevances):
+            if self.free(name) and found[name] > self.bar(relevances):
                 self.attempt(name, relevances)
         if self.rows.keeps < 1:
             self.drop_dust()
@@ -181,6 +181,10 @@ class SOSPCAOnRows:
     def within(self, name):
         """Return how much of a variable's direction is in the span of the components."""
         return sum(loading.get(name, 0.0) ** 2 for loading in self.B)
+
+    def free(self, name):
+        """Return whether a variable may join: one with loadings only if rows fade."""
+        return self.within(name) <= (MOSTLY if self.rows.keeps < 1 else 0.0)
 
     def drop_dust(self):
         """Drop the loadings of variables that are next to nothing, in length and in variance."""
@@ -209,12 +213,11 @@ class SOSPCAOnRows:
     def attempt(self, name, relevances):
         """Let a candidate be the last component, if what is left of it is relevant enough."""
         m2, age, q = self.moments(name)[1], self.age(name), len(self.B)
-        seen = sum(
-            float(w)
+        weights = [
+            float(w) if observed(x.get(name, 0.0)) else 0.0
             for x, w in zip(self.rows.xs, self.rows.weights, strict=True)
-            if observed(x.get(name, 0.0))
-        )
-        row = self.zx[name] * max(seen / age, 1.0)
+        ]
+        row = self.zx[name] * (sum(weights) / sum(weights[self.unknown[name] :]))
         largest = np.sqrt(m2) * np.sqrt(np.diag(self.zz))
         row = np.clip(row, -largest, largest)
         mine = np.array([loading.get(name, 0.0) for loading in self.B])
@@ -272,7 +275,7 @@ class SOSPCAOnRows:
     def choose(self, found, bar):
         """Choose the candidates: who may join, the most relevant first; then who is one already."""
         n = len(self.rows.xs)
-        free = {name for name in found if self.within(name) <= MOSTLY}
+        free = {name for name in found if self.free(name)}
         able = [name for name in free if found[name] > bar]
         rest = [name for name in self.since if name not in able]
         idle = [name for name in rest if name in free]

@@ -1,0 +1,264 @@
+"""The figures of the row axis: learners on rows beside River's, and the cost of a dict itself."""
+
+import statistics
+import struct
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from river import feature_selection, preprocessing, stats
+
+from streamsel import SOSPCA, ProjSe, row_axis
+from streamsel.extraction._on_rows import ComponentsOnRows
+from streamsel.moments import Moments
+from streamsel.row_target import RowTarget
+from streamsel.rows import RowDoor
+
+# Rows that differ, and that are learnt over and over: few enough to lie in the cache, where a row
+# that was just read from its source lies.
+DISTINCT = 20
+# So many rows at a time are learnt by ours: a refresh of SOSPCA is in every batch, once.
+BATCH = 100
+
+
+def stream(p):
+    """Return `DISTINCT` rows of p features and their targets; all rows have the same strings."""
+    rng = np.random.default_rng(0)
+    X, names = rng.standard_normal((DISTINCT, p)), [f"x{j}" for j in range(p)]
+    y = X[:, :5].sum(axis=1) + rng.standard_normal(DISTINCT)
+    return [dict(zip(names, row, strict=True)) for row in X.tolist()], y.tolist()
+
+
+def frame_of(rows):
+    """Return a frame of `BATCH` other rows with the names of these, and their targets."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((BATCH, len(rows[0])))
+    y = X[:, :5].sum(axis=1) + rng.standard_normal(BATCH)
+    return pd.DataFrame(X, columns=list(rows[0])), pd.Series(y)
+
+
+def settled(model, rows):
+    """Let a model of ours learn enough rows to be what it will be in the long run."""
+    for _ in range(3):
+        model.learn_many(*frame_of(rows))
+    return model
+
+
+def learning(model, rows, y):
+    """Return a function that learns the rows, one by one."""
+
+    def run():
+        for x, value in zip(rows, y, strict=True):
+            model.learn_one(x, value)
+
+    return run
+
+
+def in_turn(benchmark, contest, rounds):
+    """Time contestants, name -> function and how many rows it takes, one after another, in rounds.
+
+    Returns name -> median seconds a row.
+    """
+    seconds = {name: [] for name in contest}
+    for run, _ in contest.values():
+        run()
+
+    def one_round():
+        for name, (run, n) in contest.items():
+            started = time.perf_counter()
+            run()
+            seconds[name].append((time.perf_counter() - started) / n)
+
+    benchmark.pedantic(one_round, rounds=rounds)
+    found = {name: statistics.median(times) for name, times in seconds.items()}
+    benchmark.extra_info |= {str(name): median for name, median in found.items()}
+    return found
+
+
+def select_k_best():
+    return feature_selection.SelectKBest(stats.PearsonCorr(), k=10)
+
+
+def test_learn_one(against):
+    rows, y = stream(1000)
+    against(
+        f"ProjSe learn_one, 1,000 features, {DISTINCT} rows / River SelectKBest(PearsonCorr)",
+        learning(settled(ProjSe(10), rows), rows, y),
+        learning(select_k_best(), rows, y),
+        bar="≤ 0.02",
+        rounds=11,
+    )
+
+
+def test_learn_one_floor(against):
+    rows, y = stream(1000)
+    names = list(rows[0])
+    # Nothing that the standard library has reads a dict's values faster.
+    pack_into = struct.Struct(f"{len(names)}d").pack_into
+
+    def floor():
+        for x in rows:
+            if list(x) == names:
+                values = np.empty(len(names))
+                pack_into(values, 0, *x.values())
+
+    against(
+        f"ProjSe learn_one, 1,000 features, {DISTINCT} rows / names compared, values read",
+        learning(settled(ProjSe(10), rows), rows, y),
+        floor,
+        bar="",
+        rounds=101,
+    )
+
+
+# What a row costs in each way of use
+
+COLUMNS = ("ProjSe", "SOSPCA", "River SelectKBest", "River GaussianRandomProjector")
+
+
+def transform_then_learn(model):
+    """Return what a pipeline does with a supervised transformer and a row."""
+
+    def run(x, y):
+        model.transform_one(x)
+        model.learn_one(x, y)
+
+    return run
+
+
+def cells(p):
+    """Return (way of use, contestant) -> function that takes n rows, and that n."""
+    rows, y = stream(p)
+    many = frame_of(rows)
+    # Peers take 100 µs a row at 10 features, 100 ms at 10,000.
+    few = max(2, min(BATCH, 5000 // p))
+    ours = {"ProjSe": ProjSe(10), "SOSPCA": SOSPCA(10)}
+    best, projector = select_k_best(), preprocessing.GaussianRandomProjector(10, seed=0)
+    learning(best, rows[:2], y[:2])()
+    projector.transform_one(rows[0])
+
+    def each(function, n):
+        pairs = [(rows[i % DISTINCT], y[i % DISTINCT]) for i in range(n)]
+
+        def run():
+            for x, value in pairs:
+                function(x, value)
+
+        return run, n
+
+    found = {}
+    for name, model in ours.items():
+        settled(model, rows)
+        found["learn_one", name] = each(model.learn_one, BATCH)
+        found["transform_one", name] = each(lambda x, _, m=model: m.transform_one(x), BATCH)
+        found["transform, then learn", name] = each(transform_then_learn(model), BATCH)
+        found["learn_many", name] = (lambda m=model: m.learn_many(*many)), BATCH
+    name = "River SelectKBest"
+    found["learn_one", name] = each(best.learn_one, few)
+    found["transform_one", name] = each(lambda x, _: best.transform_one(x), few)
+    found["transform, then learn", name] = each(transform_then_learn(best), few)
+    # It has nothing to learn: its way in a pipeline is to transform.
+    name = "River GaussianRandomProjector"
+    found["transform_one", name] = each(lambda x, _: projector.transform_one(x), few)
+    found["transform, then learn", name] = each(lambda x, _: projector.transform_one(x), few)
+    return found
+
+
+@pytest.mark.parametrize("p", [10, 100, 1_000, 10_000])
+def test_rows_per_second(benchmark, table, repeats, size, p):
+    p = min(p, size(10_000))
+    seconds = in_turn(benchmark, cells(p), repeats(9))
+    rate = {cell: 1.0 / found for cell, found in seconds.items()}
+    ways = dict.fromkeys(way for way, _ in rate)
+    table(
+        "rows a second",
+        ("features", "way of use", *COLUMNS),
+        *(
+            (f"{p:,}", way, *(f"{rate[way, c]:,.0f}" if (way, c) in rate else "" for c in COLUMNS))
+            for way in ways
+        ),
+    )
+
+
+# Where a row's time goes
+
+PARTS = {
+    "names compared": [(RowDoor, "places")],
+    "values read": [(row_axis, "read_values")],
+    "target read": [(RowTarget, "one"), (RowTarget, "vector")],
+    "moments": [(Moments, "learn_one")],
+    "components and candidates": [(ComponentsOnRows, "learn_one")],
+    f"refresh, every {BATCH} rows": [(ComponentsOnRows, "refresh")],
+}
+
+
+def clocked(function, add):
+    """Return the function, and have every call add its seconds."""
+
+    def run(*args, **kwargs):
+        started = time.perf_counter()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            add(time.perf_counter() - started)
+
+    return run
+
+
+@pytest.mark.parametrize("p", [10, 1000])
+@pytest.mark.parametrize("cls", [ProjSe, SOSPCA])
+def test_where_a_row_goes(benchmark, table, repeats, monkeypatch, cls, p):
+    rows, y = stream(p)
+    # As many as lie between two refreshes.
+    pairs = list(zip(rows, y, strict=True)) * (BATCH // DISTINCT)
+    model = settled(cls(10), rows)
+    calls = {part: [] for part in PARTS}
+    idle = []
+    seconds = {part: [] for part in [*PARTS, "learn_one", "both"]}
+
+    def learnt():
+        for x, value in pairs:
+            model.learn_one(x, value)
+
+    def transformed_after_each():
+        for x, value in pairs:
+            model.learn_one(x, value)
+            model.transform_one(x)
+
+    def one_round():
+        for whole, run in ("learn_one", learnt), ("both", transformed_after_each):
+            started = time.perf_counter()
+            run()
+            seconds[whole].append((time.perf_counter() - started) / BATCH)
+        with monkeypatch.context() as patch:
+            for part, functions in PARTS.items():
+                calls[part].clear()
+                for owner, name in functions:
+                    patch.setattr(owner, name, clocked(getattr(owner, name), calls[part].append))
+            learnt()
+        # The clock's own time is no part of any.
+        idle.clear()
+        for _ in pairs:
+            clocked(bool, idle.append)(None)
+        each = statistics.median(idle)
+        for part, times in calls.items():
+            seconds[part].append((sum(times) - len(times) * each) / BATCH)
+
+    transformed_after_each()
+    benchmark.pedantic(one_round, rounds=repeats(51))
+    found = {part: statistics.median(times) for part, times in seconds.items()}
+    whole, both = found.pop("learn_one"), found.pop("both")
+    found["rest"] = whole - sum(found.values())
+    found["learn_one"] = whole
+    found["a transform after it"] = both - whole
+    benchmark.extra_info |= found
+    table(
+        "where a row's time goes",
+        ("model", "features", "part", "µs", "of learn_one"),
+        *(
+            (cls.__name__, f"{p:,}", part, f"{1e6 * mine:.1f}", f"{mine / whole:.0%}")
+            for part, mine in found.items()
+            if mine
+        ),
+    )
