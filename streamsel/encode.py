@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 # An integer target with 3 to this many distinct values may be class codes.
-_FEW_VALUES = 20
+FEW_VALUES = 20
 # What pandas holds for a missing value.
 _MISSING = ("NAType", "NaTType")
 
@@ -116,7 +116,7 @@ def _encode_array(values: NDArray[Any], kind: str) -> Encoded:
         codes = 0
         if kind == "auto" and values.dtype.kind in "iu" and values.ndim == 1:
             distinct = np.unique(values).size
-            codes = distinct if 3 <= distinct <= min(_FEW_VALUES, len(values) // 2) else 0
+            codes = distinct if 3 <= distinct <= min(FEW_VALUES, len(values) // 2) else 0
         return Encoded(columns, list(range(columns.shape[1])), is_class=False, codes=codes)
     if not numeric:
         _refuse_labels(kind, values.flat[0])

@@ -13,7 +13,7 @@ from river import base
 from streamsel.columns import Stats
 from streamsel.kernels import VariableKernel
 from streamsel.moments import Moments
-from streamsel.row_target import Observation, RowTarget, followed_rows, no_target
+from streamsel.row_target import Observation, RowTarget, no_target
 from streamsel.rows import (
     Places,
     RowDoor,
@@ -209,10 +209,9 @@ class RowAxis(
                 "Expected a model with a target. Got: a row for one that selects without.\n"
                 "Hint: without a target the variables' observations are needed, column by column."
             )
-        target = followed_rows(self._target)
-        if target is None:
+        if not isinstance(self._target, Target):
             return Moments(self.fading_factor, RowTarget(self.target))
-        moments = Moments.following(target, self.target, self.fading_factor)
+        moments = Moments.following(self._target, self.target, self.fading_factor)
         self._carry_over(moments)
         return moments
 

@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._jit.rows import LARGEST
-from streamsel.encode import Encoded, encode, is_missing
-from streamsel.target import NoTarget, Target
+from streamsel.encode import FEW_VALUES, Encoded, encode, is_missing
+from streamsel.target import Target
 
 Floats = NDArray[np.float64]
 
-# An integer target that has shown 3 to this many distinct values in so many rows may be codes.
-_FEW_VALUES = 20
+# An integer target that has shown few distinct values in so many rows may be codes.
 _ENOUGH_ROWS = 50
 _FORMS = {"number": "a number", "class": "a label", "several": "a dict of targets"}
 
@@ -192,7 +191,7 @@ class RowTarget:
             self._codes = None
             return
         self._codes.update(values)
-        if len(self._codes) > _FEW_VALUES:
+        if len(self._codes) > FEW_VALUES:
             self._codes = None
         elif rows >= _ENOUGH_ROWS:
             distinct, self._codes = len(self._codes), None
@@ -272,13 +271,3 @@ def no_target(value: Any) -> ValueError:
         f"Expected a target, finite and not missing, with every row. Got: {value!r}.\n"
         "Hint: transform rows whose target is not known; learn those whose target is."
     )
-
-
-def followed_rows(target: Target | NoTarget | None) -> Target | None:
-    """Return the target that rows can go on from; raise where there is no target on purpose."""
-    if isinstance(target, NoTarget):
-        raise ValueError(  # noqa: TRY004
-            "Expected a model with a target. Got: rows for one that selects without.\n"
-            "Hint: without a target the variables' own observations are needed, column by column."
-        )
-    return target

@@ -25,8 +25,6 @@ Floats = NDArray[np.float64]
 # A variable of whose direction more than this is in the span of the components, or of whose
 # variance they leave less than this, cannot join them.
 _MOSTLY = 0.5
-# Weights whose difference is less than this part of them are equal.
-_ROUNDING = 1e-12
 # Of a variable, and of a component's variance, less than this is nothing: no relevance shows it.
 _DUST = 1e-18
 
@@ -208,13 +206,14 @@ class ComponentsOnRows:
         slots = moments.table.slots
         if self._place is None or self._place.size < len(slots):
             self._place = np.full(len(slots), -1, dtype=np.intp)
-            self._place[self._slots_of(self.watched, moments)] = np.arange(len(self.watched))
+            self._place[self.slots_of(self.watched, moments)] = np.arange(len(self.watched))
             places = [self.watched.slots[name] for name in self.candidates.slots]
             self._at = np.array(places, dtype=np.intp)
         return self._place
 
     @staticmethod
-    def _slots_of(table: Table, moments: Moments) -> Places:
+    def slots_of(table: Table, moments: Moments) -> Places:
+        """Return the slots of a table's variables among those of the moments."""
         return np.array([moments.table.slots[name] for name in table.slots], dtype=np.intp)
 
     # What the components are
@@ -241,7 +240,7 @@ class ComponentsOnRows:
         """Let candidates that are fit join, the most relevant first; choose candidates anew."""
         stats = moments.over_all_rows()
         found = space.relevance(stats.m2, stats.cxy, signed=self.signed)
-        relevance, seen = self._all_relevances(moments, space), moments.seen()
+        relevance, seen = self._held_relevances(moments, space), moments.seen()
         slots, names = moments.table.slots, moments.table.names
         since = dict(zip(self.candidates.names, self.candidates["start"].tolist(), strict=True))
         order = most_relevant_first(found)
@@ -253,7 +252,7 @@ class ComponentsOnRows:
             self._drop_dust(stats, slots)
         self._choose(found, order, self._bar(relevance), moments, stats)
 
-    def _all_relevances(self, moments: Moments, space: TargetSpace) -> Floats:
+    def _held_relevances(self, moments: Moments, space: TargetSpace) -> Floats:
         """Return the relevances of the components, (q + 1,), the first `count` of them held."""
         relevance = np.zeros(self.q + 1)
         relevance[: self.count] = self.relevances(self.settled(moments), space)
@@ -344,6 +343,13 @@ class ComponentsOnRows:
         self.J[:first, first:], self.J[first:, :first] = tail, tail.T
         self.count -= 1
 
+    def choose(self, moments: Moments, space: TargetSpace) -> None:
+        """Choose candidates anew, outside a refresh."""
+        stats = moments.over_all_rows()
+        found = space.relevance(stats.m2, stats.cxy, signed=self.signed)
+        bar = self._bar(self._held_relevances(moments, space))
+        self._choose(found, most_relevant_first(found), bar, moments, stats)
+
     def _choose(
         self, found: Floats, order: Places, bar: float, moments: Moments, stats: Stats
     ) -> None:
@@ -359,7 +365,7 @@ class ComponentsOnRows:
         ranked = (names[j] for j in order.tolist())
         others = sorted((name for name in ranked if name in rest), key=self._is_within)
         chosen = [*able, *others][: max(1, self.most)]
-        self._keep_candidates([name for name in self.candidates.names if name in set(chosen)])
+        self.keep_candidates([name for name in self.candidates.names if name in set(chosen)])
         # From here on values are taken about these means: a level that has moved would cost digits.
         self.watched["shift"][:] = stats.mean[[slots[name] for name in self.watched.names]]
         self.mean[:] = 0.0
@@ -369,7 +375,7 @@ class ComponentsOnRows:
             before = moments.seen()[[slots[name] for name in new]]
             self._add_candidates(new, mean, np.zeros(len(new)), 0.0, before)
 
-    def _keep_candidates(self, staying: list[Hashable]) -> None:
+    def keep_candidates(self, staying: list[Hashable]) -> None:
         """Drop all candidates but these, and do not watch who is neither candidate nor loaded."""
         places = [self.candidates.slots[name] for name in staying]
         held = [*range(self.q + 1), *(self.q + 1 + place for place in places)]
@@ -378,67 +384,6 @@ class ComponentsOnRows:
         needed = {*self.loaded, *staying}
         self.watched.keep([i for i, name in enumerate(self.watched.slots) if name in needed])
         self._place = None
-
-    # Merging
-
-    def follow_merge(
-        self, theirs: ComponentsOnRows, along: str, moments: Moments, space: TargetSpace
-    ) -> None:
-        """Go on after the moments of the variables were merged.
-
-        Where the other has learnt rows with the same components their moments are joined exactly;
-        otherwise the spread of mine in my rows stands for that in all. What the other found may
-        join as candidates. Where I have no components yet, I go on with the other's.
-        """
-        self._keep_candidates([])
-        if along == "rows":
-            if not self.count:
-                self._adopt(theirs)
-            elif self._same_components(theirs):
-                self._add_rows(theirs)
-            self._stretch_to(moments)
-        stats = moments.over_all_rows()
-        found = space.relevance(stats.m2, stats.cxy, signed=self.signed)
-        bar = self._bar(self._all_relevances(moments, space))
-        self._choose(found, most_relevant_first(found), bar, moments, stats)
-
-    def _adopt(self, theirs: ComponentsOnRows) -> None:
-        """Go on from the components of another, as if their rows had been mine."""
-        first = self.q + 1
-        self.count, self.n = theirs.count, theirs.n
-        held = [theirs.watched.slots[name] for name in theirs.loaded]
-        B, shift = theirs.watched["B"][held], theirs.watched["shift"][held]
-        self.watched.append(theirs.loaded, B=B, shift=shift)
-        self.mean[:], self.J[:] = theirs.mean[:first], theirs.J[:first, :first]
-
-    def _same_components(self, theirs: ComponentsOnRows) -> bool:
-        mine, yours = self.watched, theirs.watched
-        if self.count != theirs.count or set(self.loaded) != set(theirs.loaded):
-            return False
-        there = [yours.slots[name] for name in mine.names]
-        return bool(np.allclose(mine["B"], yours["B"][there], rtol=0.0, atol=1e-12))
-
-    def _add_rows(self, theirs: ComponentsOnRows) -> None:
-        """Add the moments that the same components have over other rows."""
-        first, total = self.q + 1, self.n + theirs.n
-        there = [theirs.watched.slots[name] for name in self.watched.names]
-        moved = theirs.watched["shift"][there] - self.watched["shift"]
-        apart = theirs.mean[:first] + moved @ self.watched["B"] - self.mean
-        self.J += theirs.J[:first, :first] + np.outer(apart, apart) * (self.n * theirs.n / total)
-        self.mean += apart * (theirs.n / total)
-        self.n = total
-
-    def _stretch_to(self, moments: Moments) -> None:
-        """Let the components' moments stand for all rows, whose means are known."""
-        weight = moments.weight
-        rest = weight - self.n
-        if rest > _ROUNDING * weight and self.count:
-            stats = moments.over_all_rows(self._slots_of(self.watched, moments))
-            apart = (stats.mean - self.watched["shift"]) @ self.watched["B"] - self.mean
-            self.J *= weight / self.n
-            self.J += np.outer(apart, apart) * (self.n * weight / rest)
-            self.mean += apart
-        self.n = weight
 
     # Persistence
 

@@ -13,6 +13,7 @@ from streamsel._jit.search import first_above
 from streamsel.columns import Chunk, Stats
 from streamsel.extraction._base import Extractor
 from streamsel.extraction._components import Components
+from streamsel.extraction._merging import follow_merge
 from streamsel.extraction._on_rows import ComponentsOnRows
 from streamsel.moments import Moments
 from streamsel.rows import Places
@@ -343,7 +344,7 @@ class SOSPCA(Extractor):
         assert self._moments is not None  # noqa: S101
         theirs = other._components_so_far() if other._on_rows is None else other._on_rows
         space = self._row_space(self._moments)
-        self._on_rows.follow_merge(theirs, along, self._moments, space)
+        follow_merge(self._on_rows, theirs, along, self._moments, space)
 
     def _settled(self) -> tuple[list[Hashable], Stats, Floats]:
         """Return names, moments and loadings of the support on rows."""
