@@ -194,7 +194,7 @@ class SOSPCA(Extractor):
         yield {"n_components": 1, "rotation": "paper", "signed": True, "grace_period": 5}
         yield {"n_components": 3, "grace_period": 10}
         yield {"n_components": 2, "fading_factor": 0.05, "grace_period": 7}
-        yield {"n_components": 1, "max_features": 4, "grace_period": 20}
+        yield {"n_components": 1, "max_features": 5, "grace_period": 20}
 
     def _check_target(self, c: int, *, is_class: bool) -> None:
         if self.signed and (c > 1 or is_class):
