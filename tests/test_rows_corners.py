@@ -62,7 +62,7 @@ def test_a_small_vocabulary_of_components_has_room_for_newcomers(rng, most):
 
 def test_a_vocabulary_of_components_has_a_least_size():
     with pytest.raises(ValueError, match="max_features"):
-        SOSPCA(2, max_features=4)
+        SOSPCA(2, max_features=2)
 
 
 def test_one_target_of_labels_takes_no_number():

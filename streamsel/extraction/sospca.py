@@ -52,8 +52,9 @@ class SOSPCA(Extractor):
         In [0, 1): what part of its weight a row loses with every later one; 0 forgets nothing. As
         in River, the closer to 1 the faster the old is forgotten.
     max_features
-        Most variables tracked on rows, above 2q; None for all. When a new one needs room the least
-        relevant go, but none of the support, no candidate, and none in its grace period.
+        Most variables tracked on rows, well above the support; None for all. When a new one needs
+        room the least relevant go, but none of the support, no candidate, and none in its grace
+        period.
     grace_period
         On rows: for how many a new variable cannot be let go, and how often variables may join.
     target
@@ -176,10 +177,10 @@ class SOSPCA(Extractor):
         self.target = target
         self.n_jobs = n_jobs
         super().__init__()
-        if max_features is not None and max_features <= 2 * n_components:
+        if max_features is not None and max_features <= n_components:
             raise ValueError(
-                "The 'max_features' parameter of SOSPCA must be None or above 2 * n_components = "
-                f"{2 * n_components}. Got {max_features!r} instead."
+                "The 'max_features' parameter of SOSPCA must be None or above n_components = "
+                f"{n_components}. Got {max_features!r} instead."
             )
         self._state: Components | None = None
         self._bar = _NO_BAR
@@ -194,7 +195,7 @@ class SOSPCA(Extractor):
         yield {"n_components": 1, "rotation": "paper", "signed": True, "grace_period": 5}
         yield {"n_components": 3, "grace_period": 10}
         yield {"n_components": 2, "fading_factor": 0.05, "grace_period": 7}
-        yield {"n_components": 1, "max_features": 5, "grace_period": 20}
+        yield {"n_components": 1, "max_features": 4, "grace_period": 20}
 
     def _check_target(self, c: int, *, is_class: bool) -> None:
         if self.signed and (c > 1 or is_class):
