@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import numbers
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -81,6 +81,19 @@ def encode(y: Any, kind: str, numeric: Collection[Hashable] = ()) -> Encoded:
     elif hasattr(native, "toarray"):
         native = native.toarray()
     return _encode_array(_as_array(native), kind)
+
+
+def kinds_to_state(kinds: Mapping[Hashable, bool]) -> list[list[Hashable]]:
+    """Return the names that are labels, and those that are numbers, for a file."""
+    return [
+        [name for name, is_label in kinds.items() if is_label is kind] for kind in (True, False)
+    ]
+
+
+def kinds_from_state(state: Sequence[Sequence[Hashable]]) -> dict[Hashable, bool]:
+    """Return the kinds that `kinds_to_state` described."""
+    labels, numbers = state
+    return dict.fromkeys(labels, True) | dict.fromkeys(numbers, False)
 
 
 def _encode_frame(frame: Any, kind: str, numeric: Collection[Hashable]) -> Encoded:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from streamsel._jit.rows import add_zeros, learn_row, over_all_rows
 from streamsel._jit.scan import ROUNDINGS, UNDERFLOW
 from streamsel.columns import Stats
+from streamsel.encode import kinds_from_state, kinds_to_state
 from streamsel.kernels import VariableKernel
 from streamsel.row_target import Observation, RowTarget
 from streamsel.shapes import expect_shapes
@@ -28,6 +29,8 @@ Places = NDArray[np.intp]
 
 # Columns of the field "own", in the order of the kernels.
 SHIFT, SEEN, MEAN, M2, UNTIL, _BORN = range(6)
+# The fields of a variable, in that order too.
+_FIELDS = ("own", "cross", "about", "last")
 # When the weight of a row has grown to this, all are divided by it: a power of two rounds nothing.
 _HEAVY = 1024.0
 # A block of rows is taken in pieces of about this many numbers.
@@ -143,16 +146,20 @@ class Moments:
         y
             (c,) target columns, about their origin.
         """
-        w = self.unit / (1.0 - self.fading_factor) if self.rows else 1.0
-        fields = map(self.table.with_room, ("own", "cross", "about", "last"))
-        bad = learn_row(values, slots, y, w, self.n, *fields, self.of_target)
+        w = self._next_weight()
+        # Not views of the rows that are held: to make them would cost as much as the row itself.
+        arrays = map(self.table.with_room, _FIELDS)
+        bad = learn_row(values, slots, y, w, self.n, *arrays, self.of_target)
         if not bad:
             self.rows += 1
             self._passed(w, w, w * w)
         return int(bad)
 
     def _arrays(self) -> tuple[Floats, ...]:
-        return tuple(self.table[field] for field in ("own", "cross", "about", "last"))
+        return tuple(self.table[field] for field in _FIELDS)
+
+    def _next_weight(self) -> float:
+        return self.unit / (1.0 - self.fading_factor) if self.rows else 1.0
 
     def _passed(self, unit: float, weight: float, squares: float) -> None:
         self.unit = unit
@@ -191,8 +198,7 @@ class Moments:
         """Return the weights of the next rows."""
         if self.fading_factor == 0.0:
             return np.ones(size)
-        first = self.unit / (1.0 - self.fading_factor) if self.rows else 1.0
-        return np.asarray(first * (1.0 - self.fading_factor) ** -np.arange(size))
+        return np.asarray(self._next_weight() * (1.0 - self.fading_factor) ** -np.arange(size))
 
     def pieces(self, size: int, width: int) -> Iterable[slice]:
         """Cut so many rows into pieces, for the cache, and not too far apart in weight."""
@@ -293,13 +299,13 @@ class Moments:
         places
             Which variables; None for all.
         """
-        fields = list(self._arrays())
+        arrays = list(self._arrays())
         if places is not None:
-            fields = [field[places] for field in fields]
-        p, c = fields[1].shape
+            arrays = [array[places] for array in arrays]
+        p, c = arrays[1].shape
         mean, m2, cxy = np.empty(p), np.empty(p), np.empty((p, c))
         weights = (self.of_target[0], self.n, self.unit)
-        over_all_rows(*fields, *weights, ROUNDINGS, UNDERFLOW, mean, m2, cxy)
+        over_all_rows(*arrays, *weights, ROUNDINGS, UNDERFLOW, mean, m2, cxy)
         return Stats(mean, np.zeros(p), m2, cxy)
 
     def seen(self) -> Floats:
@@ -348,10 +354,7 @@ class Moments:
             "weights": [self.n, self.unit, self.squares],
             "complete": self.complete,
             "form": self.target.form,
-            "kinds": [
-                [name for name, is_label in self.target.kinds.items() if is_label is kind]
-                for kind in (True, False)
-            ],
+            "kinds": kinds_to_state(self.target.kinds),
             "target_names": list(self.target.slots),
             "origin": np.array(self.target.origin),
             "of_target": self.of_target,
@@ -364,8 +367,7 @@ class Moments:
         """Return the moments that `to_state` described."""
         target = RowTarget(kind)
         target.form = state["form"]
-        labels, numbers = state["kinds"]
-        target.kinds = dict.fromkeys(labels, True) | dict.fromkeys(numbers, False)
+        target.kinds = kinds_from_state(state["kinds"])
         target.slots = {name: k for k, name in enumerate(state["target_names"])}
         target.origin = np.asarray(state["origin"]).tolist()
         moments = cls(fading_factor, target)
@@ -384,7 +386,7 @@ class Moments:
 
 def fields(c: int) -> dict[str, tuple[int, ...]]:
     """Return the fields of a variable, and their shapes, with c target columns."""
-    return {"own": (6,), "cross": (c,), "about": (c,), "last": (c,)}
+    return dict(zip(_FIELDS, ((6,), (c,), (c,), (c,)), strict=True))
 
 
 def padded(array: Floats, size: int) -> Floats:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._jit.rows import LARGEST
+from streamsel.columns import first_repeated
 from streamsel.encode import is_missing
 from streamsel.stream import ColumnStream
 
@@ -137,11 +138,9 @@ def read_frame(X: Any) -> tuple[list[Hashable], Floats]:
     frame = as_frame(X)
     if frame is not None:
         names = list(frame.columns)
-        if len(set(names)) < len(names):
-            raise ValueError(
-                "Expected distinct columns. Got: "
-                f"{next(name for name in names if names.count(name) > 1)!r} twice."
-            )
+        again = first_repeated(names, {})
+        if again is not None:
+            raise ValueError(f"Expected distinct columns. Got: {names[again]!r} twice.")
         values = _numbers(frame, list(range(len(names)))) if names else np.empty((len(frame), 0))
     elif isinstance(X, np.ndarray) and X.ndim == 2:
         names = list(range(X.shape[1]))

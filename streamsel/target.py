@@ -12,7 +12,7 @@ from scipy.linalg import lapack
 
 from streamsel._jit.relevance import coordinates, relevances
 from streamsel._jit.scan import variation
-from streamsel.encode import encode
+from streamsel.encode import encode, kinds_from_state, kinds_to_state
 from streamsel.kernels import VariableKernel
 from streamsel.shapes import expect_shapes
 from streamsel.summation import two_sum
@@ -103,8 +103,7 @@ class Target:
         target = cls.__new__(cls)
         target.codes = 0
         target.names, target.is_class = state["target_names"], state["target_is_class"]
-        labels, numbers = state["target_kinds"]
-        target.kinds = dict.fromkeys(labels, True) | dict.fromkeys(numbers, False)
+        target.kinds = kinds_from_state(state["target_kinds"])
         target.mean, target.low = state["target_mean"], state["target_low"]
         target._hold(state["target_Y"])
         return target
@@ -114,10 +113,7 @@ class Target:
         return {
             "target_names": list(self.names),
             "target_is_class": self.is_class,
-            "target_kinds": [
-                [name for name, is_label in self.kinds.items() if is_label is kind]
-                for kind in (True, False)
-            ],
+            "target_kinds": kinds_to_state(self.kinds),
             "target_mean": self.mean,
             "target_low": self.low,
             "target_Y": self.Y[: self.c],

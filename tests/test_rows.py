@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsel import ProjSe, load, save
+from streamsel import ProjSe
+from tests.copies import COPIES
 from tests.reference.rows import Rows, agree, bits, same
 
 KERNELS = {
@@ -328,19 +329,6 @@ def test_anything_hashable_is_a_class(rng, labels):
 
 
 # ------------------------------------------------------- copies, and reading in mid-stream
-
-
-def saved(model, path):
-    save(model, path / "model.sel")
-    return load(path / "model.sel")
-
-
-COPIES = {
-    "pickle": lambda model, _: pickle.loads(pickle.dumps(model)),  # noqa: S301
-    "deepcopy": lambda model, _: copy.deepcopy(model),
-    "include_attributes": lambda model, _: model.clone(include_attributes=True),
-    "save": saved,
-}
 
 
 @pytest.mark.parametrize("kind", TARGETS)

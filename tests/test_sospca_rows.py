@@ -1,6 +1,5 @@
 """SOSPCA on rows against all rows stored: every decision, and what the model says of itself."""
 
-import copy
 import pickle
 
 import numpy as np
@@ -9,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsel import SOSPCA, load, save
+from streamsel import SOSPCA
+from tests.copies import COPIES
 from tests.reference import target as space
 from tests.reference.rows import arrivals, bits, numbers
 from tests.reference.sospca_rows import SOSPCAOnRows
@@ -293,18 +293,6 @@ def test_frames_in_any_split_are_a_loop_of_rows(options, seed):
         same(many, loop)
         start = stop
     assert "fading_factor" in options or len(many.loadings) > 3
-
-
-def saved(model, path):
-    save(model, path / "model.sel")
-    return load(path / "model.sel")
-
-
-COPIES = {
-    "pickle": lambda model, _: pickle.loads(pickle.dumps(model)),  # noqa: S301
-    "deepcopy": lambda model, _: copy.deepcopy(model),
-    "save": saved,
-}
 
 
 @pytest.mark.parametrize("kind", ["number", "label", "dict"])

@@ -310,49 +310,48 @@ class SOSPCA(Extractor):
         super()._outdate()
         self._found = None
 
-    def _took_up(self, names: list[Hashable]) -> None:
+    @property
+    def _row_state(self) -> tuple[ComponentsOnRows, Moments]:
+        """The components and the moments, once rows are learnt."""
         assert self._on_rows is not None  # noqa: S101
         assert self._moments is not None  # noqa: S101
-        self._on_rows.take_up(names, self._moments)
+        return self._on_rows, self._moments
+
+    def _took_up(self, names: list[Hashable]) -> None:
+        on_rows, moments = self._row_state
+        on_rows.take_up(names, moments)
 
     def _stretch(self, moments: Moments, *, all_held: bool) -> int | None:
-        assert self._on_rows is not None  # noqa: S101
         limit = super()._stretch(moments, all_held=all_held)
-        until = self._on_rows.until_refresh()
+        until = self._row_state[0].until_refresh()
         return until if limit is None else min(limit, until)
 
     def _observe_row(self, values: Floats, places: Places) -> None:
-        assert self._on_rows is not None  # noqa: S101
-        assert self._moments is not None  # noqa: S101
-        self._on_rows.learn_one(values, places, self._moments)
+        on_rows, moments = self._row_state
+        on_rows.learn_one(values, places, moments)
         self._refresh_if_due()
 
     def _observe_rows(self, X: Floats, places: Places) -> None:
-        assert self._on_rows is not None  # noqa: S101
-        assert self._moments is not None  # noqa: S101
-        self._on_rows.learn_many(X, places, self._moments)
+        on_rows, moments = self._row_state
+        on_rows.learn_many(X, places, moments)
         self._refresh_if_due()
 
     def _refresh_if_due(self) -> None:
-        assert self._on_rows is not None  # noqa: S101
-        assert self._moments is not None  # noqa: S101
-        if self._on_rows.until_refresh() == self.grace_period:
-            self._on_rows.refresh(self._moments, self._row_space(self._moments))
+        on_rows, moments = self._row_state
+        if on_rows.until_refresh() == self.grace_period:
+            on_rows.refresh(moments, self._row_space(moments))
 
     def _merged(self, other: Self, along: str) -> None:
         super()._merged(other, along)
-        assert self._on_rows is not None  # noqa: S101
-        assert self._moments is not None  # noqa: S101
+        on_rows, moments = self._row_state
         theirs = other._components_so_far() if other._on_rows is None else other._on_rows
-        space = self._row_space(self._moments)
-        follow_merge(self._on_rows, theirs, along, self._moments, space)
+        follow_merge(on_rows, theirs, along, moments, self._row_space(moments))
 
     def _settled(self) -> tuple[list[Hashable], Stats, Floats]:
         """Return names, moments and loadings of the support on rows."""
         if self._found is None:
-            assert self._on_rows is not None  # noqa: S101
-            assert self._moments is not None  # noqa: S101
-            self._found = self._on_rows.settled(self._moments)
+            on_rows, moments = self._row_state
+            self._found = on_rows.settled(moments)
         return self._found
 
     # What was learnt
@@ -366,9 +365,8 @@ class SOSPCA(Extractor):
     def relevance(self) -> dict[Hashable, float]:
         """Relevance of each component learnt so far (signed if `signed`): name -> relevance."""
         if self._on_rows is not None:
-            assert self._moments is not None  # noqa: S101
-            space = self._row_space(self._moments)
-            found = self._on_rows.relevances(self._settled(), space)
+            on_rows, moments = self._row_state
+            found = on_rows.relevances(self._settled(), self._row_space(moments))
             # A component that no longer varies has none.
             found = np.where(np.isfinite(found), found, 0.0)
         elif self._state is not None:
