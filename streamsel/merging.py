@@ -28,7 +28,8 @@ def merge_rows(mine: Moments, other: Moments) -> None:
     theirs.add_zeros(everyone)
     there = np.array([theirs.table.slots[name] for name in mine.table.names], dtype=np.intp)
     own, cross, about = (theirs.table[field][there] for field in ("own", "cross", "about"))
-    mine.combine(everyone, own[:, SEEN], own[:, SHIFT], own[:, MEAN], own[:, M2], cross, about)
+    seen, shift, mean, m2 = own.T[[SEEN, SHIFT, MEAN, M2]]
+    mine.combine(everyone, seen, shift, mean, m2, cross, about)
     mine.combine_target(theirs.n, theirs.of_target[0], theirs.of_target[1:])
     mine.n += theirs.n
     mine.table["own"][:, UNTIL] = mine.n

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsel._jit.rows import add_zeros, learn_row, over_all_rows
+from streamsel._jit.rows import add_zeros, centre, combine, learn_row, over_all_rows
 from streamsel._jit.scan import ROUNDINGS, UNDERFLOW
 from streamsel.columns import Stats
 from streamsel.encode import kinds_from_state, kinds_to_state
@@ -220,25 +220,33 @@ class Moments:
         Y = Y - self.target.origin
         w = self.weights(len(X))
         weight = float(w.sum())
-        self.add_zeros(slots)
-        self._join_rows(X, slots, Y, w)
         mean = w @ Y / weight
-        centred = Y - mean
-        self.combine_target(weight, mean, (w * centred.T) @ centred)
+        Y -= mean
+        self.add_zeros(slots)
+        self._join_rows(np.require(X, requirements="CW"), slots, Y, mean, w)
+        weighted = w[:, None] * Y if self.fading_factor else Y
+        self.combine_target(weight, mean, weighted.T @ Y)
         self.table["own"][slots, UNTIL] = self.n + weight
         self.table["last"][slots] = self.of_target[0]
         self.rows += len(X)
         self._passed(float(w[-1]), weight, float(w @ w))
 
-    def _join_rows(self, X: Floats, slots: Places, Y: Floats, w: Floats) -> None:
-        """Add to variables the moments of the rows of X that observed them."""
-        lacking = np.isnan(X)
-        if lacking.any():
-            W = np.where(lacking, 0.0, w[:, None])
-            shift = X[np.argmin(lacking, axis=0), np.arange(slots.size)]
-            shift[np.isnan(shift)] = 0.0
+    def _join_rows(self, X: Floats, slots: Places, Y: Floats, level: Floats, w: Floats) -> None:
+        """Add to variables the moments of rows X (b, m) with target Y (b, c) about `level`."""
+        m2, mean, weighted = np.empty(slots.size), np.empty(slots.size), np.empty(X.shape)
+        if centre(X, w, mean, m2, weighted):
+            seen = np.full(slots.size, w.sum())
+            about = np.repeat(level[None], slots.size, axis=0)
+            self.combine(slots, seen, X[0], mean, m2, weighted.T @ Y, about)
         else:
-            W, shift = np.broadcast_to(w[:, None], X.shape), X[0]
+            self._join_observed(X, slots, Y, level, w)
+
+    def _join_observed(self, X: Floats, slots: Places, Y: Floats, level: Floats, w: Floats) -> None:
+        """Add to each variable the moments of the rows that observed it, as `_join_rows`."""
+        lacking = np.isnan(X)
+        W = np.where(lacking, 0.0, w[:, None])
+        shift = X[np.argmin(lacking, axis=0), np.arange(slots.size)]
+        shift[np.isnan(shift)] = 0.0
         X = np.where(lacking, 0.0, X - shift)
         seen = W.sum(axis=0)
         parts = W / np.where(seen > 0.0, seen, 1.0)
@@ -248,7 +256,7 @@ class Moments:
         weighted = W * X
         m2 = np.einsum("ij,ij->j", weighted, X)
         cross = weighted.T @ Y - weighted.sum(axis=0)[:, None] * about
-        self.combine(slots, seen, shift, mean, m2, cross, about)
+        self.combine(slots, seen, shift, mean, m2, cross, about + level)
 
     def add_zeros(self, slots: Places) -> None:
         """Add to variables the rows since their last that did not name them."""
@@ -265,22 +273,7 @@ class Moments:
         about: Floats,
     ) -> None:
         """Add to variables their moments over other rows, of the weight `seen` (Chan 1979)."""
-        own = self.table["own"][slots]
-        # It was 0 so far: the values to come are near the other shift.
-        still = (own[:, M2] == 0.0) & (own[:, SHIFT] + own[:, MEAN] == 0.0)
-        own[still, SHIFT] = shift[still]
-        own[still, MEAN] = np.where(own[still, SEEN] > 0.0, -shift[still], 0.0)
-        total = own[:, SEEN] + seen
-        part = seen / np.where(total > 0.0, total, 1.0)
-        d = ((shift - own[:, SHIFT]) + mean) - own[:, MEAN]
-        apart = about - self.table["about"][slots]
-        f = d * own[:, SEEN] * part
-        self.table["cross"][slots] += cross + f[:, None] * apart
-        self.table["about"][slots] += apart * part[:, None]
-        own[:, SEEN] = total
-        own[:, MEAN] += d * part
-        own[:, M2] += m2 + d * f
-        self.table["own"][slots] = own
+        combine(slots, seen, shift, mean, m2, cross, about, *self._arrays()[:3])
 
     def combine_target(self, weight: float, mean: Floats, cyy: Floats) -> None:
         """Add to the target's moments those of other rows, of this weight; n is left."""

@@ -123,9 +123,10 @@ class RowTarget:
         form = _form(encoded.names, is_class=encoded.is_class)
         if form == "number" and self._is_one_number():
             form, encoded = "several", encoded._replace(names=list(self.slots))
-        bad = np.argwhere(~(np.abs(encoded.columns) <= LARGEST))
-        if bad.size:
-            row, column = bad[0].tolist()
+        columns = encoded.columns
+        # NaN is neither above nor below.
+        if not (columns.max(initial=0.0) <= LARGEST and columns.min(initial=0.0) >= -LARGEST):
+            row, column = np.argwhere(~(np.abs(columns) <= LARGEST))[0].tolist()
             raise ValueError(
                 f"Expected a finite target. Got: {encoded.columns[row, column]} in row {row}, "
                 f"column {encoded.names[column]!r}.\nHint: drop the rows whose target is missing."
@@ -173,7 +174,12 @@ class RowTarget:
         return np.array(y)
 
     def matrix(self, encoded: Encoded) -> Floats:
-        """Return many observations as (n, c) columns; their origin may move meanwhile."""
+        """Return many observations as (n, c) columns, not to be changed.
+
+        They are not about their origin, which may move meanwhile.
+        """
+        if encoded.names == list(self.slots):
+            return encoded.columns
         Y = np.zeros((len(encoded.columns), len(self.slots)))
         Y[:, [self.slots[name] for name in encoded.names]] = encoded.columns
         return Y

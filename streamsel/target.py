@@ -24,6 +24,8 @@ KINDS = ("auto", "class", "numeric")
 # A target variable whose square, once the others are taken out, is below this part of it adds
 # nothing.
 _RANK_TOLERANCE = 1e-10
+# Rows of a tile of a transposing copy.
+_TILE = 1024
 
 
 class Target:
@@ -124,7 +126,9 @@ class Target:
         self.cyy: Floats = centred @ centred.T
         rows = 1 if c == 1 else -(-c // 4) * 4
         self.Y: Floats = np.zeros((rows, n))
-        self.Y[:c] = centred
+        # In tiles: centred mostly lies the other way round, and would be read across the cache.
+        for start in range(0, n, _TILE):
+            self.Y[:c, start : start + _TILE] = centred[:, start : start + _TILE]
         self._transposed: Floats | None = None
 
     @property

@@ -124,6 +124,90 @@ def learn_row(
 
 
 @kernel()
+def centre(
+    X: np.ndarray, w: np.ndarray, mean: np.ndarray, m2: np.ndarray, weighted: np.ndarray
+) -> bool:
+    """Take the mean off rows that observed every variable, in two passes, for the digits.
+
+    Parameters
+    ----------
+    X, w
+        (b, m) values and (b,) weights of the rows.
+    mean, m2
+        (m,) filled: weighted mean about the first row, and sum of squares about the mean.
+    weighted
+        (b, m) filled: the weight of a row times its values about the mean.
+
+    Returns
+    -------
+    Whether every value was observed; if not, what was filled in means nothing.
+    """
+    b, m = X.shape
+    mean[:] = 0.0
+    m2[:] = 0.0
+    total = 0.0
+    for i in range(b):
+        total += w[i]
+        for j in range(m):
+            mean[j] += w[i] * (X[i, j] - X[0, j])
+    for j in range(m):
+        if np.isnan(mean[j]):
+            return False
+        mean[j] /= total
+    for i in range(b):
+        for j in range(m):
+            d = (X[i, j] - X[0, j]) - mean[j]
+            weighted[i, j] = w[i] * d
+            m2[j] += w[i] * d * d
+    return True
+
+
+@kernel()
+def combine(
+    slots: np.ndarray,
+    seen: np.ndarray,
+    shift: np.ndarray,
+    mean: np.ndarray,
+    m2: np.ndarray,
+    products: np.ndarray,
+    means: np.ndarray,
+    own: np.ndarray,
+    cross: np.ndarray,
+    about: np.ndarray,
+) -> None:
+    """Add to the variables in these slots their moments over other rows (Chan 1979).
+
+    Parameters
+    ----------
+    slots
+        (m,) where in the state the variables stand.
+    seen, shift, mean, m2, products, means
+        (m,), (m,), (m,), (m,), (m, c), (m, c) of each over the other rows, as in `own`, `cross` and
+        `about`.
+    own, cross, about
+        As in `learn_row`.
+    """
+    for i in range(slots.size):
+        j = slots[i]
+        if own[j, 3] == 0.0 and own[j, 0] + own[j, 2] == 0.0:
+            # It was 0 so far: the values to come are near the other shift.
+            own[j, 0] = shift[i]
+            own[j, 2] = -shift[i] if own[j, 1] > 0.0 else 0.0
+        before = own[j, 1]
+        total = before + seen[i]
+        part = seen[i] / total if total > 0.0 else 0.0
+        d = ((shift[i] - own[j, 0]) + mean[i]) - own[j, 2]
+        f = d * before * part
+        own[j, 1] = total
+        own[j, 2] += d * part
+        own[j, 3] += m2[i] + d * f
+        for k in range(means.shape[1]):
+            e = means[i, k] - about[j, k]
+            cross[j, k] += products[i, k] + f * e
+            about[j, k] += e * part
+
+
+@kernel()
 def add_zeros(
     slots: np.ndarray,
     own: np.ndarray,
