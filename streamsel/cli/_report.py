@@ -301,7 +301,8 @@ def facts(path: str, description: Mapping[str, Any], notes: Any) -> list[tuple[s
         rows.append(
             ("certified", f"{description['n_certified']} of {len(description['selected'])}")
         )
-        rows.append(("passes", str(description["n_passes"])))
+        if description["n_passes"]:  # a model that learnt from rows has made none
+            rows.append(("passes", str(description["n_passes"])))
     items = notes.items() if isinstance(notes, Mapping) else [("notes", notes)]
     for name, value in items:
         if value or value is False:
