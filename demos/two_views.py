@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from streamsel import ProjSe
+from streamsel.evaluate import canonical_correlations
 
 DIGITS = Path(__file__).parents[2] / "shared" / "data" / "mnist_10k.npz"
 SIDE = 28
@@ -39,11 +40,6 @@ def select(variables: np.ndarray, target: np.ndarray) -> ProjSe:
     model.learn_target(target)
     model.learn_columns(variables)
     return model
-
-
-def canonical_correlations(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    bases = [np.linalg.qr(M - M.mean(axis=0))[0] for M in (A, B)]
-    return np.linalg.svd(bases[0].T @ bases[1], compute_uv=False)
 
 
 def draw(left: ProjSe, right: ProjSe) -> None:

@@ -6,14 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from streamsel import stream
+    from streamsel import evaluate, stream
     from streamsel.extraction.sospca import SOSPCA
     from streamsel.persist import load, save
     from streamsel.selection.projse import ProjSe
 
 __version__ = "0.2.0"
 
-__all__ = ["SOSPCA", "ProjSe", "load", "save", "stream"]
+__all__ = ["SOSPCA", "ProjSe", "evaluate", "load", "save", "stream"]
 
 # Names are fetched when first asked for (PEP 562): the import itself costs milliseconds.
 _HOMES = {
@@ -25,8 +25,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "stream":
-        return import_module("streamsel.stream")
+    if name in ("evaluate", "stream"):
+        return import_module(f"streamsel.{name}")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'streamsel' has no attribute {name!r}")

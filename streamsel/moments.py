@@ -223,7 +223,7 @@ class Moments:
         mean = w @ Y / weight
         Y -= mean
         self.add_zeros(slots)
-        self._join_rows(np.require(X, requirements="CW"), slots, Y, mean, w)
+        self._join_rows(np.require(X, requirements=["C", "W"]), slots, Y, mean, w)
         weighted = w[:, None] * Y if self.fading_factor else Y
         self.combine_target(weight, mean, weighted.T @ Y)
         self.table["own"][slots, UNTIL] = self.n + weight

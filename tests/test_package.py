@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import streamsel
+import streamsel.evaluate
 import streamsel.stream
 
 ROOT = Path(__file__).parents[1]
@@ -23,7 +24,7 @@ LEARNERS = [
 ]
 PUBLIC = [
     (module.__name__, name)
-    for module in (streamsel, streamsel.stream)
+    for module in (streamsel, streamsel.evaluate, streamsel.stream)
     for name in module.__all__
     if not inspect.ismodule(getattr(module, name))
 ]
@@ -53,7 +54,11 @@ def test_import_loads_nothing_else():
 
 @pytest.mark.parametrize(
     "statement",
-    ["import streamsel.stream", *(f"from streamsel import {name}" for name in LEARNERS)],
+    [
+        "import streamsel.stream",
+        "from streamsel.evaluate import clustering_nmi, linear_alignment, selection_stability",
+        *(f"from streamsel import {name}" for name in LEARNERS),
+    ],
 )
 def test_no_optional_library_is_loaded_before_it_is_needed(statement):
     assert not modules_after(statement) & HEAVY
