@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from streamsel.persist import load, save
     from streamsel.selection.projse import ProjSe
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = ["SOSPCA", "ProjSe", "evaluate", "load", "save", "stream"]
 

@@ -72,6 +72,7 @@ class Run:
             "target_file": request.target_file,
             "dropped": list(request.drop),
             "missing": request.missing or "skip",
+            "min_count": request.min_count,
             "columns_read": 0,
             "last_column": "",
             "bad_lines": 0,
@@ -150,7 +151,8 @@ class Run:
             self.notes["last_column"],
             source.path,
         )
-        return Screen(stream, n_rows, self.notes["missing"], self._list_skipped)
+        min_count = self.notes.get("min_count", 0)  # files of 0.2.0 do not say
+        return Screen(stream, n_rows, self.notes["missing"], self._list_skipped, min_count)
 
     # What is left out -----------------------------------------------------------------------------
 

@@ -103,6 +103,15 @@ input_options = all_of(
         help="Columns with missing or infinite values: leave them out, put the mean in place, or "
         "stop at the first (and at the first with text).  [default: skip]",
     ),
+    option(
+        "--min-count",
+        type=click.IntRange(min=0),
+        default=0,
+        metavar="N",
+        section=INPUT,
+        help="Leave out columns that differ from their most frequent value in fewer than N rows: "
+        "a word of one document, a variant of one sample.",
+    ),
 )
 
 output_options = all_of(

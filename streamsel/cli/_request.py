@@ -45,7 +45,7 @@ class Request:
         Where the target is, and of what kind; neither of the first two selects without one.
     drop
         Names of columns to leave out.
-    orientation, delimiter, missing
+    orientation, delimiter, missing, min_count
         As the options of the same names.
     model, resume, out, skipped_file
         Files to write, to go on from, and to write.
@@ -65,6 +65,7 @@ class Request:
     orientation: str
     delimiter: str | None
     missing: Missing | None
+    min_count: int
     model: str | None
     resume: str | None
     out: str | None
@@ -104,6 +105,7 @@ def make_request(ctx: click.Context, make_model: Callable[[], Any]) -> Request:
         orientation=options["orientation"],
         delimiter=options["delimiter"],
         missing=options["missing"],
+        min_count=options["min_count"],
         model=model,
         resume=resume,
         out=options["out"],

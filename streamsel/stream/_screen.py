@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from scipy import sparse
 
+from streamsel import params
 from streamsel.columns import Block
 from streamsel.stream._base import ColumnStream
 from streamsel.stream._convert import as_stream
@@ -25,14 +26,16 @@ def screen(
     *,
     n_rows: int | None = None,
     missing: Missing = "skip",
+    min_count: int = 0,
     report: Report | None = None,
 ) -> Screen:
     """Leave out the columns that no learner can use, so that they never end a long run.
 
-    A column is bad for one of four reasons: `"text"` (its values are not numbers: text, dates,
-    objects), `"complex"`, `"missing"` (a value is NaN or infinite) and `"constant"` (all its values
-    are the same). Bad columns are counted by reason, reported one by one if asked, and left out. A
-    block without any is passed on as it is, not copied, whatever its dtype.
+    A column is bad for one of five reasons: `"text"` (its values are not numbers: text, dates,
+    objects), `"complex"`, `"missing"` (a value is NaN or infinite), `"constant"` (all its values
+    are the same) and, if asked for, `"rare"` (all but a few of them are). Bad columns are counted
+    by reason, reported one by one if asked, and left out. A block without any is passed on as it
+    is, not copied, whatever its dtype.
 
     Parameters
     ----------
@@ -45,6 +48,12 @@ def screen(
         What becomes of a column with missing or infinite values: `"skip"` leaves it out, `"mean"`
         puts the mean of its other values in their place (a column with no finite value at all is
         left out), `"error"` stops at it, and at text as well.
+    min_count
+        In how many rows at least a column must differ from its most frequent value, at most half of
+        them; 0 asks for nothing. A pixel lit in one picture, or a word of one document, correlates
+        perfectly with a class, or a variable of another view, that is as rare, and says nothing of
+        other rows; the noise floor does not catch it. scanpy's `min_cells` and PLINK's minor
+        allele count ask for the same.
     report
         Called for every column left out, as it is met, with its name, the reason and the detail.
 
@@ -56,15 +65,16 @@ def screen(
     Raises
     ------
     ValueError
-        If `missing` is none of the three. While reading: a column of the wrong length; with
-        `missing="error"`, a missing value.
+        If `missing` is none of the three, or `min_count` below 0. While reading: a column of the
+        wrong length; a `min_count` above half the rows; with `missing="error"`, a missing value.
     TypeError
         While reading: with `missing="error"`, a column that is not numeric.
 
     Notes
     -----
-    A good block costs one sum over its values and a look at a few rows for constants. A block with
-    a bad column in it is copied once. Nothing is kept but the counts.
+    A good block costs one sum over its values and a look at a few rows for constants, or at some
+    `4 min_count` rows for rare columns. A block with a bad column in it is copied once. Nothing is
+    kept but the counts.
 
     Examples
     --------
@@ -79,7 +89,7 @@ def screen(
     >>> good.n_read, dict(good.skipped)
     (3, {'missing': 1, 'constant': 1})
     """
-    return Screen(as_stream(X), n_rows, missing, report)
+    return Screen(as_stream(X), n_rows, missing, report, min_count)
 
 
 class Screen(ColumnStream):
@@ -104,9 +114,11 @@ class Screen(ColumnStream):
         n_rows: int | None,
         missing: Missing,
         report: Report | None,
+        min_count: int = 0,
     ) -> None:
         if missing not in get_args(Missing):
             raise ValueError(f"Expected missing to be one of {get_args(Missing)}. Got: {missing!r}")
+        params.check("screen", {"min_count": params.Whole(0)}, {"min_count": min_count})
         super().__init__(
             self._screened,
             n_rows=n_rows if stream.n_rows is None else stream.n_rows,
@@ -117,6 +129,7 @@ class Screen(ColumnStream):
         self._source = stream
         self._expected_rows = n_rows
         self._missing = missing
+        self._min_count = min_count
         self._report = report
         self.n_read = 0
         self.last_read: Hashable = None
@@ -130,6 +143,11 @@ class Screen(ColumnStream):
             if expected is None:
                 expected = block.values.shape[0]
             _check_length(block, expected)
+            if 2 * self._min_count > expected:
+                raise ValueError(
+                    f"Expected min_count to be at most half the rows, {expected // 2}. "
+                    f"Got: {self._min_count}"
+                )
             # A second pass over the source drops the same columns but tells of none of them again.
             fresh = position >= self.n_read
             position += len(block.names)
@@ -153,6 +171,8 @@ class Screen(ColumnStream):
         good: Block | None = self._without_missing(block, fresh)
         if good is not None:
             good = self._without_constants(good, fresh)
+        if good is not None and self._min_count > 1:  # who is not constant differs in one row
+            good = self._without_rare(good, fresh)
         return good
 
     def _without_missing(self, block: Block, fresh: bool) -> Block | None:
@@ -191,6 +211,14 @@ class Screen(ColumnStream):
         details = [f"every value is {_first_value(block.values, j)}" for j in constant]
         self._drop(names, "constant", details, fresh)
         return _without(block, constant)
+
+    def _without_rare(self, block: Block, fresh: bool) -> Block | None:
+        rare = _rare_columns(block.values, self._min_count)
+        if not rare.size:
+            return block
+        details = [_count_differing(block.values[:, [j]]) for j in rare]
+        self._drop([block.names[j] for j in rare], "rare", details, fresh)
+        return _without(block, rare)
 
     def _drop(
         self, names: Sequence[Hashable], reason: str, details: Sequence[str], fresh: bool
@@ -331,6 +359,43 @@ def _constant_sparse_columns(values: Any) -> Any:
         high = np.maximum.reduceat(values.data, starts)
         constant[filled] = (low == high) & ((stored[filled] == n) | (low == 0))
     return np.flatnonzero(constant)
+
+
+def _rare_columns(values: Any, min_count: int) -> Any:
+    """Find the columns that differ from their most frequent value in fewer rows than this."""
+    if not sparse.issparse(values):
+        return _rare_dense_columns(values, min_count)
+    stored = np.diff(np.concatenate(([0], np.cumsum(values.data != 0)))[values.indptr])
+    rare = stored < min_count
+    # Hardly a zero: another value may be the most frequent.
+    full = np.flatnonzero(values.shape[0] - stored < min_count)
+    if full.size:
+        rare[full[_rare_dense_columns(values[:, full].toarray(), min_count)]] = True
+    return np.flatnonzero(rare)
+
+
+def _rare_dense_columns(values: Any, min_count: int) -> Any:
+    rare = np.arange(values.shape[1])
+    n = 0
+    # Of 2 min_count rows or more, that many differ from their median: so do they from any value.
+    while n < values.shape[0] and rare.size:
+        n = min(4 * max(n, min_count), values.shape[0])
+        some = values[:n, rare]
+        rare = rare[(some != _middle(some)).sum(axis=0) < min_count]
+    return rare
+
+
+def _middle(values: Any) -> Any:
+    """Return the lower median of every column: the value that most rows have, if there is one."""
+    middle = (values.shape[0] - 1) // 2
+    return np.partition(values, middle, axis=0)[middle]
+
+
+def _count_differing(column: Any) -> str:
+    values = column.toarray() if sparse.issparse(column) else column
+    common = _middle(values)
+    differing = int((values != common).sum())
+    return f"{differing} of {len(values)} values differ from {common[0].item()}"
 
 
 def _first_value(values: Any, j: int) -> Any:

@@ -110,6 +110,16 @@ def test_info(call, files, tmp_path):
     assert "\nv7\t" in text
 
 
+def test_rare_columns(call, table, tmp_path, rng):
+    once = [1.0] + [0.0] * 19
+    y, noise = rng.normal(size=(2, 20))
+    file, path = table(y=y, once=once, noise=noise), tmp_path / "model"
+    result = call("select", file, "-t", "y", "-k", 2, "--min-count", 2, "-m", path)
+    assert load(path).selected == ["noise"]
+    assert "1 rare" in result.stderr
+    assert read_notes(path)["min_count"] == 2
+
+
 def test_info_on_components(call, files, tmp_path):
     path = tmp_path / "model"
     call("reduce", files / "data.parquet", "-t", "y", "-q", 3, "-m", path)

@@ -196,6 +196,48 @@ def test_sparse_constant_columns_are_left_out():
     assert screened.skipped == {"constant": 3}
 
 
+def rare(x, min_count):
+    """Whether a column differs from its most frequent value in too few rows: by counting."""
+    return len(x) - np.unique(x, return_counts=True)[1].max() < min_count
+
+
+@pytest.mark.parametrize("min_count", [0, 1, 2, 3, 10, 25])
+@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sparse.csc_array])
+def test_rare_columns_are_left_out(rng, min_count, form):
+    n = 50
+    common = rng.integers(-1, 2, size=61)  # zero, so that sparse columns are, or another value
+    X = np.tile(common, (n, 1))
+    for j in range(51):  # 0, 1, ... rows that differ, anywhere
+        rows = rng.permutation(n)[:j]
+        X[rows, j] += rng.integers(1, 4, size=j)
+    X[:, 51:] = rng.integers(0, 3, size=(n, 10))
+    reports = Reports()
+    screened = screen(form(X.astype(float)), min_count=min_count, report=reports)
+    kept = [j for j in range(61) if not rare(X[:, j], max(1, min_count))]
+    assert names_of(screened) == kept
+    assert sum(screened.skipped.values()) == 61 - len(kept)
+    assert screened.skipped["constant"] == sum(rare(x, 1) for x in X.T) == 1
+    assert {reports.reasons[name] for name in reports.reasons} <= {"constant", "rare"}
+    for name, _, text in (report for report in reports if report[1] == "rare"):
+        differing = n - np.unique(X[:, name], return_counts=True)[1].max()
+        assert text == f"{differing} of 50 values differ from {common[name]}.0"
+
+
+def test_rare_needs_rows_to_be_rare_among():
+    with pytest.raises(ValueError, match=r"at most half the rows, 2\. Got: 3"):
+        list(screen(np.eye(5), min_count=3))
+    with pytest.raises(ValueError, match=r"'min_count'.*Got -1"):
+        screen(np.eye(5), min_count=-1)
+
+
+def test_a_stored_zero_is_a_zero():
+    X = sparse.csc_array(
+        (np.array([0.0, 0, 1, 1, 1]), np.array([0, 1, 2, 0, 1]), np.array([0, 3, 5])), shape=(6, 2)
+    )
+    screened = screen(iter_sparse(X), min_count=2)
+    assert names_of(screened) == [1]
+
+
 def test_a_block_of_bad_columns_is_not_yielded_but_counted():
     screened = screen(
         stream_of(Block(["a"], np.ones((3, 1))), Block(["b"], np.array([[1.0], [2], [3]])))
