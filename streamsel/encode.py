@@ -193,13 +193,14 @@ def is_missing(value: Any) -> bool:
 
 def _indicators(labels: list[Any]) -> Encoded:
     """One-hot columns of labels, classes in canonical order: by type, then by value."""
-    missing = [row for row, label in enumerate(labels) if is_missing(label)]
-    if missing:
+    distinct = set(labels)
+    if any(map(is_missing, distinct)):
+        missing = [row for row, label in enumerate(labels) if is_missing(label)]
         raise _missing(len(missing), missing[0])
-    classes: list[Hashable] = sorted(set(labels), key=lambda v: (type(v).__name__, v))
+    classes: list[Hashable] = sorted(distinct, key=lambda v: (type(v).__name__, v))
     slot = {label: k for k, label in enumerate(classes)}
     columns = np.zeros((len(labels), len(classes)))
-    columns[np.arange(len(labels)), [slot[label] for label in labels]] = 1.0
+    columns[np.arange(len(labels)), list(map(slot.__getitem__, labels))] = 1.0
     return Encoded(columns, classes, is_class=True)
 
 
