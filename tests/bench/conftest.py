@@ -4,23 +4,28 @@ Every benchmark times a pair: what streamsel does, and the peer or the physical 
 held against, one after the other, so that a machine whose speed drifts slows both. A benchmark of
 more than two brings a table of its own, and times all of them in turn. BLAS gets one thread, as
 streamsel has by default. `STREAMSEL_BENCH=quick` shrinks the data, to see that all of it runs.
+The tables go into the JSON too; `page.py` makes the page of it.
 """
 
-import os
 import statistics
 import time
 
 import pytest
 from threadpoolctl import threadpool_limits
 
-QUICK = os.environ.get("STREAMSEL_BENCH") == "quick"
+from tests.bench import page
+from tests.bench.jobs import QUICK
+
 HEAD = ("what", "ours", "limit", "ratio", "bar")
 # Title of a table -> its lines, the first of them its head.
 TABLES = pytest.StashKey()
+# What is told of streamsel among its peers, of which tables are made.
+CONTESTS = pytest.StashKey()
 
 
 def pytest_configure(config):
     config.stash[TABLES] = {}
+    config.stash[CONTESTS] = []
 
 
 @pytest.fixture(autouse=True)
@@ -53,10 +58,24 @@ def table(request):
 
 
 @pytest.fixture
-def against(benchmark, note, repeats):
-    """Time ours and a limit in turn; note the ratio of their medians."""
+def contest(benchmark, request):
+    """Tell how streamsel and its peers did, in one of the benchmarks of a group."""
 
-    def run(what, ours, limit, *, bar, rounds=5):
+    def tell(group, **told):
+        benchmark.extra_info |= told
+        request.config.stash[CONTESTS].append({"group": group, "extra_info": told})
+
+    return tell
+
+
+@pytest.fixture
+def against(benchmark, note, repeats):
+    """Time ours and a limit in turn; note the ratio of their medians.
+
+    The ratio is to be at most `bar`, or ours at most `seconds`.
+    """
+
+    def run(what, ours, limit, *, bar=None, seconds=None, rounds=5):
         ours()
         limit()
         limits = []
@@ -67,33 +86,47 @@ def against(benchmark, note, repeats):
             limits.append(time.perf_counter() - started)
 
         benchmark.pedantic(ours, setup=before, rounds=repeats(rounds))
-        mine = benchmark.stats.stats.median if benchmark.stats else float("nan")
+        mine = benchmark.stats.stats.median
         theirs = statistics.median(limits)
-        benchmark.extra_info |= {"limit": theirs, "ratio": mine / theirs, "bar": bar}
-        times = (f"{seconds * 1e3:.4g} ms" for seconds in (mine, theirs))
-        note(what, *times, f"{mine / theirs:.3g}", bar)
+        ratio = mine / theirs
+        benchmark.extra_info |= {"limit": theirs, "ratio": ratio, "bar": bar, "seconds": seconds}
+        most = seconds or bar
+        told = "" if most is None else f"≤ {page.quantity(most, page.SECONDS) if seconds else most}"
+        met = most is None or (mine if seconds else ratio) <= most
+        times = (f"{one * 1e3:.4g} ms" for one in (mine, theirs))
+        note(what, *times, f"{ratio:.3g}", bar=told, met=met)
 
     return run
 
 
 @pytest.fixture
 def report(note):
-    """Note a figure that is no ratio of times."""
-    return lambda what, ours, limit, bar: note(what, ours, limit, "", bar)
+    """Note a figure that is no ratio of times, and whether it meets its bar."""
+
+    def told(what, ours, limit="", bar="", met=True):
+        note(what, ours, limit, "", bar=bar, met=met)
+
+    return told
 
 
 @pytest.fixture
 def note(table):
-    """Add a line to the table of all pairs."""
-    return lambda *line: table("streamsel against the limit", HEAD, line)
+    """Add a line to the table of all pairs; a bar that is missed is in bold."""
+    return lambda *line, bar, met: table(
+        "streamsel against the limit", HEAD, (*line, page.bold(bar, not met))
+    )
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    for title, lines in config.stash[TABLES].items():
+    for title, lines in page.tables(config.stash[TABLES], config.stash[CONTESTS]).items():
         terminalreporter.section(title + (" (quick: not to be quoted)" * QUICK))
-        head, *rest = ([str(cell) for cell in line] for line in lines)
-        whole = [head, ["---"] * len(head), *rest]
-        widths = [max(map(len, column)) for column in zip(*whole, strict=True)]
-        for line in whole:
-            cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-            terminalreporter.write_line("| " + " | ".join(cells) + " |")
+        for line in page.aligned(lines):
+            terminalreporter.write_line(line)
+
+
+def pytest_benchmark_update_json(config, output_json):
+    output_json |= {
+        "tables": config.stash[TABLES],
+        "versions": page.versions(),
+        "quick": QUICK,
+    }

@@ -1,0 +1,354 @@
+"""What streamsel and its peers are asked to do: one definition of every job, for time and memory.
+
+A family of jobs has one set of data. Every job gets it in the form that it takes fastest, made
+before the clock starts: an array by columns or by rows, or a frame. All run on one thread. A job
+of which a measurement on little data says that it would take more than `LIMIT` seconds is not run.
+
+`python -m tests.bench.jobs FAMILY N P JOB` does one job in this process, which has done nothing
+else, and prints by how many bytes the memory rose above libraries and data while it was done.
+"""
+
+import functools
+import gc
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from streamsel.memory import peak_bytes, resident_bytes
+
+# Read by OpenMP, polars and Rust's rayon when they start, which no job has done yet.
+os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "POLARS_MAX_THREADS", "RAYON_NUM_THREADS"), "1")
+
+QUICK = os.environ.get("STREAMSEL_BENCH") == "quick"
+# How much is selected or extracted.
+K = 10
+CLASSES = 20
+# What the target is made of: so many sources, each seen through several noisy variables.
+SOURCES = 5
+# On this (n, p) it is measured how fast a job is, to foretell how long it takes on others.
+SMALL = (100, 20) if QUICK else (500, 200)
+# In seconds of CPU, and in bytes that a job is known to need beside its data.
+LIMIT = 2.0 if QUICK else 30.0
+ROOM = 2e9
+TINY = (60, 20)
+
+
+class Data(NamedTuple):
+    """X (n, p) by columns; y (n,) numbers or codes of classes; T (n, c) the same in columns.
+
+    `places` (SOURCES, copies) are the variables that show each source.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    T: np.ndarray
+    places: np.ndarray
+
+
+def planted(n: int, p: int, *, classes: bool, many: bool, seed: int) -> Data:
+    """Return Gaussian noise in which few variables, or `many`, show what the target is made of."""
+    plan = np.random.default_rng(0)
+    copies = max(3, p // 500 if many else 0)
+    places = plan.permutation(p)[: SOURCES * copies].reshape(SOURCES, copies)
+    means = plan.standard_normal((CLASSES, SOURCES))
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((p, n)).T
+    if classes:
+        y = np.arange(n) % CLASSES
+        sources, T = means[y], np.eye(CLASSES)[y]
+    else:
+        sources = rng.standard_normal((n, SOURCES))
+        y = sources @ np.linspace(1.0, 0.6, SOURCES) + rng.standard_normal(n)
+        T = y[:, None]
+    for source, columns in zip(sources.T, places, strict=True):
+        X[:, columns] *= 0.5
+        X[:, columns] += source[:, None]
+    return Data(X, y, T, places)
+
+
+class Job(NamedTuple):
+    """`run` takes what `form` makes of the data.
+
+    It returns the places of the variables that it selected, or a function that takes rows to
+    their components, or None where it is no peer but a physical limit. Its time grows with `n` and
+    `p` to these powers; `room` are the bytes that it needs, where that is what hinders it.
+    """
+
+    run: Callable[..., Any]
+    form: Callable[[Data], tuple[Any, ...]]
+    n: float = 1.0
+    p: float = 1.0
+    room: Callable[[int, int], float] = lambda n, p: 0.0
+    limit: bool = False
+
+
+class Family(NamedTuple):
+    """Jobs that do the same; the first is streamsel's. `about` is what the page says of them."""
+
+    about: str
+    classes: bool
+    many: bool
+    jobs: dict[str, Job]
+
+    def data(self, n: int, p: int, seed: int = 1) -> Data:
+        return planted(n, p, classes=self.classes, many=self.many, seed=seed)
+
+
+# Forms of the data
+
+
+def by_columns(data):
+    return data.X, data.y
+
+
+def by_columns_one_hot(data):
+    return data.X, data.T
+
+
+def by_rows(data):
+    return np.ascontiguousarray(data.X), data.y
+
+
+def with_basis(data):
+    """The target's space as an orthonormal basis, which is what ProjSe projects on."""
+    centred = data.T - data.T.mean(axis=0)
+    rank = np.linalg.matrix_rank(centred)
+    return data.X, np.linalg.svd(centred, full_matrices=False)[0][:, :rank]
+
+
+def polars_frame(data):
+    import polars as pl
+
+    X = pl.DataFrame({str(j): x for j, x in enumerate(data.X.T)})
+    return X, pl.Series("y", data.y)
+
+
+def pandas_frame(data):
+    import pandas as pd
+
+    return pd.DataFrame(data.X, columns=[str(j) for j in range(data.X.shape[1])]), pd.Series(data.y)
+
+
+# Jobs: libraries are imported where they are used, so that memory is that of one alone
+
+
+def projse(X, y, target="auto"):
+    from streamsel import ProjSe
+
+    model = ProjSe(K, target=target)
+    model.learn_target(y)
+    model.learn_columns(X)
+    return model.selected
+
+
+def sospca(X, y):
+    from streamsel import SOSPCA
+
+    model = SOSPCA(K)
+    model.learn_target(y)
+    model.learn_columns(X)
+    _ = model.relevance
+    return model.transform_many
+
+
+def k_best(score, **options):
+    def run(X, y):
+        from sklearn import feature_selection
+
+        function = functools.partial(getattr(feature_selection, score), **options)
+        if score == "r_regression":
+            best = feature_selection.SelectKBest(lambda X, y: np.abs(function(X, y)), k=K)
+        else:
+            best = feature_selection.SelectKBest(function, k=K)
+        return best.fit(X, y).get_support(indices=True).tolist()
+
+    return run
+
+
+def fastcan(X, y):
+    from fastcan import FastCan
+
+    return FastCan(K, verbose=0).fit(X, y).indices_.tolist()
+
+
+def lazy_fastcan(X, y):
+    from fastcan import LazyFastCan
+
+    return LazyFastCan(K).fit(X, y).indices_.tolist()
+
+
+def mrmrs(task):
+    def run(X, y):
+        from mrmrs import mrmr
+
+        return [int(feature.name) for feature in mrmr(X, y, K, task)]
+
+    return run
+
+
+def mrmr_selection(task):
+    def run(X, y):
+        with warnings.catch_warnings(action="ignore"):
+            import mrmr
+
+            select = getattr(mrmr, f"mrmr_{task}")
+            return [int(name) for name in select(X, y, K, n_jobs=1, show_progress=False)]
+
+    return run
+
+
+def incremental_pca(X, y):
+    from sklearn.decomposition import IncrementalPCA
+
+    return IncrementalPCA(K, batch_size=100).fit(X).transform
+
+
+def randomized_pca(X, y):
+    from sklearn.decomposition import PCA
+
+    return PCA(K, svd_solver="randomized", random_state=0).fit(X).transform
+
+
+def pls(X, y):
+    from sklearn.cross_decomposition import PLSRegression
+
+    return PLSRegression(K).fit(X, y).transform
+
+
+def product(X, y):
+    y @ X
+
+
+def projection(X, U):
+    U.T @ X
+
+
+# mrmr_selection makes a frame of p x p; LazyFastCan's time is mostly that of a step a column.
+FRAME = {"n": 0.1, "room": lambda n, p: 8.0 * p * p}
+STEPS = {"n": 0.3}
+NEIGHBOURS = {"n": 1.1}
+
+SELECTION = (
+    f"The {K} best of p variables, {3 * SOURCES} of which show what the target is made of: "
+    f"{SOURCES} sources, three noisy variables each."
+)
+FAMILIES = {
+    "Selection, one numeric target": Family(
+        SELECTION,
+        classes=False,
+        many=False,
+        jobs={
+            "ProjSe": Job(projse, by_columns),
+            "`y @ X`": Job(product, by_columns, limit=True),
+            "SelectKBest f_regression": Job(k_best("f_regression"), by_columns),
+            "SelectKBest r_regression": Job(k_best("r_regression"), by_columns),
+            "SelectKBest mutual_info_regression": Job(
+                k_best("mutual_info_regression", random_state=0), by_columns, **NEIGHBOURS
+            ),
+            "FastCan": Job(fastcan, by_columns),
+            "LazyFastCan": Job(lazy_fastcan, by_columns, **STEPS),
+            "mrmrs": Job(mrmrs("regression"), polars_frame),
+            "mrmr_selection": Job(mrmr_selection("regression"), pandas_frame, **FRAME),
+        },
+    ),
+    f"Selection, {CLASSES} classes": Family(
+        SELECTION + " FastCan gets the classes as columns of zeros and ones.",
+        classes=True,
+        many=False,
+        jobs={
+            "ProjSe": Job(functools.partial(projse, target="class"), by_columns),
+            "`U.T @ X`": Job(projection, with_basis, limit=True),
+            "SelectKBest f_classif": Job(k_best("f_classif"), by_rows),
+            "SelectKBest mutual_info_classif": Job(
+                k_best("mutual_info_classif", random_state=0), by_columns, **NEIGHBOURS
+            ),
+            "FastCan": Job(fastcan, by_columns_one_hot),
+            "LazyFastCan": Job(lazy_fastcan, by_columns_one_hot, **STEPS),
+            "mrmrs": Job(mrmrs("classification"), polars_frame),
+            "mrmr_selection": Job(mrmr_selection("classif"), pandas_frame, **FRAME),
+        },
+    ),
+    f"Extraction of {K} components": Family(
+        f"{K} new variables for one numeric target, which is made of {SOURCES} sources; at least "
+        "three variables show each, or p / 500. SOSPCA and PLSRegression know the target, the "
+        "others do not. IncrementalPCA reads batches of 100 rows.",
+        classes=False,
+        many=True,
+        jobs={
+            "SOSPCA": Job(sospca, by_columns),
+            "`y @ X`": Job(product, by_columns, limit=True),
+            "IncrementalPCA": Job(incremental_pca, by_rows, p=1.1),
+            "PCA, randomized": Job(randomized_pca, by_rows),
+            "PLSRegression": Job(pls, by_rows),
+        },
+    ),
+}
+
+
+# Whether, and what it costs
+
+
+@functools.cache
+def warm(family: str, name: str) -> None:
+    """Load what a job needs, compiled loops too."""
+    job = FAMILIES[family].jobs[name]
+    job.run(*job.form(FAMILIES[family].data(*TINY)))
+
+
+class Pace(NamedTuple):
+    """Seconds by the clock and of CPU that a job took, and its result."""
+
+    seconds: float
+    cpu: float
+    result: Any
+
+
+@functools.cache
+def pace(family: str, name: str) -> Pace:
+    """Do a job on `SMALL` data."""
+    job = FAMILIES[family].jobs[name]
+    warm(family, name)
+    args = job.form(FAMILIES[family].data(*SMALL))
+    started, cpu = time.perf_counter(), time.process_time()
+    result = job.run(*args)
+    return Pace(time.perf_counter() - started, time.process_time() - cpu, result)
+
+
+def hindrance(family: str, name: str, n: int, p: int) -> str | None:
+    """Say why a job is not run on so much data; None where nothing hinders it."""
+    job = FAMILIES[family].jobs[name]
+    if job.room(n, p) > ROOM:
+        return f"needs {job.room(n, p) / 1e9:.0f} GB"
+    growth = (n / SMALL[0]) ** job.n * (p / SMALL[1]) ** job.p
+    return f"more than {LIMIT:.0f} s" if growth * pace(family, name).cpu > LIMIT else None
+
+
+def extra_memory(family: str, name: str, n: int, p: int) -> int | None:
+    """Do a job; return by how many bytes memory rose meanwhile, None where the system cannot say.
+
+    The most that a process had is counted from now on: only Linux does that.
+    """
+    job = FAMILIES[family].jobs[name]
+    warm(family, name)
+    args = job.form(FAMILIES[family].data(n, p))
+    gc.collect()
+    reset = Path("/proc/self/clear_refs")
+    if not os.access(reset, os.W_OK):
+        return None
+    reset.write_text("5")
+    before = resident_bytes()
+    job.run(*args)
+    return peak_bytes() - before
+
+
+if __name__ == "__main__":
+    family, n, p, name = sys.argv[1:]
+    with threadpool_limits(1):
+        print(extra_memory(family, name, int(n), int(p)))

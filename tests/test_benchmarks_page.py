@@ -1,0 +1,103 @@
+"""The page of the benchmarks says what was measured: losses, gaps and their reasons too."""
+
+import importlib.util
+import json
+import re
+
+import pytest
+
+from tests.bench import page
+
+
+def contestant(seconds, ours, *, r2, limit=False, **told):
+    return {"seconds": seconds, "ratio": seconds / ours, "limit": limit, "r2": r2, **told}
+
+
+@pytest.fixture
+def results():
+    contestants = {
+        "ProjSe": contestant(2e-3, 2e-3, r2=0.5, found=3, memory=2_000_000),
+        "`y @ X`": contestant(1e-3, 2e-3, r2=0.0, limit=True),
+        "faster": contestant(5e-4, 2e-3, r2=0.504, found=3, memory=3_000_000),
+        "slower": contestant(0.25, 2e-3, r2=0.75, found=4, memory=500_000),
+        "absent": {"limit": False, "why": "more than 30 s"},
+    }
+    record = {"n": 1000, "p": 5000, "about": "What was done.", "sources": 5, "data_bytes": 4e7}
+    extra = record | {"contestants": contestants}
+    stats = {"median": 2e-3, "iqr": 1e-4, "rounds": 5}
+    lines = [["what", "ratio", "bar"], ["one", "2", "**≤ 1**"], ["other", "1", "≤ 1.5"]]
+    return {
+        "machine": {"cpu": "a processor", "cores": 2, "python": "3.13"},
+        "versions": {"streamsel": "1.0"},
+        "quick": False,
+        "tables": {"streamsel against the limit": lines},
+        "benchmarks": [
+            {"name": "a", "group": "Selection", "params": None, "extra_info": extra, **stats},
+            {"name": "b", "group": None, "params": None, "extra_info": {"ratio": 2.0}, **stats},
+        ],
+    }
+
+
+def rows(markdown):
+    """Return the cells of every line of every table."""
+    lines = [line for line in markdown.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_losses_are_bold_and_gaps_have_reasons(results):
+    found = rows(page.page(results))
+    assert ["n × p", "ProjSe", "`y @ X`, the limit", "faster", "slower", "absent"] in found
+    why = "more than 30 s"
+    assert ["1,000 × 5,000", "2 ms", "0.5", "**0.25**", "125", why] in found
+    assert ["1,000 × 5,000", "40 MB", "2 MB", "3 MB", "**500 kB**", why] in found
+    # What is worth more by less than is shown is not ahead.
+    worth = ["0.50, 3 of 5", "0.50, 3 of 5", "**0.75, 4 of 5**", why]
+    assert ["1,000 × 5,000", *worth] in found
+    assert ["one", "2", "**≤ 1**"] in found
+
+
+def test_tables_that_nobody_filled_are_left_out(results):
+    for one in results["benchmarks"][0]["extra_info"]["contestants"].values():
+        one.pop("memory", None)
+    text = page.page(results)
+    assert "### Peak memory" not in text
+    assert "memory.svg" not in text
+
+
+def test_only_a_quick_run_is_called_so(results):
+    assert "not to be quoted" not in page.page(results)
+    assert "not to be quoted" in page.page(results | {"quick": True})
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("matplotlib"), reason="draws with matplotlib")
+@pytest.mark.parametrize("memory", [True, False])
+def test_plots_of_the_page_are_drawn(results, tmp_path, memory):
+    if not memory:
+        for one in results["benchmarks"][0]["extra_info"]["contestants"].values():
+            one.pop("memory", None)
+    page.draw(results, tmp_path)
+    drawn = {f"(benchmarks/{path.name})" for path in tmp_path.iterdir()}
+    assert drawn == set(re.findall(r"\(benchmarks/[^)]*svg\)", page.page(results)))
+    assert len(drawn) == 1 + memory
+
+
+def test_nothing_is_kept_of_who_measured_and_where(results):
+    machine = {"cpu": {"brand_raw": "a processor", "count": 2}, "python_version": "3.13"}
+    stats = {"median": 1.0, "iqr": 0.1, "rounds": 3, "data": [1.0]}
+    one = {"name": "a", "group": None, "params": None, "extra_info": {}, "fullname": "secret"}
+    raw = results | {
+        "machine_info": machine | {"node": "secret"},
+        "commit_info": {"author": "secret"},
+        "benchmarks": [one | {"stats": stats}],
+    }
+    kept = page.trimmed(raw)
+    assert kept["machine"] == {"cpu": "a processor", "cores": 2, "python": "3.13"}
+    assert kept["benchmarks"][0]["median"] == 1.0
+    assert "secret" not in json.dumps(kept)
+
+
+def test_numbers_keep_five_digits():
+    assert page.rounded({"a": [1.23456789, 7, "x"], "b": None}) == {
+        "a": [1.2346, 7, "x"],
+        "b": None,
+    }
