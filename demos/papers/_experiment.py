@@ -1,0 +1,247 @@
+"""What the experiments share: datasets, work that can be interrupted, a CSV, a figure, a section.
+
+An experiment is a list of tasks, each a tuple that names it, and a function that makes rows of it.
+What is done is noted task by task in `<name>.part`, so that a second run goes on where the first
+was interrupted; when all are done the rows stand in `<name>.csv`, in the order of the tasks. Figure
+and section of the documentation are made of these rows alone: `--redraw` makes them again.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import joblib
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import scipy.sparse
+import sklearn.datasets
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from threadpoolctl import threadpool_limits
+
+import streamsel
+
+mpl.use("svg")
+from matplotlib import pyplot as plt  # the backend comes first
+
+PROJECT = Path(__file__).parents[2]
+PAGE = PROJECT / "docs" / "pages" / "evidence.md"
+BUNDLED = {
+    "breast_cancer": sklearn.datasets.load_breast_cancer,
+    "digits": sklearn.datasets.load_digits,
+    "wine": sklearn.datasets.load_wine,
+}
+# One colour a method, the same in every figure.
+COLOURS = ("#3f7fbf", "#c8553d", "#c79a1e", "#6a4c93", "#4a8f5c", "#8a93a0", "#333333")
+plt.rcParams |= {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "streamsel",
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.prop_cycle": mpl.cycler(color=COLOURS),
+    "figure.facecolor": "white",
+    "legend.frameon": False,
+}
+
+Task = tuple[Any, ...]
+Row = dict[str, Any]
+
+
+class Dataset(NamedTuple):
+    """X (n, p) dense or CSR, y (n,) integer codes of classes, and all that the file holds."""
+
+    name: str
+    X: np.ndarray | scipy.sparse.csr_array
+    y: np.ndarray
+    classes: np.ndarray
+    archive: dict[str, np.ndarray]
+
+
+class Experiment:
+    """The command line of one experiment, and where its results go.
+
+    `name` names the files and the section of the docs; `description` is the script's docstring.
+    """
+
+    def __init__(self, name: str, description: str) -> None:
+        parser = argparse.ArgumentParser(
+            description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        parser.add_argument(
+            "--quick", action="store_true", help="a small slice, in a minute; not to be quoted"
+        )
+        parser.add_argument(
+            "--data",
+            type=Path,
+            default=os.environ.get("STREAMSEL_DATA", PROJECT.parent / "shared" / "data"),
+            help="where the .npz files are (default: $STREAMSEL_DATA)",
+        )
+        parser.add_argument(
+            "--out", type=Path, help="where results go (default: docs/pages/evidence)"
+        )
+        parser.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
+        parser.add_argument(
+            "--redraw", action="store_true", help="figure and text from the CSV that is there"
+        )
+        options = parser.parse_args()
+        self.name = name
+        self.quick: bool = options.quick
+        self.data = Path(options.data)
+        self.jobs: int = options.jobs
+        self._redraw: bool = options.redraw
+        self._in_docs = options.out is None and not self.quick
+        if options.out is None:
+            options.out = tempfile.mkdtemp() if self.quick else PAGE.with_suffix("")
+        self.out = Path(options.out)
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.console = Console(stderr=True)
+
+    def small(self, full: Any, quick: Any) -> Any:
+        """Return `full`, or `quick` in a quick run."""
+        return quick if self.quick else full
+
+    def datasets(self, names: Iterable[str]) -> Iterator[Dataset]:
+        """Yield the datasets that are there; say of each other one that its file is absent."""
+        for name in names:
+            if name in BUNDLED:
+                bunch = BUNDLED[name]()
+                yield Dataset(name, bunch.data, bunch.target, bunch.target_names.astype(str), {})
+            elif (path := self.data / f"{name}.npz").is_file():
+                yield read(path)
+            else:
+                self.console.print(f"{self.name}: {name} left out, file absent: {path.name}")
+
+    def each(self, work: Callable[..., list[Row]], tasks: Sequence[Task]) -> pd.DataFrame:
+        """Return the rows of every task: those noted earlier, and `work(*task)` of the others.
+
+        A row holds what the CSV shall say, its task's parameters too.
+        """
+        path = self.out / f"{self.name}.csv"
+        if self._redraw:
+            return pd.read_csv(path)
+        part = path.with_suffix(".part")
+        done = noted(part)
+        waiting = [task for task in tasks if key(task) not in done]
+        calls = (joblib.delayed(one_task)(work, task) for task in waiting)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+        )
+        try:
+            with part.open("a") as notes, Progress(*columns, console=self.console) as bar:
+                shown = bar.add_task(
+                    self.name, total=len(tasks), completed=len(tasks) - len(waiting)
+                )
+                run = joblib.Parallel(n_jobs=self.jobs, return_as="generator_unordered")
+                for task, rows in run(calls):
+                    done[key(task)] = rows
+                    notes.write(json.dumps({"task": task, "rows": rows}, default=plain) + "\n")
+                    notes.flush()
+                    bar.advance(shown)
+        except KeyboardInterrupt:
+            self.console.print(
+                f"{self.name}: interrupted, nothing is lost: the same command goes on from there"
+            )
+            sys.exit(130)
+        table = pd.DataFrame([row for task in tasks for row in done[key(task)]])
+        table.to_csv(path, index=False, float_format="%.6g", lineterminator="\n")
+        part.unlink()
+        return pd.read_csv(path)
+
+    def draw(self, figure: plt.Figure, suffix: str = "") -> str:
+        """Save a figure as SVG; return the Markdown that shows it, but for its caption."""
+        path = self.out / f"{self.name}{suffix}.svg"
+        figure.tight_layout()
+        figure.savefig(path, metadata={"Date": None, "Creator": None})
+        plt.close(figure)
+        return f"evidence/{path.name}"
+
+    def publish(self, text: str) -> None:
+        """Put Markdown into this experiment's section of the docs, or beside the CSV."""
+        text = text.strip() + "\n"
+        if self._in_docs:
+            begin, end = f"<!-- {self.name}: made by its script -->", f"<!-- end of {self.name} -->"
+            before, _, rest = PAGE.read_text().partition(begin)
+            _, marker, after = rest.partition(end)
+            if not marker:
+                raise ValueError(f"{PAGE.name}: expected the lines {begin} and {end}.")
+            PAGE.write_text(f"{before}{begin}\n\n{text}\n{end}{after}")
+        else:
+            (self.out / f"{self.name}.md").write_text(text)
+        print(text)
+        print(f"written to {'the docs' if self._in_docs else self.out}")
+
+
+def read(path: Path) -> Dataset:
+    """Read one .npz file: `X` or the parts of a CSR matrix, `y`, perhaps `classes`."""
+    with np.load(path, allow_pickle=False) as file:
+        archive = dict(file)
+    if "X" in archive:
+        X = archive["X"]
+    else:
+        parts = (archive["data"], archive["indices"], archive["indptr"])
+        X = scipy.sparse.csr_array(parts, shape=tuple(archive["shape"]))
+    classes = archive.get("classes", np.unique(archive["y"]).astype(str))
+    return Dataset(path.stem, X, archive["y"].astype(int), classes, archive)
+
+
+def one_task(work: Callable[..., list[Row]], task: Task) -> tuple[Task, list[Row]]:
+    """Do one task with BLAS on one thread, as streamsel has by default."""
+    with threadpool_limits(1):
+        return task, work(*task)
+
+
+def noted(part: Path) -> dict[str, list[Row]]:
+    """Return the rows of the tasks that a run before this one finished; drop a torn last line."""
+    done = {}
+    lines = part.read_text().splitlines() if part.is_file() else []
+    for line in lines:
+        try:
+            note = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        done[key(note["task"])] = note["rows"]
+    part.write_text("".join(line + "\n" for line in lines if line.endswith("}")))
+    return done
+
+
+def key(task: Iterable[Any]) -> str:
+    return json.dumps(list(task), default=plain)
+
+
+def plain(value: Any) -> Any:
+    """Return a NumPy number as Python's own, for JSON."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"expected a number, a string or None, got: {value!r}")
+
+
+def table(frame: pd.DataFrame) -> str:
+    """Return a frame of strings as a Markdown table; numbers to the right."""
+    head = [str(name) for name in frame.columns]
+    rule = ["---" if i == 0 else "---:" for i in range(len(head))]
+    lines = [head, rule, *(list(map(str, row)) for row in frame.to_numpy().tolist())]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def machine() -> str:
+    """Say what this was measured on."""
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        names = [line for line in info.read_text().splitlines() if line.startswith("model name")]
+        model = names[0].partition(":")[2].strip() if names else model
+    return f"streamsel {streamsel.__version__}, {os.cpu_count()} cores of {model}, one thread"

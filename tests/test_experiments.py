@@ -1,0 +1,90 @@
+"""The harness of the experiments: what was interrupted goes on, what is torn is done again."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+PAPERS = Path(__file__).parents[1] / "demos" / "papers"
+TASKS = [(a, b) for a in range(3) for b in ("x", "y")]
+
+
+@pytest.fixture
+def start(monkeypatch, tmp_path):
+    """Start an experiment called toy that writes into a directory of its own."""
+    monkeypatch.syspath_prepend(str(PAPERS))
+    from _experiment import Experiment
+
+    def begin(*options):
+        monkeypatch.setattr(sys, "argv", ["toy.py", "--out", str(tmp_path), *options])
+        return Experiment("toy", "A toy.")
+
+    yield begin
+    sys.modules.pop("_experiment", None)
+
+
+class Work:
+    """Note what was asked for; give up at the call that is said."""
+
+    def __init__(self, give_up_at=99):
+        self.asked = []
+        self.give_up_at = give_up_at
+
+    def __call__(self, a, b):
+        if len(self.asked) == self.give_up_at:
+            raise KeyboardInterrupt
+        self.asked.append((a, b))
+        return [{"a": a, "b": b, "value": np.float64(a + 0.5)}]
+
+
+def test_rows_stand_in_the_order_of_the_tasks(start, tmp_path):
+    frame = start().each(Work(), TASKS)
+    assert frame.value.tolist() == [a + 0.5 for a, _ in TASKS]
+    assert [*zip(frame.a, frame.b, strict=True)] == TASKS
+    assert (tmp_path / "toy.csv").read_text().splitlines()[:2] == ["a,b,value", "0,x,0.5"]
+    assert not (tmp_path / "toy.part").exists()
+
+
+def test_goes_on_where_it_was_interrupted(start, tmp_path):
+    with pytest.raises(SystemExit, match="130"):
+        start().each(Work(give_up_at=4), TASKS)
+    part = tmp_path / "toy.part"
+    assert len(part.read_text().splitlines()) == 4
+    assert not (tmp_path / "toy.csv").exists()
+    with part.open("a") as notes:  # the machine went down in the middle of a line
+        notes.write(json.dumps({"task": TASKS[4], "rows": []})[:-3])
+    again = Work()
+    frame = start().each(again, TASKS)
+    assert again.asked == TASKS[4:]
+    assert [*zip(frame.a, frame.b, strict=True)] == TASKS
+
+
+def test_redraws_without_work(start):
+    frame = start().each(Work(), TASKS)
+    assert start("--redraw").each(Work(give_up_at=0), TASKS).equals(frame)
+
+
+def test_absent_datasets_are_named(start, capsys):
+    found = start("--data", "nowhere").datasets(["wine", "madelon"])
+    assert [(data.name, data.X.shape) for data in found] == [("wine", (178, 13))]
+    assert "madelon left out, file absent: madelon.npz" in capsys.readouterr().err
+
+
+def test_quick_results_stay_out_of_the_docs(start, tmp_path):
+    start("--quick").publish("**text**")
+    assert (tmp_path / "toy.md").read_text() == "**text**\n"
+
+
+def test_every_experiment_has_its_section(start):
+    start()
+    import _experiment
+
+    page = _experiment.PAGE.read_text()
+    for script in sorted(PAPERS.glob("[!_]*.py")):
+        name = re.search(r'Experiment\("([a-z-]+)"', script.read_text())[1]
+        assert name == script.stem.replace("_", "-")
+        assert f"<!-- {name}: made by its script -->" in page
+        assert f"<!-- end of {name} -->" in page
