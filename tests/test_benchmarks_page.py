@@ -30,7 +30,7 @@ def results():
         "machine": {"cpu": "a processor", "cores": 2, "python": "3.13"},
         "versions": {"streamsel": "1.0"},
         "quick": False,
-        "tables": {"streamsel against the limit": lines},
+        "tables": {"against the limit": lines},
         "benchmarks": [
             {"name": "a", "group": "Selection", "params": None, "extra_info": extra, **stats},
             {"name": "b", "group": None, "params": None, "extra_info": {"ratio": 2.0}, **stats},

@@ -230,11 +230,14 @@ def plain(value: Any) -> Any:
 
 
 def table(frame: pd.DataFrame) -> str:
-    """Return a frame of strings as a Markdown table; numbers to the right."""
+    """Return a frame of strings as a Markdown table, columns of numbers to the right."""
     head = [str(name) for name in frame.columns]
-    rule = ["---" if i == 0 else "---:" for i in range(len(head))]
-    lines = [head, rule, *(list(map(str, row)) for row in frame.to_numpy().tolist())]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    body = [[str(cell) for cell in row] for row in frame.to_numpy().tolist()]
+    rule = [
+        "---:" if any(cell.lstrip("*-+< ")[:1].isdigit() for cell in cells) else "---"
+        for cells in zip(*body, strict=True)
+    ]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (head, rule, *body))
 
 
 def machine() -> str:

@@ -113,7 +113,7 @@ def report(note):
 def note(table):
     """Add a line to the table of all pairs; a bar that is missed is in bold."""
     return lambda *line, bar, met: table(
-        "streamsel against the limit", HEAD, (*line, page.bold(bar, not met))
+        "against the limit", HEAD, (*line, page.bold(bar, not met))
     )
 
 

@@ -29,7 +29,7 @@ ABOUT = {
     "what the result is worth": "How much of the target's variance in fresh rows a linear "
     "model on the result explains (1 is all, below 0 is worse than the mean), and how many of the "
     "target's sources are among the selected variables. In bold where it explains more than ours.",
-    "streamsel against the limit": "What one pass over the data, or a peer, takes, measured in "
+    "against the limit": "What one pass over the data, or a peer, takes, measured in "
     "turn with ours. A bar that is missed is in bold.",
     "rows a second": "One target, k = 10 or 10 components. In bold where River's selector is ahead "
     "of ProjSe, or its projector of SOSPCA.",
@@ -248,7 +248,7 @@ def plot_times(axes, records, colours):
         axes.plot(*shown(points, tall=True), "o", mfc="white", color=style["color"], markersize=5)
     axes.axhline(1.0, color=OURS, linewidth=2)
     ours = next(iter(records[0]["contestants"]))
-    place = {"textcoords": "offset points", "xytext": (0, 4), "color": OURS, "weight": "bold"}
+    place = {"textcoords": "offset points", "xytext": (20, -12), "color": OURS, "weight": "bold"}
     axes.annotate(ours, (min(cells), 1.0), **place)
     axes.set(xscale="log", yscale="log", ylabel=f"time / time of {ours}")
     axes.set_xticks(cells, [size(one) for one in ordered], rotation=25, ha="right", fontsize=9)
