@@ -230,8 +230,8 @@ def summary(middle: pd.DataFrame) -> str:
         "X'Y": largest.xty.map("{:.3g} s".format),
         "X'Y and Y'Y": largest.products.map("{:.3g} s".format),
         "ratio": largest.ratio.map("{:.1f}".format),
-        "selected": (1e3 * largest["select"]).map("{:.2g} ms".format),
-        "model": (largest.model_bytes / 1e6).map("{:,.2g} MB".format),
+        "selected": (1e3 * largest["select"]).map("{:.3g} ms".format),
+        "model": (largest.model_bytes / 1e6).map("{:,.3g} MB".format),
         "paper": np.where(paper, "< 4 s", ""),
     }
     return table(pd.DataFrame(shown))
