@@ -571,3 +571,26 @@ def test_learners_hand_over_what_the_measures_take(dataset, rng):
     accuracy = evaluate.cross_validated_accuracy(ProjSe(k=6), GaussianNB(), X, labels, n_folds=5)
     assert accuracy.mean() > 0.6
     assert (evaluate.clustering_nmi(chosen, labels, n_restarts=2) < 0.5).all()
+
+
+# ------------------------------------------------------------- what is easily handed in
+
+
+def test_series_are_compared_by_name_not_by_position():
+    maps = [{"a": 1.0, "b": 0.2}, {"b": 0.3, "a": 0.9, "c": 0.1}]
+    series = [pd.Series(each) for each in maps]
+    assert evaluate.importance_stability(series, 5) == evaluate.importance_stability(maps, 5)
+    assert evaluate.importance_stability(
+        [s[::-1] for s in series], 5
+    ) == evaluate.importance_stability(maps, 5)
+
+
+@pytest.mark.parametrize("learner", [ProjSe, "ProjSe", None])
+def test_a_learner_is_asked_for(learner):
+    with pytest.raises(TypeError, match=r"Expected a learner, such as ProjSe\(k=10\)"):
+        evaluate.cross_validated_accuracy(learner, None, np.eye(4), [0, 1, 0, 1])
+
+
+def test_labels_are_no_measurements():
+    with pytest.raises(ValueError, match="of 4 classes"):
+        evaluate.clustering_nmi(np.eye(4), [0.1, 0.2, 0.3, 0.4])

@@ -70,12 +70,30 @@ def test_redraws_without_work(start):
 def test_absent_datasets_are_named(start, capsys):
     found = start("--data", "nowhere").datasets(["wine", "madelon"])
     assert [(data.name, data.X.shape) for data in found] == [("wine", (178, 13))]
-    assert "madelon left out, file absent: madelon.npz" in capsys.readouterr().err
+    told = "".join(capsys.readouterr().err.split())
+    assert "madelonleftout,fileabsent:nowhere/madelon.npz" in told
+
+
+def test_the_docs_take_all_datasets_or_nothing(start, capsys):
+    experiment = start("--data", "nowhere")
+    experiment._in_docs = True  # without writing there
+    with pytest.raises(SystemExit, match="1"):
+        list(experiment.datasets(["wine", "madelon"]))
+    assert "madelon.npz is not in nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("options", "why"), [([], "nothing to do"), (["--redraw"], "not there")])
+def test_without_work_nothing_is_written(start, tmp_path, capsys, options, why):
+    with pytest.raises(SystemExit, match="1"):
+        start(*options).each(Work(), [])
+    assert why in " ".join(capsys.readouterr().err.split())
+    assert not list(tmp_path.iterdir())
 
 
 def test_quick_results_stay_out_of_the_docs(start, tmp_path):
-    start("--quick").publish("**text**")
-    assert (tmp_path / "toy.md").read_text() == "**text**\n"
+    start("--quick").publish("![figure](evidence/toy.svg)")
+    text = (tmp_path / "toy.md").read_text()
+    assert text == ("**A quick run, on little data: not to be quoted.**\n\n![figure](toy.svg)\n")
 
 
 def test_every_experiment_has_its_section(start):

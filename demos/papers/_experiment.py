@@ -2,8 +2,9 @@
 
 An experiment is a list of tasks, each a tuple that names it, and a function that makes rows of it.
 What is done is noted task by task in `<name>.part`, so that a second run goes on where the first
-was interrupted; when all are done the rows stand in `<name>.csv`, in the order of the tasks. Figure
-and section of the documentation are made of these rows alone: `--redraw` makes them again.
+was interrupted (delete it where the script has changed since); when all are done the rows stand in
+`<name>.csv`, in the order of the tasks. Figure and section of the documentation are made of these
+rows alone: `--redraw` makes them again.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import joblib
 import matplotlib as mpl
@@ -85,7 +86,7 @@ class Experiment:
             "--data",
             type=Path,
             default=os.environ.get("STREAMSEL_DATA", PROJECT.parent / "shared" / "data"),
-            help="where the .npz files are (default: $STREAMSEL_DATA)",
+            help="where the .npz files are (default: $STREAMSEL_DATA, else ../shared/data)",
         )
         parser.add_argument(
             "--out", type=Path, help="where results go (default: docs/pages/evidence)"
@@ -112,15 +113,27 @@ class Experiment:
         return quick if self.quick else full
 
     def datasets(self, names: Iterable[str]) -> Iterator[Dataset]:
-        """Yield the datasets that are there; say of each other one that its file is absent."""
+        """Yield the datasets that are there; say of each other one that its file is absent.
+
+        What goes into the docs needs them all: half the evidence must not take the place of all.
+        """
         for name in names:
             if name in BUNDLED:
                 bunch = BUNDLED[name]()
                 yield Dataset(name, bunch.data, bunch.target, bunch.target_names.astype(str), {})
             elif (path := self.data / f"{name}.npz").is_file():
                 yield read(path)
+            elif self._in_docs and not self._redraw:
+                self.give_up(
+                    f"{path.name} is not in {self.data}. Hint: --data, --quick or --out DIR"
+                )
             else:
-                self.console.print(f"{self.name}: {name} left out, file absent: {path.name}")
+                self.console.print(f"{self.name}: {name} left out, file absent: {path}")
+
+    def give_up(self, why: str) -> NoReturn:
+        """Say why, and end with nothing written."""
+        self.console.print(f"{self.name}: {why}")
+        sys.exit(1)
 
     def each(self, work: Callable[..., list[Row]], tasks: Sequence[Task]) -> pd.DataFrame:
         """Return the rows of every task: those noted earlier, and `work(*task)` of the others.
@@ -129,7 +142,11 @@ class Experiment:
         """
         path = self.out / f"{self.name}.csv"
         if self._redraw:
+            if not path.is_file():
+                self.give_up(f"{path} is not there to redraw")
             return pd.read_csv(path)
+        if not tasks:
+            self.give_up("without any of its datasets there is nothing to do")
         part = path.with_suffix(".part")
         done = noted(part)
         waiting = [task for task in tasks if key(task) not in done]
@@ -172,6 +189,8 @@ class Experiment:
     def publish(self, text: str) -> None:
         """Put Markdown into this experiment's section of the docs, or beside the CSV."""
         text = text.strip() + "\n"
+        if self.quick:
+            text = f"**A quick run, on little data: not to be quoted.**\n\n{text}"
         if self._in_docs:
             begin, end = f"<!-- {self.name}: made by its script -->", f"<!-- end of {self.name} -->"
             before, _, rest = PAGE.read_text().partition(begin)
@@ -180,6 +199,7 @@ class Experiment:
                 raise ValueError(f"{PAGE.name}: expected the lines {begin} and {end}.")
             PAGE.write_text(f"{before}{begin}\n\n{text}\n{end}{after}")
         else:
+            text = text.replace("](evidence/", "](")
             (self.out / f"{self.name}.md").write_text(text)
         print(text)
         print(f"written to {'the docs' if self._in_docs else self.out}")

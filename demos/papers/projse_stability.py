@@ -250,11 +250,11 @@ rows: white never, dark always.
 def main() -> None:
     experiment = Experiment("projse-stability", __doc__)
     name = experiment.small("mnist", "digits")
-    if not list(experiment.datasets([name])):
-        return
+    names = [dataset.name for dataset in experiment.datasets([name])]
     k, size = KS[name][1], SIZES[name][0][-1]
     tasks = [
         (name, target, learner, draw, rows)
+        for name in names
         for target in TARGETS
         for learner in (*KERNELS, RANDOM, SOSPCA_AS_IS, SOSPCA_SHUFFLED)
         for draw, sizes in zip(("disjoint", "random"), SIZES[name], strict=True)

@@ -279,8 +279,6 @@ def main() -> None:
     images = experiment.small("mnist", "digits")
     wanted = experiment.small((images, "ml_bibtex"), (images,))
     names = [dataset.name for dataset in experiment.datasets(wanted)]
-    if not names:
-        return
     kinds = (*KERNELS, RANDOM, ALL)
     variants = [name + kind for name in names for kind in ("", COMMON)[: 1 + (name == images)]]
     tasks = [(name, what, 0) for name in variants for what in kinds]

@@ -1,7 +1,8 @@
 """What a selection or extraction is worth: how stable, how close to the target, how predictive.
 
-Every measure takes what a learner puts out, `selected`, `relevance` or transformed columns, and
-knows nothing else of it, so that the same measure judges the work of any other library.
+The measures take what a learner puts out, `selected`, `relevance` or transformed columns, and know
+nothing else of it, so that the same measure judges the work of any other library. Only
+`cross_validated_accuracy`, which has to learn anew in every fold, takes the learner itself.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ def clustering_nmi(X: Any, labels: Any, *, n_restarts: int = 20, seed: int = 0) 
     Raises
     ------
     ValueError
-        For NaN or infinite values, missing labels, fewer than two classes, or another number of
-        labels than of rows.
+        For NaN or infinite values, missing labels, fewer than two classes or as many as rows, or
+        another number of labels than of rows.
     TypeError
         For features that are not real numbers, and for a sparse matrix.
     ImportError
@@ -61,9 +61,10 @@ def clustering_nmi(X: Any, labels: Any, *, n_restarts: int = 20, seed: int = 0) 
     params.check("clustering_nmi", {"n_restarts": params.Whole(1)}, {"n_restarts": n_restarts})
     X = as_matrix(X, "X")
     classes = encode(labels, "class")
-    if len(classes.columns) != len(X) or len(classes.names) < 2:
+    if len(classes.columns) != len(X) or not 2 <= len(classes.names) < len(X):
         raise ValueError(
-            f"Expected a label for each of {len(X)} rows, of 2 classes at least, got: "
+            f"Expected a label for each of {len(X)} rows, of 2 classes or more but not each its "
+            "own, got: "
             f"{len(classes.columns)} labels of {len(classes.names)} classes."
         )
     codes = classes.columns.argmax(axis=1)
@@ -109,7 +110,8 @@ def cross_validated_accuracy(
         If a learner has no features in some fold, for another number of classes than of rows, and
         as the learner and the classifier raise it.
     TypeError
-        For an X whose rows cannot be picked out, such as a `ColumnStream`.
+        For a learner that learns no columns, or an X whose rows cannot be picked out, such as a
+        `ColumnStream`.
     ImportError
         If scikit-learn is not installed: ``pip install "streamsel[evaluate]"``.
 
@@ -135,6 +137,11 @@ def cross_validated_accuracy(
     >>> cross_validated_accuracy(ProjSe(k=1), KNeighborsClassifier(), X, y, n_folds=4)
     array([1., 1., 1., 1.])
     """
+    if isinstance(learner, type) or not hasattr(learner, "learn_columns"):
+        raise TypeError(
+            "Expected a learner, such as ProjSe(k=10), with learn_columns and clone, got: "
+            f"{learner!r}."
+        )
     clone = _sklearn("base").clone
     model_selection = _sklearn("model_selection")
     n, pick = _rows(X)

@@ -178,7 +178,11 @@ def importance_stability(importances: Any, n_variables: int | None) -> float:
     0.636364
     """
     if not isinstance(importances, np.ndarray) and not hasattr(importances, "columns"):
-        importances = list(importances)
+        # A pandas Series has its names in the index: by position they would be lost.
+        importances = [
+            each.to_dict() if hasattr(each, "index") and hasattr(each, "to_dict") else each
+            for each in importances
+        ]
         if any(isinstance(each, Mapping) for each in importances):
             return _of_mappings(importances, n_variables)
     matrix = as_matrix(importances, "importances")

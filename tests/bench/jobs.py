@@ -210,10 +210,13 @@ def incremental_pca(X, y):
     return IncrementalPCA(K, batch_size=100).fit(X).transform
 
 
-def randomized_pca(X, y):
-    from sklearn.decomposition import PCA
+def pca(solver):
+    def run(X, y):
+        from sklearn.decomposition import PCA
 
-    return PCA(K, svd_solver="randomized", random_state=0).fit(X).transform
+        return PCA(K, svd_solver=solver, random_state=0).fit(X).transform
+
+    return run
 
 
 def pls(X, y):
@@ -278,14 +281,16 @@ FAMILIES = {
     f"Extraction of {K} components": Family(
         f"{K} new variables for one numeric target, which is made of {SOURCES} sources; at least "
         "three variables show each, or p / 500. SOSPCA and PLSRegression know the target, the "
-        "others do not. IncrementalPCA reads batches of 100 rows.",
+        "others do not. IncrementalPCA reads batches of 100 rows; PCA chooses its solver by the "
+        "shape. All of scikit-learn with its defaults otherwise, which copy the data.",
         classes=False,
         many=True,
         jobs={
             "SOSPCA": Job(sospca, by_columns),
             "`y @ X`": Job(product, by_columns, limit=True),
-            "IncrementalPCA": Job(incremental_pca, by_rows, p=1.1),
-            "PCA, randomized": Job(randomized_pca, by_rows),
+            "IncrementalPCA": Job(incremental_pca, by_rows),
+            "PCA": Job(pca("auto"), by_rows),
+            "PCA, randomized": Job(pca("randomized"), by_rows),
             "PLSRegression": Job(pls, by_rows),
         },
     ),

@@ -31,7 +31,8 @@ ABOUT = {
     "target's sources are among the selected variables. In bold where it explains more than ours.",
     "against the limit": "What one pass over the data, or a peer, takes, measured in "
     "turn with ours. A bar that is missed is in bold.",
-    "rows a second": "One target, k = 10 or 10 components. In bold where River's selector is ahead "
+    "rows a second": "One target, k = 10 or 10 components; rows that name the same features in the "
+    "same order, which is what ProjSe and SOSPCA are fastest at. In bold where River's selector is ahead "
     "of ProjSe, or its projector of SOSPCA.",
 }
 
@@ -175,7 +176,8 @@ def opening(results):
         f"thread, with Python {machine['python']}, {told}. This measures it on yours, and writes "
         "this page:\n\n```sh\npython tests/bench/page.py\n```\n\n"
         "Times are medians of runs in turn, over data that every contestant gets in the form that "
-        "it takes fastest. All numbers: [benchmarks.json](benchmarks/benchmarks.json)."
+        "it takes fastest; what takes longer than a second is run once. Where a cell says how long "
+        "a job would take, that was foretold from a run on 500 × 200. All numbers: [benchmarks.json](benchmarks/benchmarks.json)."
     )
 
 
