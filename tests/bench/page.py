@@ -32,8 +32,8 @@ ABOUT = {
     "against the limit": "What one pass over the data, or a peer, takes, measured in "
     "turn with ours. A bar that is missed is in bold.",
     "rows a second": "One target, k = 10 or 10 components; rows that name the same features in the "
-    "same order, which is what ProjSe and SOSPCA are fastest at. In bold where River's selector is ahead "
-    "of ProjSe, or its projector of SOSPCA.",
+    "same order, which is what ProjSe and SOSPCA are fastest at. In bold where River's selector is "
+    "ahead of ProjSe, or its projector of SOSPCA.",
 }
 
 
@@ -177,7 +177,8 @@ def opening(results):
         "this page:\n\n```sh\npython tests/bench/page.py\n```\n\n"
         "Times are medians of runs in turn, over data that every contestant gets in the form that "
         "it takes fastest; what takes longer than a second is run once. Where a cell says how long "
-        "a job would take, that was foretold from a run on 500 × 200. All numbers: [benchmarks.json](benchmarks/benchmarks.json)."
+        "a job would take, that was foretold from a run on 500 × 200. All numbers: "
+        "[benchmarks.json](benchmarks/benchmarks.json)."
     )
 
 
