@@ -189,6 +189,21 @@ def errors_of_fold(
     ]
 
 
+def over_folds(
+    experiment: Experiment, work: Callable[..., list[dict[str, Any]]], qs: tuple[int, ...]
+) -> pd.DataFrame:
+    """Return the rows that `work(datasets, qs, most_rows, name, fold)` makes of every fold."""
+    names = experiment.small([*BINARY, *MORE_CLASSES], ["breast_cancer", "wine"])
+    datasets = {dataset.name: dataset for dataset in experiment.datasets(names)}
+    tasks = [
+        (name, fold)
+        for name, dataset in datasets.items()
+        for fold in range(experiment.small(n_folds(dataset.y), 2))
+    ]
+    most_rows = experiment.small(MOST_ROWS, 150)
+    return experiment.each(partial(work, datasets, qs, most_rows), tasks)
+
+
 def errors(frame: pd.DataFrame, classifier: str, reduction: str, q: int | None) -> pd.DataFrame:
     """Return the errors of one classifier after one reduction, in percent: datasets x folds."""
     rows = frame[(frame.classifier == classifier) & (frame.reduction == reduction)]
@@ -335,15 +350,7 @@ brackets the number of variables.]({figures[1]})
 def main() -> None:
     experiment = Experiment("sospca-errors", __doc__)
     qs = experiment.small(QS, (1, 5, 20))
-    names = experiment.small([*BINARY, *MORE_CLASSES], ["breast_cancer", "wine"])
-    datasets = {dataset.name: dataset for dataset in experiment.datasets(names)}
-    tasks = [
-        (name, fold)
-        for name, dataset in datasets.items()
-        for fold in range(experiment.small(n_folds(dataset.y), 2))
-    ]
-    most_rows = experiment.small(MOST_ROWS, 150)
-    results = experiment.each(partial(errors_of_fold, datasets, qs, most_rows), tasks)
+    results = over_folds(experiment, errors_of_fold, qs)
     binary = results[results.dataset.isin(BINARY)]
     experiment.publish(text(binary, qs, draw(experiment, binary, results)))
 

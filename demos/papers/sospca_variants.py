@@ -28,7 +28,6 @@ package's own; the tests compare these functions with it.
 
 import warnings
 from collections.abc import Iterator
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,11 +41,9 @@ from sklearn.svm import SVC
 from sospca_errors import (
     BINARY,
     LEVEL,
-    MORE_CLASSES,
-    MOST_ROWS,
     SHOWN,
     fold_of,
-    n_folds,
+    over_folds,
     p_value,
     panels,
 )
@@ -369,15 +366,7 @@ it is high in few test rows. No column was significant, so that the larger class
 def main() -> None:
     experiment = Experiment("sospca-variants", __doc__)
     qs = experiment.small(QS, (1, 2, 10))
-    names = experiment.small([*BINARY, *MORE_CLASSES], ["breast_cancer", "wine"])
-    datasets = {dataset.name: dataset for dataset in experiment.datasets(names)}
-    tasks = [
-        (name, fold)
-        for name, dataset in datasets.items()
-        for fold in range(experiment.small(n_folds(dataset.y), 2))
-    ]
-    most_rows = experiment.small(MOST_ROWS, 150)
-    results = experiment.each(partial(rows_of_fold, datasets, qs, most_rows), tasks)
+    results = over_folds(experiment, rows_of_fold, qs)
     binary = results[results.dataset.isin(BINARY)]
     experiment.publish(text(results, qs, draw(experiment, binary, qs)))
 

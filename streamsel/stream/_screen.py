@@ -13,6 +13,16 @@ from scipy import sparse
 
 from streamsel import params
 from streamsel.columns import Block
+from streamsel.stream._bad_columns import (
+    columns_with_missing,
+    constant_columns,
+    count_differing,
+    count_missing,
+    filled_in,
+    first_value,
+    rare_columns,
+    stored_values,
+)
 from streamsel.stream._base import ColumnStream
 from streamsel.stream._convert import as_stream
 
@@ -176,11 +186,11 @@ class Screen(ColumnStream):
         return good
 
     def _without_missing(self, block: Block, fresh: bool) -> Block | None:
-        bad = _columns_with_missing(block.values)
+        bad = columns_with_missing(block.values)
         if not bad.size:
             return block
-        finite = [np.isfinite(_column(block.values, j)) for j in bad]
-        details = [_count_missing(f, block.values.shape[0]) for f in finite]
+        finite = [np.isfinite(stored_values(block.values, j)) for j in bad]
+        details = [count_missing(f, block.values.shape[0]) for f in finite]
         if self._missing == "error":
             raise ValueError(
                 f"Expected finite numbers in column {block.names[bad[0]]!r}. Got: {details[0]}"
@@ -192,7 +202,7 @@ class Screen(ColumnStream):
             hopeless = np.array([not f.any() and f.size == n for f in finite])
             filled = bad[~hopeless]
             if filled.size:
-                block = Block(block.names, _filled(block.values, filled))
+                block = Block(block.names, filled_in(block.values, filled))
                 self.n_filled += int(filled.size) * fresh
         lost = bad[hopeless]
         self._drop(
@@ -204,19 +214,19 @@ class Screen(ColumnStream):
         return _without(block, lost)
 
     def _without_constants(self, block: Block, fresh: bool) -> Block | None:
-        constant = _constant_columns(block.values)
+        constant = constant_columns(block.values)
         if not constant.size:
             return block
         names = [block.names[j] for j in constant]
-        details = [f"every value is {_first_value(block.values, j)}" for j in constant]
+        details = [f"every value is {first_value(block.values, j)}" for j in constant]
         self._drop(names, "constant", details, fresh)
         return _without(block, constant)
 
     def _without_rare(self, block: Block, fresh: bool) -> Block | None:
-        rare = _rare_columns(block.values, self._min_count)
+        rare = rare_columns(block.values, self._min_count)
         if not rare.size:
             return block
-        details = [_count_differing(block.values[:, [j]]) for j in rare]
+        details = [count_differing(block.values[:, [j]]) for j in rare]
         self._drop([block.names[j] for j in rare], "rare", details, fresh)
         return _without(block, rare)
 
@@ -237,9 +247,9 @@ class Screen(ColumnStream):
             return columns
         for name, values in columns.items():
             matrix = values if values.ndim == 2 else values.reshape(-1, 1)
-            bad = _columns_with_missing(matrix)
+            bad = columns_with_missing(matrix)
             if bad.size:
-                filled = _filled(matrix, bad)
+                filled = filled_in(matrix, bad)
                 columns[name] = filled if values.ndim == 2 else filled[:, 0]
         return columns
 
@@ -285,122 +295,6 @@ def _check_length(block: Block, expected: int) -> None:
             f"Expected columns of {expected} values, one for every value of the target. "
             f"Got: {block.values.shape[0]} values in column {block.names[0]!r}"
         )
-
-
-def _column(values: Any, j: int) -> Any:
-    """Return the stored values of column j."""
-    if sparse.issparse(values):
-        return values.data[values.indptr[j] : values.indptr[j + 1]]
-    return values[:, j]
-
-
-def _count_missing(finite: Any, n: int) -> str:
-    n_missing = int(finite.size - finite.sum())
-    text = f"{n_missing} of {n} values {'is' if n_missing == 1 else 'are'} missing or infinite"
-    if finite.size == n:
-        text += f", the first in row {int(np.argmin(finite))}"
-    return text
-
-
-def _columns_with_missing(values: Any) -> Any:
-    """Find the columns with a NaN or an infinity among their values."""
-    data = values.data if sparse.issparse(values) else values
-    none = np.empty(0, dtype=np.intp)
-    if data.dtype.kind != "f" or not data.size:
-        return none
-    # One sum meets every NaN and infinity; one that merely overflows only costs the second look.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(data.sum()):
-            return none
-    if sparse.issparse(values):
-        where = np.flatnonzero(~np.isfinite(data))
-        return np.unique(np.searchsorted(values.indptr, where, side="right") - 1)
-    return np.flatnonzero(~np.isfinite(values).all(axis=0))
-
-
-def _filled(values: Any, columns: Any) -> Any:
-    """Copy the values with the mean of a column's finite values in place of its others."""
-    filled = values.copy() if sparse.issparse(values) else values.copy(order="F")
-    n = values.shape[0]
-    for j in columns:
-        column = _column(filled, j)  # a view
-        finite = np.isfinite(column)
-        n_finite = n - (finite.size - int(finite.sum()))
-        scale = np.abs(column[finite], dtype=np.float64).max(initial=0.0) or 1.0
-        # Scaled, so that the sum of values as large as the dtype holds does not overflow.
-        mean = scale * (np.sum(column[finite] / scale, dtype=np.float64) / n_finite)
-        column[~finite] = mean
-    return filled
-
-
-def _constant_columns(values: Any) -> Any:
-    """Find the columns whose values are all the same."""
-    if sparse.issparse(values):
-        return _constant_sparse_columns(values)
-    constant = np.flatnonzero(values[0] == values[-1])
-    # Most columns part at once: few rows first, then ever more of them over ever fewer columns.
-    low, high = 1, 4
-    while low < values.shape[0] and constant.size:
-        same = (values[low:high, constant] == values[0, constant]).all(axis=0)
-        constant = constant[same]
-        low, high = high, 4 * high
-    return constant
-
-
-def _constant_sparse_columns(values: Any) -> Any:
-    n = values.shape[0]
-    stored = np.diff(values.indptr)
-    constant = stored == 0
-    filled = np.flatnonzero(stored)
-    if filled.size:
-        # Empty columns hold no data, so that the start of one filled column ends the one before it.
-        starts = values.indptr[filled]
-        low = np.minimum.reduceat(values.data, starts)
-        high = np.maximum.reduceat(values.data, starts)
-        constant[filled] = (low == high) & ((stored[filled] == n) | (low == 0))
-    return np.flatnonzero(constant)
-
-
-def _rare_columns(values: Any, min_count: int) -> Any:
-    """Find the columns that differ from their most frequent value in fewer rows than this."""
-    if not sparse.issparse(values):
-        return _rare_dense_columns(values, min_count)
-    stored = np.diff(np.concatenate(([0], np.cumsum(values.data != 0)))[values.indptr])
-    rare = stored < min_count
-    # Hardly a zero: another value may be the most frequent.
-    full = np.flatnonzero(values.shape[0] - stored < min_count)
-    if full.size:
-        rare[full[_rare_dense_columns(values[:, full].toarray(), min_count)]] = True
-    return np.flatnonzero(rare)
-
-
-def _rare_dense_columns(values: Any, min_count: int) -> Any:
-    rare = np.arange(values.shape[1])
-    n = 0
-    # Of 2 min_count rows or more, that many differ from their median: so do they from any value.
-    while n < values.shape[0] and rare.size:
-        n = min(4 * max(n, min_count), values.shape[0])
-        some = values[:n, rare]
-        rare = rare[(some != _middle(some)).sum(axis=0) < min_count]
-    return rare
-
-
-def _middle(values: Any) -> Any:
-    """Return the lower median of every column: the value that most rows have, if there is one."""
-    middle = (values.shape[0] - 1) // 2
-    return np.partition(values, middle, axis=0)[middle]
-
-
-def _count_differing(column: Any) -> str:
-    values = column.toarray() if sparse.issparse(column) else column
-    common = _middle(values)
-    differing = int((values != common).sum())
-    return f"{differing} of {len(values)} values differ from {common[0].item()}"
-
-
-def _first_value(values: Any, j: int) -> Any:
-    column = _column(values, j)
-    return column[0].item() if column.size else 0
 
 
 def _without(block: Block, columns: Any) -> Block | None:

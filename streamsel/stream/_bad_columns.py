@@ -1,0 +1,127 @@
+"""Which columns of a block have missing values, none that vary, or too few; and means for gaps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+
+def stored_values(values: Any, j: int) -> Any:
+    """Return the stored values of column j."""
+    if sparse.issparse(values):
+        return values.data[values.indptr[j] : values.indptr[j + 1]]
+    return values[:, j]
+
+
+def count_missing(finite: Any, n: int) -> str:
+    """Say how many of n values are missing, given which of those stored are finite."""
+    n_missing = int(finite.size - finite.sum())
+    text = f"{n_missing} of {n} values {'is' if n_missing == 1 else 'are'} missing or infinite"
+    if finite.size == n:
+        text += f", the first in row {int(np.argmin(finite))}"
+    return text
+
+
+def columns_with_missing(values: Any) -> Any:
+    """Find the columns with a NaN or an infinity among their values."""
+    data = values.data if sparse.issparse(values) else values
+    none = np.empty(0, dtype=np.intp)
+    if data.dtype.kind != "f" or not data.size:
+        return none
+    # One sum meets every NaN and infinity; one that merely overflows only costs the second look.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(data.sum()):
+            return none
+    if sparse.issparse(values):
+        where = np.flatnonzero(~np.isfinite(data))
+        return np.unique(np.searchsorted(values.indptr, where, side="right") - 1)
+    return np.flatnonzero(~np.isfinite(values).all(axis=0))
+
+
+def filled_in(values: Any, columns: Any) -> Any:
+    """Copy the values with the mean of a column's finite values in place of its others."""
+    filled = values.copy() if sparse.issparse(values) else values.copy(order="F")
+    n = values.shape[0]
+    for j in columns:
+        column = stored_values(filled, j)  # a view
+        finite = np.isfinite(column)
+        n_finite = n - (finite.size - int(finite.sum()))
+        scale = np.abs(column[finite], dtype=np.float64).max(initial=0.0) or 1.0
+        # Scaled, so that the sum of values as large as the dtype holds does not overflow.
+        mean = scale * (np.sum(column[finite] / scale, dtype=np.float64) / n_finite)
+        column[~finite] = mean
+    return filled
+
+
+def constant_columns(values: Any) -> Any:
+    """Find the columns whose values are all the same."""
+    if sparse.issparse(values):
+        return _constant_sparse_columns(values)
+    constant = np.flatnonzero(values[0] == values[-1])
+    # Most columns part at once: few rows first, then ever more of them over ever fewer columns.
+    low, high = 1, 4
+    while low < values.shape[0] and constant.size:
+        same = (values[low:high, constant] == values[0, constant]).all(axis=0)
+        constant = constant[same]
+        low, high = high, 4 * high
+    return constant
+
+
+def _constant_sparse_columns(values: Any) -> Any:
+    n = values.shape[0]
+    stored = np.diff(values.indptr)
+    constant = stored == 0
+    filled = np.flatnonzero(stored)
+    if filled.size:
+        # Empty columns hold no data, so that the start of one filled column ends the one before it.
+        starts = values.indptr[filled]
+        low = np.minimum.reduceat(values.data, starts)
+        high = np.maximum.reduceat(values.data, starts)
+        constant[filled] = (low == high) & ((stored[filled] == n) | (low == 0))
+    return np.flatnonzero(constant)
+
+
+def rare_columns(values: Any, min_count: int) -> Any:
+    """Find the columns that differ from their most frequent value in fewer rows than this."""
+    if not sparse.issparse(values):
+        return _rare_dense_columns(values, min_count)
+    stored = np.diff(np.concatenate(([0], np.cumsum(values.data != 0)))[values.indptr])
+    rare = stored < min_count
+    # Hardly a zero: another value may be the most frequent.
+    full = np.flatnonzero(values.shape[0] - stored < min_count)
+    if full.size:
+        rare[full[_rare_dense_columns(values[:, full].toarray(), min_count)]] = True
+    return np.flatnonzero(rare)
+
+
+def _rare_dense_columns(values: Any, min_count: int) -> Any:
+    rare = np.arange(values.shape[1])
+    n = 0
+    # Of 2 min_count rows or more, that many differ from their median: so do they from any value.
+    while n < values.shape[0] and rare.size:
+        n = min(4 * max(n, min_count), values.shape[0])
+        some = values[:n, rare]
+        rare = rare[(some != _middle(some)).sum(axis=0) < min_count]
+    return rare
+
+
+def _middle(values: Any) -> Any:
+    """Return the lower median of every column: the value that most rows have, if there is one."""
+    middle = (values.shape[0] - 1) // 2
+    return np.partition(values, middle, axis=0)[middle]
+
+
+def count_differing(column: Any) -> str:
+    """Say how many values of a column (n, 1) differ from the one that most rows have."""
+    values = column.toarray() if sparse.issparse(column) else column
+    common = _middle(values)
+    differing = int((values != common).sum())
+    return f"{differing} of {len(values)} values differ from {common[0].item()}"
+
+
+def first_value(values: Any, j: int) -> Any:
+    """Return a value of column j, which is constant."""
+    column = stored_values(values, j)
+    return column[0].item() if column.size else 0
