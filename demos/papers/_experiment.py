@@ -112,23 +112,32 @@ class Experiment:
         """Return `full`, or `quick` in a quick run."""
         return quick if self.quick else full
 
-    def datasets(self, names: Iterable[str]) -> Iterator[Dataset]:
-        """Yield the datasets that are there; say of each other one that its file is absent.
+    def available(self, names: Iterable[str]) -> list[str]:
+        """Return the datasets that are there; say of each other one that its file is absent.
 
         What goes into the docs needs them all: half the evidence must not take the place of all.
         """
+        there = []
         for name in names:
-            if name in BUNDLED:
-                bunch = BUNDLED[name]()
-                yield Dataset(name, bunch.data, bunch.target, bunch.target_names.astype(str), {})
-            elif (path := self.data / f"{name}.npz").is_file():
-                yield read(path)
+            path = self.data / f"{name}.npz"
+            if name in BUNDLED or path.is_file():
+                there.append(name)
             elif self._in_docs and not self._redraw:
                 self.give_up(
                     f"{path.name} is not in {self.data}. Hint: --data, --quick or --out DIR"
                 )
             else:
                 self.console.print(f"{self.name}: {name} left out, file absent: {path}")
+        return there
+
+    def datasets(self, names: Iterable[str]) -> Iterator[Dataset]:
+        """Yield the datasets that are `available`, one after another."""
+        for name in self.available(names):
+            if name in BUNDLED:
+                bunch = BUNDLED[name]()
+                yield Dataset(name, bunch.data, bunch.target, bunch.target_names.astype(str), {})
+            else:
+                yield read(self.data / f"{name}.npz")
 
     def give_up(self, why: str) -> NoReturn:
         """Say why, and end with nothing written."""

@@ -250,7 +250,7 @@ rows: white never, dark always.
 def main() -> None:
     experiment = Experiment("projse-stability", __doc__)
     name = experiment.small("mnist", "digits")
-    names = [dataset.name for dataset in experiment.datasets([name])]
+    names = experiment.available([name])
     k, size = KS[name][1], SIZES[name][0][-1]
     tasks = [
         (name, target, learner, draw, rows)

@@ -278,7 +278,7 @@ def main() -> None:
     experiment = Experiment("projse-two-views", __doc__)
     images = experiment.small("mnist", "digits")
     wanted = experiment.small((images, "ml_bibtex"), (images,))
-    names = [dataset.name for dataset in experiment.datasets(wanted)]
+    names = experiment.available(wanted)
     kinds = (*KERNELS, RANDOM, ALL)
     variants = [name + kind for name in names for kind in ("", COMMON)[: 1 + (name == images)]]
     tasks = [(name, what, 0) for name in variants for what in kinds]

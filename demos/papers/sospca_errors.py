@@ -124,6 +124,16 @@ def sospca(train: np.ndarray, y: np.ndarray, test: np.ndarray, model: SOSPCA) ->
     return model.transform_many(train), model.transform_many(test)
 
 
+def fitted_pls(X: np.ndarray, targets: np.ndarray, most: int) -> tuple[PLSRegression, int]:
+    """Return PLS of at most so many components, and how many it has."""
+    pls = PLSRegression(most, scale=False, max_iter=5_000)
+    with warnings.catch_warnings():
+        # Few rows are explained in full before there are 50 components; the rest stay empty.
+        warnings.filterwarnings("ignore", "y residual is constant", UserWarning)
+        pls.fit(X, targets)
+    return pls, int(np.any(pls.x_weights_, axis=0).sum())
+
+
 def representations(
     train: np.ndarray, y: np.ndarray, test: np.ndarray, qs: tuple[int, ...], seed: int
 ) -> Iterator[tuple[str, int, Split]]:
@@ -134,12 +144,7 @@ def representations(
     most = min(max(qs), p, n - 1)
     pca = PCA(most, random_state=seed).fit(train)
     targets = (y[:, None] == np.unique(y)).astype(float)
-    pls = PLSRegression(most, scale=False, max_iter=5_000)
-    with warnings.catch_warnings():
-        # Few rows are explained in full before there are 50 components; the rest stay empty.
-        warnings.filterwarnings("ignore", "y residual is constant", UserWarning)
-        pls.fit(train, targets[:, 1:])
-    n_pls = np.any(pls.x_weights_, axis=0).sum()
+    pls, n_pls = fitted_pls(train, targets[:, 1:], most)
     nested = {
         "most correlated": (train[:, ranking], test[:, ranking]),
         "PCA": (pca.transform(train), pca.transform(test)),

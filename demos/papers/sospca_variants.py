@@ -26,7 +26,6 @@ relevance is high by chance: with r target columns and m rows about sqrt(r/(m - 
 package's own; the tests compare these functions with it.
 """
 
-import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -34,7 +33,6 @@ import numpy as np
 import pandas as pd
 from _experiment import COLOURS, Dataset, Experiment, table
 from scipy.stats import wilcoxon
-from sklearn.cross_decomposition import PLSRegression
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.svm import SVC
@@ -42,6 +40,7 @@ from sospca_errors import (
     BINARY,
     LEVEL,
     SHOWN,
+    fitted_pls,
     fold_of,
     over_folds,
     p_value,
@@ -206,11 +205,9 @@ def all_loadings(
 ) -> Iterator[tuple[str, int, np.ndarray]]:
     """Yield (variant, q, B)."""
     n, p = X.shape
-    pls = PLSRegression(min(max(qs), p, n - 1), scale=False, max_iter=5_000)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "y residual is constant", UserWarning)
-        pls.fit(X, (y[:, None] == np.unique(y)[1:]).astype(float))
-    rotations = pls.x_rotations_[:, np.any(pls.x_weights_, axis=0)]
+    targets = (y[:, None] == np.unique(y)[1:]).astype(float)
+    pls, n_pls = fitted_pls(X, targets, min(max(qs), p, n - 1))
+    rotations = pls.x_rotations_[:, :n_pls]
     for q in qs:
         model = SOSPCA(q, target="class")
         model.learn_target(y)

@@ -70,13 +70,15 @@ def as_numbers(values: Any, what: str) -> Floats:
     return array.astype(np.float64, copy=False)
 
 
-def expect_same_rows(A: Floats, B: Floats, names: tuple[str, str]) -> None:
-    """Raise ValueError where two matrices are not of the same number of observations."""
+def as_pair(A: Any, B: Any, names: tuple[str, str]) -> tuple[Floats, Floats]:
+    """Return two sets of variables of the same observations; raise as `as_matrix`, by name."""
+    A, B = as_matrix(A, names[0]), as_matrix(B, names[1])
     if len(A) != len(B):
         raise ValueError(
             f"Expected as many rows in {names[0]} as in {names[1]}, got: {len(A)} and {len(B)}.\n"
             "Hint: both are of the same observations, in the same order."
         )
+    return A, B
 
 
 def expect_variation(C: Floats, what: str) -> None:

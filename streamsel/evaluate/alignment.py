@@ -10,8 +10,8 @@ import numpy as np
 from streamsel.evaluate._matrices import (
     Floats,
     as_matrix,
+    as_pair,
     centred,
-    expect_same_rows,
     expect_variation,
 )
 
@@ -117,8 +117,7 @@ def linear_alignment(X: Any, Y: Any) -> float:
     >>> linear_alignment([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])  # correlation² = 27/28
     0.964286
     """
-    X, Y = as_matrix(X, "X"), as_matrix(Y, "Y")
-    expect_same_rows(X, Y, ("X", "Y"))
+    X, Y = as_pair(X, Y, ("X", "Y"))
     X, Y = centred(X), centred(Y)
     expect_variation(X, "X")
     expect_variation(Y, "Y")

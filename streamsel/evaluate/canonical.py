@@ -9,8 +9,7 @@ import numpy as np
 from streamsel.evaluate._matrices import (
     EPS,
     Floats,
-    as_matrix,
-    expect_same_rows,
+    as_pair,
     unit_columns,
 )
 
@@ -70,8 +69,7 @@ def canonical_correlations(A: Any, B: Any) -> Floats:
     >>> canonical_correlations(A, B).round(2)
     array([0.71, 0.04])
     """
-    A, B = as_matrix(A, "A"), as_matrix(B, "B")
-    expect_same_rows(A, B, ("A", "B"))
+    A, B = as_pair(A, B, ("A", "B"))
     cosines = np.linalg.svd(_basis(A, "A").T @ _basis(B, "B"), compute_uv=False)
     return np.clip(cosines, 0.0, 1.0)
 

@@ -113,15 +113,16 @@ def _middle(values: Any) -> Any:
     return np.partition(values, middle, axis=0)[middle]
 
 
-def count_differing(column: Any) -> str:
-    """Say how many values of a column (n, 1) differ from the one that most rows have."""
-    values = column.toarray() if sparse.issparse(column) else column
-    common = _middle(values)
-    differing = int((values != common).sum())
-    return f"{differing} of {len(values)} values differ from {common[0].item()}"
+def tell_differing(values: Any, j: int) -> str:
+    """Say how many values of column j differ from the one that most rows have."""
+    column = values[:, [j]]
+    column = column.toarray() if sparse.issparse(column) else column
+    common = _middle(column)
+    differing = int((column != common).sum())
+    return f"{differing} of {len(column)} values differ from {common[0].item()}"
 
 
-def first_value(values: Any, j: int) -> Any:
-    """Return a value of column j, which is constant."""
+def tell_value(values: Any, j: int) -> str:
+    """Say what every value of column j is, which is constant."""
     column = stored_values(values, j)
-    return column[0].item() if column.size else 0
+    return f"every value is {column[0].item() if column.size else 0}"

@@ -16,12 +16,12 @@ from streamsel.columns import Block
 from streamsel.stream._bad_columns import (
     columns_with_missing,
     constant_columns,
-    count_differing,
     count_missing,
     filled_in,
-    first_value,
     rare_columns,
     stored_values,
+    tell_differing,
+    tell_value,
 )
 from streamsel.stream._base import ColumnStream
 from streamsel.stream._convert import as_stream
@@ -180,9 +180,11 @@ class Screen(ColumnStream):
             return None
         good: Block | None = self._without_missing(block, fresh)
         if good is not None:
-            good = self._without_constants(good, fresh)
+            constant = constant_columns(good.values)
+            good = self._leave_out(good, constant, "constant", tell_value, fresh)
         if good is not None and self._min_count > 1:  # who is not constant differs in one row
-            good = self._without_rare(good, fresh)
+            rare = rare_columns(good.values, self._min_count)
+            good = self._leave_out(good, rare, "rare", tell_differing, fresh)
         return good
 
     def _without_missing(self, block: Block, fresh: bool) -> Block | None:
@@ -213,22 +215,13 @@ class Screen(ColumnStream):
         )
         return _without(block, lost)
 
-    def _without_constants(self, block: Block, fresh: bool) -> Block | None:
-        constant = constant_columns(block.values)
-        if not constant.size:
-            return block
-        names = [block.names[j] for j in constant]
-        details = [f"every value is {first_value(block.values, j)}" for j in constant]
-        self._drop(names, "constant", details, fresh)
-        return _without(block, constant)
-
-    def _without_rare(self, block: Block, fresh: bool) -> Block | None:
-        rare = rare_columns(block.values, self._min_count)
-        if not rare.size:
-            return block
-        details = [count_differing(block.values[:, [j]]) for j in rare]
-        self._drop([block.names[j] for j in rare], "rare", details, fresh)
-        return _without(block, rare)
+    def _leave_out(
+        self, block: Block, bad: Any, reason: str, tell: Callable[[Any, int], str], fresh: bool
+    ) -> Block | None:
+        """Drop the columns at these places, and tell of each what `tell(values, place)` says."""
+        details = [tell(block.values, j) for j in bad]
+        self._drop([block.names[j] for j in bad], reason, details, fresh)
+        return _without(block, bad)
 
     def _drop(
         self, names: Sequence[Hashable], reason: str, details: Sequence[str], fresh: bool
