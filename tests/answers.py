@@ -1,0 +1,811 @@
+"""What the learners answer, to the last bit: scenarios that a later version is held against.
+
+    python -m tests.answers OUT.json             write the answers of all scenarios
+    python -m tests.answers --compare FILE.json  say which of them are another version's, bit by bit
+    python -m tests.answers --models FOLDER      write small model files, and what they answer
+    python -m tests.answers --compare FOLDER     say which of these are another version's
+
+Nothing but the public interface is used, and all data come from seeds. A scenario answers with
+plain JSON: floats as `float.hex` says them, names as their `repr`, many floats as a digest of their
+bits with the sum of their sizes, the largest, the first and the last. The last bits depend on the
+machine, its vector unit, BLAS and libm; what is left, 1e-12, is a hundred times what was seen of
+that. Left out is what 0.3.0 does not tell for certain: ties between components, and SOSPCA on
+columns whose scales differ by many powers of ten.
+"""
+
+import argparse
+import copy
+import functools
+import hashlib
+import itertools
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import scipy.sparse as sp
+
+import streamsel
+from streamsel import SOSPCA, ProjSe, load, save
+from streamsel.persist import read_notes
+
+SCENARIOS = {}
+FEW = 8  # floats that are told one by one
+ABSENT = "absent"
+FLOAT = re.compile(r"-?(0x[01]\.[0-9a-f]+p[+-]\d+|inf)|nan")
+
+
+def scenario(**choices):
+    """Register a function for every combination of the choices for its arguments that fits."""
+
+    def register(function):
+        for chosen in itertools.product(*choices.values()):
+            options = dict(zip(choices, chosen, strict=True))
+            if fits(**options):
+                name = f"{function.__name__}({', '.join(map(str, chosen))})"
+                SCENARIOS[name] = functools.partial(function, **options)
+        return function
+
+    return register
+
+
+# ------------------------------------------------------------------------ what a model says
+
+
+def floats(values):
+    """Return floats one by one, or, of many, their bits' digest and what tells nearly equal."""
+    values = np.ascontiguousarray(list(values), dtype="<f8")
+    flat = values.ravel().tolist()
+    if len(flat) <= FEW:
+        return [value.hex() for value in flat]
+    some = [max(flat, key=abs), flat[0], flat[-1]]
+    return {
+        "shape": "x".join(map(str, values.shape)),
+        "bits": f"sha256 {hashlib.sha256(values.tobytes()).hexdigest()[:32]}",
+        "sum of sizes": math.fsum(map(abs, flat)).hex(),
+        "some": [value.hex() for value in some],
+    }
+
+
+def transformed(Z, row=None):
+    """Return a row, an array or a frame as JSON has it; of what a row had already the names."""
+    if isinstance(Z, dict):
+        kept = all(name in row and value is row[name] for name, value in Z.items())
+        return repr(list(Z)) if kept else floats(Z.values())
+    if isinstance(Z, np.ndarray):
+        return floats(Z)
+    return {"names": repr(list(Z.columns)), "values": floats(Z.to_numpy())}
+
+
+def said(model, row=None, rows=None):
+    """Return all that a model says of itself, and what it makes of a row and of many."""
+    told = found(model)
+    drawn = getattr(model, "kernel", "linear") != "linear"
+    told["drawn noise_floor" if drawn else "noise_floor"] = model.noise_floor().hex()
+    told["relevance"] = floats(model.relevance.values())
+    if isinstance(model, ProjSe):
+        told["rounds"] = repr(list(model.rounds.values()))
+        orders = [list(of) for of in (model.scores, model.rounds, model.relevance)]
+        if orders != 3 * [model.selected]:
+            told["in other orders"] = repr(orders)
+    if row is not None:
+        told["transform_one"] = transformed(model.transform_one(row), row)
+    if rows is not None:
+        told["transform_many"] = transformed(model.transform_many(rows))
+    return told
+
+
+def found(model):
+    """Return what a model counts and has found."""
+    if isinstance(model, ProjSe):
+        selected, scores = repr(model.selected), floats(model.scores.values())
+        return {"counts": counts(model), "selected": selected, "scores": scores}
+    told = {"counts": counts(model), "loadings": weights(model.loadings)}
+    held = embedding(model)
+    return told if held is None else told | {"embedding": floats(held)}
+
+
+def counts(model):
+    """Return what a model counted in 0.3.0: SOSPCA told no passes."""
+    names = ["n_rows", "n_columns", "n_constant"]
+    if isinstance(model, ProjSe):
+        names += ["n_passes", "n_certified"]
+    return ", ".join(f"{name} {getattr(model, name)}" for name in names)
+
+
+def weights(loadings):
+    """Return loadings as JSON has them: the components of each variable, and all the weights."""
+    places = {n: "".join(z.removeprefix("sospca") for z in parts) for n, parts in loadings.items()}
+    of = ", ".join(f"{name!r} {z}" for name, z in places.items())
+    return {"of": of, "weights": floats(w for z in loadings.values() for w in z.values())}
+
+
+def embedding(model):
+    """Return the components on the training rows, None once rows were learnt."""
+    try:
+        return model.embedding
+    except ValueError:
+        return None
+
+
+# -------------------------------------------------------------------------- the learners
+
+PROJSE = {
+    "linear": {},
+    "poly": {"kernel": "poly", "degree": 2, "coef0": 0.5},
+    "cubic": {"kernel": "poly", "gamma": 0.02},
+    "rbf": {"kernel": "rbf"},
+    "rbf unscaled": {"kernel": "rbf", "gamma": 0.01, "scale": False},
+    "stop": {"after_rank": "stop", "k": 12},
+    "many": {"k": 40},
+    "pool": {"max_candidates": 10},
+    "pool poly": {"kernel": "poly", "degree": 2, "coef0": 0.5, "max_candidates": 10},
+    "pool rbf": {"kernel": "rbf", "max_candidates": 10},
+    "pool stop": {"max_candidates": 12, "after_rank": "stop", "k": 12},
+    "exact": {"max_candidates": 7, "exact": True},
+    "exact poly": {"kernel": "poly", "coef0": 1.0, "max_candidates": 7, "exact": True},
+}
+ON_SOSPCA = {"1": {}, "2": {}, "5": {}, "10": {}, "signed": {"signed": True, "n_components": 3}}
+FEW_LEARNERS = ("linear", "rbf", "pool", "2", "5")
+
+
+def make(learner, **options):
+    """Return a learner of one of these names."""
+    if learner in PROJSE:
+        return ProjSe(**{"k": 6, **PROJSE[learner], **options})
+    options = {**ON_SOSPCA[learner], **options}
+    return SOSPCA(options.pop("n_components", None) or int(learner), **options)
+
+
+def fits(learner="", kind="number", how="", **_):
+    """Whether a learner takes such a target, and has room."""
+    if learner not in ON_SOSPCA:
+        return True
+    if learner == "10" and "bounded" in how:
+        return False
+    return kind is not None and (learner != "signed" or kind == "number")
+
+
+def learnt(model, y, X, names=None):
+    """Return the model, which learns these columns."""
+    model.learn_target(y)
+    model.learn_columns(X, names=names)
+    return model
+
+
+# ------------------------------------------------------------------------------ the data
+
+KINDS = ("number", "numbers", "classes", "frame", "codes", "bools")
+
+
+def columns(n=100, p=150, seed=1):
+    """Return n observations of p variables, of which neighbours correlate."""
+    X = np.random.default_rng(seed).normal(size=(n, p))
+    X[:, 1:] += 0.5 * X[:, :-1]
+    return X
+
+
+def name(j):
+    """Return a name: text mostly, tuples and integers between."""
+    return f"v{j}" if j % 3 else (j, "é") if j % 2 else j
+
+
+def names_of(X):
+    """Return a name for every column."""
+    return [name(j) for j in range(X.shape[1])]
+
+
+def target(X, kind, seed=2):
+    """Return what a few variables explain in part; of the numbers one depends on two others."""
+    rng = np.random.default_rng(seed)
+    n, p = X.shape
+    y = X[:, 3] - X[:, p // 2] + 0.7 * X[:, p - 9] + rng.normal(size=n)
+    Y = X[:, [5, p // 4, p // 3, 3, p - 4]] + 0.7 * rng.normal(size=(n, 5))
+    rank = np.argsort(np.argsort(y))
+    if kind == "numbers":
+        return np.column_stack([Y, Y[:, 0] + Y[:, 1]])
+    if kind == "classes":
+        return [f"c{c:02d}" for c in rank * 20 // n]
+    if kind == "frame":
+        place = np.array(list("xyz"))[np.digitize(Y[:, 0], [-0.5, 0.8])]
+        return pd.DataFrame({"price": y, "place": place, "b": Y[:, 1]})
+    if kind == "codes":
+        return rank % 3 + 10 * (y > 0)
+    return y > 0.5 if kind == "bools" else y
+
+
+def one_row(names, seed=8):
+    """Return a row in which some features are absent, one is missing and one never seen."""
+    values = np.random.default_rng(seed).normal(size=len(names)).tolist()
+    row = {name: value for j, (name, value) in enumerate(zip(names, values, strict=True)) if j % 7}
+    return {**row, names[1]: None, "never seen": 1.0}
+
+
+class Stream:
+    """Rows of p variables, one by one as dicts, or many as a frame; their target changes halfway.
+
+    A fifth of the cells are absent; the last variables are late, one of them at every third row,
+    and so are a class and one of several targets, with the second half.
+    """
+
+    def __init__(self, kind="number", n=100, p=24, missing=0.0, seed=3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n, p)) + 0.5 * rng.normal(size=(n, 1)) + 0.1 * np.arange(p)
+        late = np.arange(n) >= n // 2
+        y = np.where(late, X[:, 2] - X[:, -1], X[:, 0] + 0.5 * X[:, 7]) + rng.normal(size=n)
+        X[rng.random((n, p)) < 0.2] = 0.0
+        X[rng.random((n, p)) < missing] = np.nan
+        X[np.arange(n)[:, None] < 3 * (np.arange(p) - p // 2)] = 0.0
+        label = np.array(list("xyz"))[np.digitize(y, [-1.0, 0.5])]
+        label[late & (np.arange(n) % 5 == 0)] = "late"
+        self.kind, self.X, self.n = kind, X, n
+        self.names = [name(j) for j in range(p)]
+        if kind == "label":
+            self.y = label.tolist()
+        elif kind == "several":
+            self.y = [
+                {"a": a, "b": b} | ({"c": c} if i >= n // 2 else {})
+                for i, (a, b, c) in enumerate(
+                    zip(y.tolist(), rng.normal(size=n).tolist(), label.tolist(), strict=True)
+                )
+            ]
+        else:
+            self.y = y.tolist()
+
+    def row(self, i):
+        x = self.X[i].tolist()
+        return {n: v for n, v in zip(self.names, x, strict=True) if v != 0.0}, self.y[i]
+
+    def rows(self, start=0, stop=None):
+        return map(self.row, range(start, self.n if stop is None else stop))
+
+    def frame(self, start, stop):
+        there = np.flatnonzero((self.X[start:stop] != 0.0).any(axis=0)).tolist()
+        X = pd.DataFrame(self.X[start:stop, there], columns=[self.names[j] for j in there])
+        y = self.y[start:stop]
+        return X, pd.DataFrame(y) if self.kind == "several" else y
+
+    def ones(self, model, start=0, stop=None):
+        """Let a model learn rows one by one; return it."""
+        for x, y in self.rows(start, stop):
+            model.learn_one(x, y)
+        return model
+
+    def as_columns(self, model, start, stop):
+        """Let a model learn rows as the columns that they make up; return it."""
+        X, y = self.frame(start, stop)
+        return learnt(model, y, X.to_numpy(), list(X.columns))
+
+
+# ----------------------------------------------------------------------------- on columns
+
+
+@scenario()
+def the_data():
+    """If these are not as they were, nothing below tells of the learners."""
+    X, streams = columns(), {kind: Stream(kind) for kind in ("number", "label", "several")}
+    return {
+        "columns": floats(X),
+        "numbers": floats(target(X, "numbers")),
+        "classes": " ".join(target(X, "classes")),
+        "rows": floats(streams["number"].X),
+        "missing": str(np.isnan(Stream(missing=0.1).X).sum(axis=0).tolist()),
+        "their numbers": floats(streams["number"].y),
+        "their labels": " ".join(streams["label"].y),
+        "several": repr([list(y.items())[2:] for y in streams["several"].y[45:55]]),
+    }
+
+
+@scenario(learner=PROJSE, kind=KINDS[:4])
+def selected_from_columns(learner, kind):
+    X = columns()
+    model = learnt(make(learner), target(X, kind), X, names_of(X))
+    return said(model, one_row(names_of(X)))
+
+
+@scenario(learner=ON_SOSPCA, kind=KINDS[:4])
+def components_of_columns(learner, kind):
+    X = columns()
+    model = learnt(make(learner), target(X, kind), X, names_of(X))
+    fresh = pd.DataFrame(columns(4, seed=9), columns=pd.Index(names_of(X), dtype=object))
+    return said(model, one_row(names_of(X)), fresh)
+
+
+@scenario(learner=FEW_LEARNERS, kind=KINDS[4:])
+def other_targets(learner, kind):
+    X = columns()
+    model = make(learner, target="class" if kind == "codes" else "auto")
+    return said(learnt(model, target(X, kind), X), None, X[:4])
+
+
+@scenario(learner=PROJSE, n=(30, 200))
+def selected_without_a_target(learner, n):
+    X = columns(n, 120)
+    return said(learnt(make(learner), None, X), one_row(range(120)))
+
+
+FORMS = {
+    "float32": lambda X: X.astype(np.float32),
+    "int8": lambda X: (20 * X).astype(np.int8),
+    "bool": lambda X: X > 0.4,
+    "int64": lambda X: (1000 * X).astype(np.int64),
+    "by rows": np.ascontiguousarray,
+    "by columns": np.asfortranarray,
+    "reversed": lambda X: X[::-1, ::-1],
+    "csc": lambda X: sp.csc_array(np.where(X > 0.8, X, 0.0)),
+    "csc float32": lambda X: sp.csc_array(np.where(X > 0.8, X, 0.0).astype(np.float32)),
+    "csc int8": lambda X: sp.csc_array(np.where(X > 0.8, 9 * X, 0.0).astype(np.int8)),
+    "pandas": lambda X: pd.DataFrame(X, columns=[f"v{j}" for j in range(X.shape[1])]),
+    "polars": lambda X: pl.DataFrame(X.astype(np.float32), [f"v{j}" for j in range(X.shape[1])]),
+    "pairs": lambda X: ((name(j), x.astype("f8" if j % 9 else "f4")) for j, x in enumerate(X.T)),
+}
+
+
+@scenario(learner=("linear", "pool rbf", "2"), kind=("numbers", None), form=FORMS)
+def forms_of_columns(learner, kind, form):
+    X = columns(60, 80, seed=4)
+    y = None if kind is None else target(X, kind)
+    return found(learnt(make(learner), y, FORMS[form](X)))
+
+
+@scenario(learner=(*FEW_LEARNERS, "poly", "signed"))
+def one_column_at_a_time(learner):
+    """The same by blocks, by threads and one by one."""
+    X = columns()
+    one, threads = make(learner), make(learner, n_jobs=2)
+    one.learn_target(target(X, "number"))
+    threads.learn_target(target(X, "number"))
+    for j, x in enumerate(X.T):
+        one.learn_column(name(j), x)
+    for start in range(0, 150, 40):
+        threads.learn_columns(X[:, start : start + 40])
+    return {"one by one": found(one), "by threads": found(threads)}
+
+
+@scenario(learner=FEW_LEARNERS, kind=("number", "numbers"))
+def offsets_and_scales(learner, kind):
+    """Far from zero, large, small, and each column of a scale of its own."""
+    X = columns(60, 80, seed=5)
+    most = 60 if learner in PROJSE else 2
+    own = 10.0 ** np.random.default_rng(5).integers(-most, most, size=80)
+    y = target(X, kind)
+    told = {}
+    for title, columns_, y_ in (
+        ("offset", X + 1e9, y - 1e9),
+        ("large", (X + 3.0) * 1e100, y * 1e-90),
+        ("small", (X - 3.0) * 1e-100, y * 1e90),
+        ("own", X * own, y),
+    ):
+        model = learnt(make(learner), y_, columns_)
+        told[title] = found(model) | {"relevance": floats(model.relevance.values())}
+    return told
+
+
+@scenario(learner=PROJSE, kind=("number", "numbers", None))
+def ties_and_constants(learner, kind):
+    """Columns that stand twice, or with another sign or scale, and columns that do not vary."""
+    X = columns(100, 60, seed=6)
+    X[:, 7] = X[:, 1]
+    X[:, 10], X[:, 12], X[:, 50] = X[:, 3], -2.0 * X[:, 3], X[:, 3]
+    X[:, 0] = X[:, 25] = 0.0
+    X[:, 30], X[:, 31] = 1e9, 0.1
+    X[:, 40:44] = X[:, [5, 5, 9, 9]]
+    y = None if kind is None else target(X, kind)
+    return said(learnt(make(learner), y, X))
+
+
+@scenario(learner=ON_SOSPCA)
+def components_beside_constants(learner):
+    X = columns(60, 80, seed=6)
+    X[:, [0, 1, 2, 30]], X[:, 31] = 3.0, 0.1
+    return said(learnt(make(learner), target(X, "number"), X), None, X[:3])
+
+
+@scenario()
+def the_example_of_the_paper():
+    """Up to the fourth column: what follows is not the same in every version."""
+    X = np.array(
+        [
+            [2.0, 1.6667, 1.6667, -0.6667],
+            [2.0, -0.3333, 2.6667, -1.6667],
+            [-4.0, -1.3333, -4.3333, 2.3333],
+        ]
+    )
+    model = SOSPCA(n_components=2, rotation="paper", signed=True)
+    learnt(model, np.array([5.3333, -4.6667, -0.6667]), X, ["x1", "x2", "x3", "x4"])
+    return said(model, {"x1": 2.0, "x2": 1.6667, "x4": -0.6667})
+
+
+@scenario()
+def nothing_learnt():
+    """What a model says before its first column, with a target and without."""
+    told = {}
+    for learner in ("linear", "exact", "2"):
+        model = make(learner)
+        alone = [counts(model), model.relevance, model.transform_one({"a": 2.0})]
+        model.learn_target([1.0, 2.0, 4.0])
+        told[learner] = {"alone": repr(alone), "with a target": said(model, {"a": 2.0})}
+    return told
+
+
+# ------------------------------------------------------------------------------- on rows
+
+ROWS = {
+    "linear": {},
+    "poly": {},
+    "rbf": {},
+    "stop": {},
+    "1": {"grace_period": 20},
+    "2": {"grace_period": 10},
+    "5": {"grace_period": 15},
+    "10": {"grace_period": 25},
+    "signed": {"grace_period": 12},
+}
+HOW = {
+    "plain": {},
+    "fading": {"fading_factor": 0.1},
+    "bounded": {"max_features": 18},
+    "bounded, fading": {"max_features": 18, "fading_factor": 0.03},
+}
+
+
+def on_rows(learner, how):
+    """Return a learner for rows."""
+    bounded = {"grace_period": 15} if "bounded" in how else {}
+    return make(learner, **(ROWS[learner] | bounded | HOW[how]))
+
+
+@scenario(learner=ROWS, how=HOW, kind=("number", "label"))
+def rows_one_by_one(learner, how, kind):
+    """With missing cells, but for components of a bounded vocabulary."""
+    missing = 0.0 if learner in ON_SOSPCA and "bounded" in how else 0.1
+    stream = Stream(kind, missing=missing)
+    model = stream.ones(on_rows(learner, how), 0, 55)
+    return {
+        "55 rows": found(model),
+        "100 rows": said(stream.ones(model, 55), one_row(stream.names)),
+    }
+
+
+@scenario(learner=ROWS, how=HOW, kind=("number", "several"))
+def rows_in_frames(learner, how, kind):
+    missing = 0.1 if how == "plain" else 0.0
+    stream = Stream(kind, missing=missing, seed=7)
+    model = on_rows(learner, how)
+    for start, stop in itertools.pairwise((0, 1, 30, 50, 90, 100)):
+        model.learn_many(*stream.frame(start, stop))
+    return said(model, None, stream.frame(90, 93)[0].fillna(0.0))
+
+
+@scenario(learner=("linear", "5"))
+def rows_of_odd_values(learner):
+    """Integers, booleans, NumPy's numbers, None and NaN; an array of numbers; an offset of 1e9."""
+    rng = np.random.default_rng(11)
+    odd, offset = make(learner, grace_period=10), make(learner, grace_period=10)
+    for i in range(60):
+        a, b, c, d = rng.normal(size=4)
+        y = a - b + 0.3 * d
+        x = {"a": a, "b": float(b), "c": np.float32(c), "d": int(9 * d), "e": bool(c > d)}
+        odd.learn_one(x | {"f": None if i % 4 else b * c, "g": math.nan if i % 6 else a * d}, y)
+    X = rng.normal(size=(60, 9))
+    offset.learn_many(X + 1e9, X[:, 2] - X[:, 5] + rng.normal(size=60) - 1e9)
+    return {"odd": said(odd), "offset": said(offset)}
+
+
+@scenario(learner=("linear", "2"), fading_factor=(0.0, 0.02))
+def words_without_end(learner, fading_factor):
+    """A new name with every row, under a bounded vocabulary."""
+    options = {"max_features": 24, "grace_period": 20, "fading_factor": fading_factor}
+    model, rng, told = make(learner, **options), np.random.default_rng(12), {}
+    for i in range(300):
+        v = rng.normal(size=4).tolist()
+        x = {f"new{i}": 1.0 + v[0], f"seldom{i % 30}": v[1], "a": v[2], "b": v[2] + v[3]}
+        y = v[3] + 0.5 * v[1] + rng.normal()
+        model.learn_one(x, y)
+        if i in (60, 150, 299):
+            told[f"{i} rows"] = said(model)
+    return told
+
+
+# -------------------------------------------------------- from columns to rows, and merging
+
+
+@scenario(
+    learner=("linear", "rbf", "pool", "pool rbf", "2", "5", "signed"),
+    how=("plain", "fading", "bounded"),
+    kind=("number", "label"),
+)
+def columns_then_rows(learner, how, kind):
+    """One by one and in a frame, the first of them after a copy from a file."""
+    stream = Stream(kind, n=90, seed=13)
+    options = HOW[how] | ({"grace_period": 12} if learner in ON_SOSPCA else {})
+    one = stream.as_columns(make(learner, **options), 0, 40)
+    many = copy.deepcopy(one)
+    with tempfile.TemporaryDirectory() as folder:
+        save(one, f"{folder}/model")
+        one = load(f"{folder}/model")
+    many.learn_many(*stream.frame(40, 90))
+    return {"ones": said(stream.ones(one, 40), one_row(stream.names)), "many": found(many)}
+
+
+@scenario(learner=("linear", "rbf", "5"), kind=("frame", "numbers", "bools"))
+def columns_then_rows_of_other_targets(learner, kind):
+    X = columns(60, 30, seed=14)
+    y = target(X, kind)
+    rest = y.iloc[40:] if kind == "frame" else y[40:]
+    model = make(learner, grace_period=10)
+    learnt(model, y.iloc[:40] if kind == "frame" else y[:40], X[:40, :20])
+    model.learn_many(X[40:], rest)
+    return said(model, one_row(range(30)))
+
+
+@scenario(
+    learner=("linear", "poly", "rbf unscaled", "pool", "pool rbf", "1", "2", "5", "signed"),
+    kind=("number", "numbers"),
+)
+def merged_along_columns(learner, kind):
+    """Three models, each of its own columns; then more columns, then rows."""
+    X = columns(70, 150, seed=15)
+    y, names, told = target(X, kind), names_of(X), {}
+    parts = (slice(40), slice(40, 43), slice(43, 110))
+    model, *others = (learnt(make(learner), y[:60], X[:60, s], names[s]) for s in parts)
+    for other in others:
+        model.merge(other)
+    told["merged"] = found(model)
+    model.learn_columns(X[:60, 110:], names=names[110:])
+    told["more columns"] = found(model)
+    model.learn_many(pd.DataFrame(X[60:], columns=pd.Index(names, dtype=object)), y[60:])
+    return told | {"rows": said(model)}
+
+
+@scenario(learner=("stop", "poly", "pool", "pool rbf"))
+def merged_without_a_target(learner):
+    X = columns(40, 90, seed=16)
+    one = learnt(make(learner), None, X[:, :50])
+    one.merge(learnt(make(learner), None, X[:, 50:], range(50, 90)))
+    return said(one)
+
+
+@scenario(
+    learner=("rbf", "pool", "2", "5"),
+    parts=("rows and rows", "columns and rows", "rows and columns", "columns and columns"),
+    how=("plain", "fading", "bounded"),
+)
+def merged_along_rows(learner, parts, how):
+    """The second part has names, classes and targets that the first lacks."""
+    stream = Stream("several", n=80, p=20, seed=17)
+    models = []
+    for part, bounds in zip(parts.split(" and "), ((0, 40), (40, 80)), strict=True):
+        model = make(learner, grace_period=10, **HOW[how])
+        learn = stream.ones if part == "rows" else stream.as_columns
+        models.append(learn(model, *bounds))
+    models[0].merge(models[1], along="rows")
+    told = {"merged": found(models[0])}
+    stream.ones(models[0], 30, 55)
+    return told | {"more rows": said(models[0])}
+
+
+@scenario(learner=("linear", "poly", "2", "5"), begun=("rows", "columns"))
+def merged_along_columns_of_rows(learner, begun):
+    stream = Stream(n=80, p=16, seed=18)
+    models = []
+    for part in (slice(0, 9), slice(9, 16)):
+        mine = copy.copy(stream)
+        mine.X, mine.names = stream.X[:, part], stream.names[part]
+        model = make(learner, grace_period=10)
+        if begun == "columns":
+            mine.as_columns(model, 0, 40)
+        models.append(mine.ones(model, 40 if begun == "columns" else 0, 70))
+    models[0].merge(models[1])
+    told = {"merged": found(models[0])}
+    return told | {"more rows": said(stream.ones(models[0], 70))}
+
+
+@scenario(learner=("linear", "2", "5"))
+def merged_with_its_own_copy(learner):
+    """Components that are the same are joined exactly: two copies went on with other rows."""
+    stream = Stream(n=100, p=16, seed=19)
+    one = stream.ones(make(learner, grace_period=30), 0, 60)
+    other = stream.ones(copy.deepcopy(one), 60, 75)
+    stream.ones(one, 75, 85)
+    one.merge(other, along="rows")
+    told = {"merged": said(one)}
+    return told | {"more rows": said(stream.ones(one, 85))}
+
+
+# --------------------------------------------------------------------------- model files
+
+# File -> learner, what it has learnt, kind of target.
+MODELS = {
+    "projse-classes": (ProjSe(5), "columns", "label"),
+    "projse-pool-poly": (
+        ProjSe(4, kernel="poly", degree=2, coef0=0.5, max_candidates=5),
+        "columns",
+        "number",
+    ),
+    "projse-unsupervised": (ProjSe(5, kernel="rbf"), "columns", None),
+    "projse-rows-bounded": (
+        ProjSe(4, max_features=9, grace_period=10, fading_factor=0.02),
+        "rows",
+        "several",
+    ),
+    "sospca-columns": (SOSPCA(3, grace_period=8), "columns", "several"),
+    "sospca-rows": (SOSPCA(3, grace_period=8, fading_factor=0.02), "rows", "label"),
+    "sospca-columns-then-rows": (
+        SOSPCA(2, grace_period=8, fading_factor=0.05, signed=True),
+        "columns then rows",
+        "number",
+    ),
+    "command-stopped": (None, "command", "number"),
+}
+NOTES = {"numbers": (1, 0.1, math.inf), "none": None, "é": ["a", True]}
+
+
+def task(kind):
+    """Return rows to learn from, the columns that the first of them make up, and their target."""
+    stream = Stream(kind or "number", n=60, p=14, seed=20)
+    X, y = stream.frame(0, 24)
+    return stream, X, None if kind is None else y
+
+
+def written(folder, file):
+    """Write a model to its file in a folder."""
+    model, how, kind = MODELS[file]
+    stream, X, y = task(kind)
+    path = folder / f"{file}.streamsel"
+    if how == "command":
+        # The file that it reads ends in the middle of a line; two others are not all numbers.
+        lines = text(X, y)
+        with tempfile.TemporaryDirectory() as beside:
+            command(beside, lines[: int(0.7 * len(lines))], "-t", "y", "-k4", "--max-candidates=5")
+            shutil.copy(f"{beside}/model", path)
+        return
+    model = copy.deepcopy(model)
+    if "columns" in how:
+        learnt(model, y, X.to_numpy()[:, :9], list(X.columns[:9]))
+    if "rows" in how:
+        stream.ones(model, 24 if "columns" in how else 0, 44)
+    save(model, path, NOTES)
+
+
+def read(folder, file):
+    """Return what a model in a file says, and what it says when it has gone on learning."""
+    _, how, kind = MODELS[file]
+    stream, X, y = task(kind)
+    path, row = folder / f"{file}.streamsel", one_row(stream.names)
+    model = load(path)
+    told = {"notes": notes(path), "as it was": said(model, row)}
+    with tempfile.TemporaryDirectory() as beside:
+        if how == "command":
+            shutil.copy(path, f"{beside}/model")
+            command(beside, text(X, y), "--resume", "model")
+            model = load(f"{beside}/model")
+            told |= {"notes at the end": notes(f"{beside}/model"), "at the end": said(model, row)}
+        elif how == "columns":
+            model.learn_columns(X.to_numpy()[:, 9:], names=list(X.columns[9:]))
+            told["with more columns"] = said(model, row)
+        if kind is not None:
+            told["with more rows"] = said(stream.ones(model, 44), row)
+        save(model, f"{beside}/again")
+        told["from a file again"] = said(load(f"{beside}/again"), row)
+    return told
+
+
+def text(X, y):
+    """Return columns as lines, a variable each."""
+    lines = {"y": y, **{f"v{j}": X.iloc[:, j] for j in range(X.shape[1])}}
+    lines["v3"], lines["v5"] = ["text", *lines["v3"][1:]], ["", *lines["v5"][1:]]
+    return "".join(f"{name},{','.join(map(str, values))}\n" for name, values in lines.items())
+
+
+def command(folder, lines, *options):
+    """Run `streamsel select` over lines, in a folder, with its model there."""
+    Path(folder, "lines.csv").write_text(lines, encoding="utf-8")
+    words = [sys.executable, "-m", "streamsel", "select", "lines.csv", *options]
+    here = os.environ | {"PYTHONPATH": str(Path(streamsel.__file__).parents[1])}
+    go_on = "--resume" in options
+    words += [] if go_on else ["--model", "model"]
+    subprocess.run(words, cwd=folder, env=here, capture_output=True, check=go_on)
+
+
+def notes(path):
+    """Return the notes in a file, but for what is never twice the same."""
+    held = read_notes(path)
+    return repr({key: held[key] for key in held if key not in ("seconds", "peak_memory")})
+
+
+# ----------------------------------------------------------------------------- comparing
+
+
+def leaves(answers, place=()):
+    """Yield the place of every value, in order, and the value."""
+    if isinstance(answers, dict | list) and answers:
+        parts = answers.items() if isinstance(answers, dict) else enumerate(answers)
+        for key, part in parts:
+            yield from leaves(part, (*place, str(key)))
+    else:
+        yield " / ".join(place), answers
+
+
+def nearly(was, now, place):
+    """Whether two values are equal: floats but for rounding, all else exactly."""
+    texts = isinstance(was, str) and isinstance(now, str)
+    if texts and was.startswith("sha256 "):
+        # The floats beside it tell.
+        return now.startswith("sha256 ")
+    if not (texts and FLOAT.fullmatch(was) and FLOAT.fullmatch(now)):
+        return was == now
+    was, now = float.fromhex(was), float.fromhex(now)
+    # Where directions are drawn rounding decides which are.
+    tolerance = 0.02 if place.endswith("drawn noise_floor") else 1e-12
+    alike = math.isclose(was, now, rel_tol=tolerance, abs_tol=tolerance)
+    return alike or (math.isnan(was) and math.isnan(now))
+
+
+def differences(was, now, *, to_the_bit=False):
+    """Return (place, value before, value now) of what is not the same."""
+    was, now = dict(leaves(was)), dict(leaves(now))
+    places = list(was | now)
+    if was.keys() == now.keys() and places != list(now):
+        return [("the order", list(was), list(now))]
+    pairs = [(place, was.get(place, ABSENT), now.get(place, ABSENT)) for place in places]
+    return [
+        (place, before, after)
+        for place, before, after in pairs
+        if before != after and (to_the_bit or not nearly(before, after, place))
+    ]
+
+
+def compare(path):
+    """Print which answers in a file, or of a folder of models, are not given again; count them."""
+    if path.is_dir():
+        was = json.loads((path / "answers.json").read_text(encoding="utf-8"))
+        now = {file: read(path, file) for file in was}
+    else:
+        was = json.loads(path.read_text(encoding="utf-8"))
+        now = {name: SCENARIOS[name]() for name in was if name in SCENARIOS}
+    others, far = differences(was, now, to_the_bit=True), 0
+    for place, before, after in others:
+        alike = nearly(before, after, place)
+        far += not alike
+        print(f"{'nearly' if alike else 'NOT EQUAL'}: {place}: {before} -> {after}")
+    total = len(dict(leaves(was)) | dict(leaves(now)))
+    print(f"{total} values: {total - len(others)} equal to the last bit, ", end="")
+    print(f"{len(others) - far} nearly (or a digest of such), {far} not")
+    return far
+
+
+def dump(answers, path):
+    """Write answers as JSON, a line each."""
+    text = functools.partial(json.dumps, ensure_ascii=False)
+    lines = (f"{text(name)}: {text(answer)}" for name, answer in answers.items())
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("out", nargs="?", type=Path)
+    parser.add_argument("--compare", metavar="FILE", type=Path)
+    parser.add_argument("--models", metavar="FOLDER", type=Path)
+    asked = parser.parse_args()
+    if asked.compare:
+        sys.exit(compare(asked.compare) > 0)
+    if asked.models:
+        asked.models.mkdir(parents=True, exist_ok=True)
+        for file in MODELS:
+            written(asked.models, file)
+        dump({file: read(asked.models, file) for file in MODELS}, asked.models / "answers.json")
+    if asked.out:
+        dump({name: answer() for name, answer in SCENARIOS.items()}, asked.out)
+
+
+if __name__ == "__main__":
+    main()

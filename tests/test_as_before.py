@@ -1,0 +1,86 @@
+"""The answers are those of 0.3.0, and its model files are read, and go on as they did.
+
+Strings and counts are compared exactly, floats to 1e-12, for machines differ in their vector units:
+on the one where `answers-0.3.0.json` was made all are equal to the last bit, as
+`python -m tests.answers --compare tests/files/answers-0.3.0.json` shows.
+"""
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import answers
+
+FILES = Path(__file__).parent / "files"
+FORMAT_2 = FILES / "format-2"
+
+
+def told(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+BEFORE, OF_MODELS = told(FILES / "answers-0.3.0.json"), told(FORMAT_2 / "answers.json")
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_answers(name):
+    assert answers.differences(BEFORE[name], answers.SCENARIOS[name]()) == []
+
+
+@pytest.mark.parametrize("file", OF_MODELS)
+def test_model_files_of_format_2(file):
+    """They say what they said, then and after more columns or rows."""
+    assert answers.differences(OF_MODELS[file], answers.read(FORMAT_2, file)) == []
+
+
+def test_nothing_is_left_out():
+    assert list(BEFORE) == list(answers.SCENARIOS)
+    assert list(OF_MODELS) == list(answers.MODELS)
+    assert {path.stem for path in FORMAT_2.glob("*.streamsel")} == set(OF_MODELS)
+
+
+ANSWER = {
+    "counts": "n_rows 3",
+    "scores": ["0x1.0000000000000p-1", "nan", "inf"],
+    "embedding": {"bits": "sha256 ab", "some": ["-0x1.8000000000000p+30"]},
+    "drawn noise_floor": "0x1.0000000000000p-1",
+}
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "seen"),
+    [
+        (("counts",), "n_rows 4", True),
+        (("scores", 0), "0x1.0000000001000p-1", False),
+        (("scores", 0), "0x1.0000000010000p-1", True),
+        (("scores", 0), "nan", True),
+        (("scores", 1), "0x1.0000000000000p-1", True),
+        (("scores", 2), "-inf", True),
+        (("scores", 2), None, True),
+        (("scores",), ANSWER["scores"][:2], True),
+        (("scores",), [], True),
+        (("embedding", "bits"), "sha256 cd", False),
+        (("embedding", "bits"), "cd", True),
+        (("embedding", "some", 0), "0x1.8000000000000p+30", True),
+        (("embedding", "more"), "0x1.8000000000000p+30", True),
+        (("drawn noise_floor",), "0x1.0100000000000p-1", False),
+        (("drawn noise_floor",), "0x1.1000000000000p-1", True),
+    ],
+)
+def test_what_is_a_difference(place, value, seen):
+    """Or else the tests above would prove nothing."""
+    now = copy.deepcopy(ANSWER)
+    assert answers.differences(ANSWER, now, to_the_bit=True) == []
+    *parents, last = place
+    inner = now
+    for key in parents:
+        inner = inner[key]
+    inner[last] = value
+    assert bool(answers.differences(ANSWER, now)) is seen
+    assert answers.differences(ANSWER, now, to_the_bit=True)
+
+
+def test_the_order_is_part_of_an_answer():
+    assert answers.differences({"a": "1", "b": "2"}, {"b": "2", "a": "1"})
