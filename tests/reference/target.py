@@ -27,6 +27,12 @@ def indicators(labels):
     return np.column_stack([labels == label for label in np.unique(labels)]).astype(float)
 
 
+def numbers(y, kind="auto"):
+    """Return the target as numbers: labels, and whatever is said to be classes, as indicators."""
+    y = np.asarray(y)
+    return indicators(y) if kind == "class" or y.dtype.kind not in "iuf" else y
+
+
 def columns(y):
     """Return the centred target columns as a 2-D array, constant ones left out."""
     Y = np.asarray(y, dtype=np.float64)

@@ -1,0 +1,196 @@
+"""SelectKBest by definition: sums of squares, contingency tables, all cuts and all pairs.
+
+A column that does not vary has no score and is never selected. Scores are ranked by a strength, the
+greater the better, and strengths that differ by no more than `TIE` are equal: the first column goes
+first. It is the relevance for `correlation`, `f` and `t`, which are functions of it, for in a
+perfect column f and t are rounding over rounding.
+"""
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+from scipy import stats
+
+from tests.reference import target
+
+TIE = 1e-12
+# The same of p-values, as part of them: they are tails, and may be tiny.
+
+
+def answer(
+    X, y, *, k=10, score="f", fdr=None, n_bins=10, binning="frequency", n_outliers=0,
+    target="auto", **ignored,
+):  # fmt: skip
+    """Return the columns selected, best first, and the scores and p-values of all that vary."""
+    X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
+    scores, strengths, p_values = {}, {}, {}
+    for j, x in enumerate(X.T):
+        if np.ptp(x) == 0:
+            continue
+        if score in ("correlation", "f", "t"):
+            scores[j], strengths[j], p_values[j] = of_moments(x, y, target, score)
+        else:
+            codes = target_codes(y, target, n_bins, binning)
+            if score == "mutual_info":
+                info, dof = mutual_info(bins(x, n_bins, binning), codes)
+                scores[j] = strengths[j] = info - dof / (2 * len(x))
+                p_values[j] = stats.chi2.sf(2 * len(x) * info, dof)
+            elif score == "misclassification":
+                scores[j] = misclassification(x, codes)
+                strengths[j] = -scores[j]
+            else:
+                scores[j] = strengths[j] = margin(x, codes, n_outliers)
+    order = best_first(strengths)
+    if fdr is None:
+        selected = order[:k]
+    else:
+        passed = benjamini_hochberg(p_values, fdr)
+        selected = [j for j in order if j in passed]
+    return {
+        "selected": selected,
+        "scores": {j: float(scores[j]) for j in scores},
+        "p_values": {j: float(p_values[j]) for j in p_values},
+    }
+
+
+def best_first(strengths):
+    """Return columns by descending strength; whoever is a tie behind the last is its equal."""
+    order = sorted(strengths, key=lambda j: (-strengths[j], j))
+    groups = []
+    for j in order:
+        if groups and strengths[groups[-1][-1]] - strengths[j] <= TIE:
+            groups[-1].append(j)
+        else:
+            groups.append([j])
+    return [j for group in groups for j in sorted(group)]
+
+
+def benjamini_hochberg(p_values, q):
+    """Return whose p is at most the largest p that is at most its rank times q / m."""
+    ascending = sorted(p_values.values())
+    m = len(ascending)
+    passing = [p for rank, p in enumerate(ascending, 1) if p <= rank * q / m]
+    return {j for j, p in p_values.items() if passing and p <= passing[-1]}
+
+
+def is_class(y, kind):
+    """Whether the target is labels: strings, booleans, categories, or whatever is said to be."""
+    return kind == "class" or (kind == "auto" and y.dtype.kind not in "iuf")
+
+
+def of_moments(x, y, kind, score):
+    """Return score, relevance and p-value of a column."""
+    labels = is_class(y, kind)
+    Y = target.indicators(y) if labels else np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+    U = target.basis(Y)
+    n, r = U.shape
+    relevance = min(target.relevance(x, U), 1.0)
+    left = n - 1 - r
+    if left == 0:  # the target explains any column: no evidence
+        return {"correlation": relevance, "f": 0.0, "t": 0.0}[score], relevance, 1.0
+    f = anova_f(x, y) if labels else regression_f(x, Y, r)
+    p = stats.f.sf(f, r, left)
+    if score == "correlation":
+        return relevance, relevance, p
+    if score == "f":
+        return f, relevance, p
+    if labels or len(np.unique(y)) == 2:
+        return two_sample_t(x, y), relevance, p
+    return slope_t(x, Y), relevance, p
+
+
+def divided(a, b):
+    return a / b if b > 0 else math.inf
+
+
+def anova_f(x, labels):
+    """Between the means of classes, and within classes, each by its degrees of freedom."""
+    x = target.unit(target.centred(x))
+    parts = [x[labels == label] for label in np.unique(labels)]
+    between = sum(len(part) * part.mean() ** 2 for part in parts)
+    within = sum(((part - part.mean()) ** 2).sum() for part in parts)
+    return divided(between / (len(parts) - 1), within / (len(x) - len(parts)))
+
+
+def regression_f(x, Y, r):
+    """What least squares on the target columns explains, and what it leaves."""
+    x = target.unit(target.centred(x))
+    Y = np.column_stack([target.unit(column) for column in target.columns(Y).T])
+    fit = Y @ np.linalg.lstsq(Y, x, rcond=1e-7)[0]
+    explained, rest = (fit**2).sum(), ((x - fit) ** 2).sum()
+    return divided(explained / r, rest / (len(x) - 1 - r))
+
+
+def two_sample_t(x, labels):
+    """Difference of two means over its standard error, from a pooled variance."""
+    x = target.unit(target.centred(x))
+    a, b = (x[labels == label] for label in np.unique(labels))
+    rest = ((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum()
+    pooled = np.sqrt(rest / (len(x) - 2))
+    return divided(abs(a.mean() - b.mean()), pooled * np.sqrt(1 / len(a) + 1 / len(b)))
+
+
+def slope_t(x, Y):
+    """Slope of the column on one numeric target over its standard error."""
+    x, (y,) = target.unit(target.centred(x)), target.columns(Y).T
+    y = target.unit(y)
+    slope = x @ y
+    rest = ((x - slope * y) ** 2).sum()
+    return divided(abs(slope), np.sqrt(rest / (len(x) - 2)))
+
+
+def bins(x, n_bins, binning):
+    """Return the bin of every value: by its mid-rank, or by its place between the extremes."""
+    n = len(x)
+    found = []
+    for v in x:
+        if np.ptp(x) == 0:
+            found.append(0)
+        elif binning == "width":
+            place = math.floor(n_bins * (v - x.min()) / (x.max() - x.min()))
+            found.append(min(place, n_bins - 1))
+        else:
+            smaller, equal = sum(u < v for u in x), sum(u == v for u in x)
+            found.append(int(n_bins * (2 * smaller + equal)) // (2 * n))
+    return found
+
+
+def target_codes(y, kind, n_bins, binning):
+    """Return the number of its class, or of its bin among those that are not empty."""
+    if is_class(y, kind):
+        return np.unique(y, return_inverse=True)[1].reshape(-1).tolist()
+    (y,) = np.asarray(y, dtype=np.float64).reshape(len(y), -1).T
+    cut = bins(y, n_bins, binning)
+    return [sorted(set(cut)).index(b) for b in cut]
+
+
+def mutual_info(a, b):
+    """Return Σ p(a, b) log p(a, b) / p(a) p(b), and the degrees of freedom of the table."""
+    n = len(a)
+    both, of_a, of_b = Counter(zip(a, b, strict=True)), Counter(a), Counter(b)
+    info = sum(m / n * math.log(m * n / (of_a[s] * of_b[t])) for (s, t), m in both.items())
+    return max(info, 0.0), (len(of_a) - 1) * (len(of_b) - 1)
+
+
+def misclassification(x, codes):
+    """Return the least error of any cut, with the commonest class on either side of it."""
+    errors = []
+    for cut in sorted(set(x)):  # below the least is no cut
+        left = [c for v, c in zip(x, codes, strict=True) if v < cut]
+        right = [c for v, c in zip(x, codes, strict=True) if v >= cut]
+        correct = sum(max(Counter(side).values(), default=0) for side in (left, right))
+        errors.append((len(x) - correct) / len(x))
+    return min(errors)
+
+
+def margin(x, codes, n_outliers):
+    """Return the distance of a pair of different classes that n_outliers pairs fall short of."""
+    pairs = itertools.combinations(zip(x, codes, strict=True), 2)
+    distances = sorted(abs(u - v) for (u, c), (v, d) in pairs if c != d)
+    if not distances or np.ptp(x) == 0:
+        return 0.0
+    x = target.centred(x)
+    deviation = np.abs(x).max() * np.sqrt(np.mean((x / np.abs(x).max()) ** 2))
+    return distances[min(n_outliers, len(distances) - 1)] / deviation

@@ -1,0 +1,311 @@
+"""Every compiled score against its definition and its peers, and what must hold of it."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given
+from sklearn.feature_selection import f_classif, f_regression
+from sklearn.metrics import mutual_info_score
+
+from streamsel._jit import filters
+from streamsel._jit.margin import margin
+from streamsel._jit.sorting import sort_columns
+from tests.reference import select_k_best as reference
+
+BINNINGS = ["frequency", "width"]
+ROWS = [2, 3, 7, 31, 60]
+
+
+def rows(X):
+    """Columns as kernels get them: one a row, and not to be written to."""
+    X = np.ascontiguousarray(np.atleast_2d(X), dtype=np.float64)
+    X.flags.writeable = False
+    return X
+
+
+def columns(rng, n):
+    """Columns of all kinds, those that defeat the sorter's shortcut among them."""
+    small = rng.integers(0, 4, size=n)
+    far = np.where(np.arange(n) % (n // 2 or 1) == 0, 0.0, 1e9 - np.arange(n))
+    far[-1] = 0.0
+    return rows(
+        [
+            rng.normal(size=n),
+            np.round(rng.normal(size=n) * 3),
+            np.arange(n) % 2,
+            np.full(n, 0.3),
+            small + 1e9,
+            rng.normal(size=n) * 1e-3 - 1e9,
+            rng.standard_cauchy(size=n) ** 3,
+            np.where(np.arange(n) % 9 == 5, -9999.0, rng.normal(size=n)),
+            rng.normal(size=n) * 1e-100,
+            np.where(small == 0, -0.0, small - 0.0),
+            far,
+            -far[::-1],
+        ]
+    )
+
+
+def in_order(X):
+    """Columns sorted, and where their values come from."""
+    X = rows(X)
+    values, order = np.full(X.shape, np.nan), np.full(X.shape, -1)
+    sort_columns(X, values, order)
+    return values, order
+
+
+def cut(X, n_bins, binning="frequency"):
+    """Columns in bins."""
+    bins = np.full(np.shape(X), -1)
+    if binning == "width":
+        filters.bin_by_width(rows(X), n_bins, bins)
+    else:
+        filters.bin_by_rank(*in_order(X), n_bins, bins)
+    return bins
+
+
+def misclassified(X, codes, n_classes):
+    out = np.full(len(X), np.nan)
+    filters.misclassification(*in_order(X), codes, n_classes, out)
+    return out
+
+
+def margins(X, codes, n_classes, n_outliers=0):
+    out = np.full(len(X), np.nan)
+    margin(*in_order(X), codes, n_classes, n_outliers, out)
+    return out
+
+
+def informed(X, codes, n_codes, n_bins, binning="frequency"):
+    """Plug-in information, and degrees of freedom."""
+    out, dof = np.full(len(X), np.nan), np.full(len(X), np.nan)
+    filters.mutual_info(cut(X, n_bins, binning), codes, n_bins, n_codes, out, dof)
+    return out + dof / (2 * X.shape[1]), dof
+
+
+def binned(y, n_bins, binning="frequency"):
+    """The bins of one target that are not empty, and how many there are."""
+    held, codes = np.unique(cut(y[None], n_bins, binning)[0], return_inverse=True)
+    return codes, held.size
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 50, 511, 512])
+def test_sort_is_a_sort_whatever_the_column(rng, n):
+    X = columns(rng, n)
+    for x, values, order in zip(X, *in_order(X), strict=True):
+        np.testing.assert_array_equal(values, np.sort(x))
+        np.testing.assert_array_equal(x[order], values)
+        np.testing.assert_array_equal(np.sort(order), np.arange(n))
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 20])
+@pytest.mark.parametrize("n", ROWS)
+def test_misclassification_is_that_of_the_best_cut(rng, n, n_classes):
+    X, codes = columns(rng, n), rng.integers(0, n_classes, size=n)
+    expected = [reference.misclassification(x, codes) for x in X]
+    np.testing.assert_allclose(misclassified(X, codes, n_classes), expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize("n_outliers", [0, 1, 5, 40, 10**6])
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 20])
+@pytest.mark.parametrize("n", ROWS)
+def test_margin_is_that_of_all_pairs(rng, n, n_classes, n_outliers):
+    X, codes = columns(rng, n), rng.integers(0, n_classes, size=n)
+    expected = [reference.margin(x, codes, n_outliers) for x in X]
+    np.testing.assert_allclose(margins(X, codes, n_classes, n_outliers), expected, rtol=1e-9)
+
+
+def test_margin_of_every_rank(rng):
+    X, codes = columns(rng, 12), np.arange(12) % 3
+    for n_outliers in range(50):  # there are 48 pairs
+        expected = [reference.margin(x, codes, n_outliers) for x in X]
+        np.testing.assert_allclose(margins(X, codes, 3, n_outliers), expected, rtol=1e-9)
+
+
+def test_margin_sums_keep_their_precision(rng):
+    # An offset of 1e9 would leave nothing of the variance if squares were summed about zero.
+    x = rng.integers(-8, 8, size=100) / 8
+    codes = np.arange(100) % 2
+    near = margins(rows(x), codes, 2, 3000)
+    np.testing.assert_allclose(margins(rows(x + 1e9), codes, 2, 3000), near, rtol=1e-9)
+    np.testing.assert_allclose(margins(rows(x * 2.0**400), codes, 2, 3000), near, rtol=1e-15)
+
+
+@pytest.mark.parametrize("binning", BINNINGS)
+@pytest.mark.parametrize("n_bins", [2, 3, 10])
+@pytest.mark.parametrize("n_codes", [1, 2, 3, 20])
+@pytest.mark.parametrize("n", ROWS)
+def test_mutual_info_is_that_of_the_table(rng, n, n_codes, n_bins, binning):
+    X, codes = columns(rng, n), rng.integers(0, n_codes, size=n)
+    info, dof = informed(X, codes, n_codes, n_bins, binning)
+    for j, x in enumerate(X):
+        bins = reference.bins(x, n_bins, binning)
+        assert (info[j], dof[j]) == pytest.approx(reference.mutual_info(bins, codes), abs=1e-12)
+        assert info[j] == pytest.approx(mutual_info_score(bins, codes), abs=1e-12)
+
+
+@pytest.mark.parametrize("binning", BINNINGS)
+@pytest.mark.parametrize("n_bins", [2, 3, 10])
+@pytest.mark.parametrize("n", ROWS)
+def test_bin_codes_are_the_bins_that_are_not_empty(rng, n, n_bins, binning):
+    for y in columns(rng, n):
+        codes, n_codes = binned(y, n_bins, binning)
+        assert codes.tolist() == reference.target_codes(y, "numeric", n_bins, binning)
+        assert n_codes == len(set(codes.tolist())) == codes.max() + 1
+
+
+def test_a_column_gets_the_same_bits_wherever_it_stands(rng):
+    X, codes = columns(rng, 60), np.arange(60) % 3
+    for score in (misclassified, margins, lambda *given: np.array(informed(*given, 10)).T):
+        whole = score(X, codes, 3)
+        for j in range(len(X)):
+            np.testing.assert_array_equal(score(X[j : j + 1], codes, 3)[0], whole[j])
+
+
+# Few distinct values, so that ties are the rule, and few classes, some of them empty.
+samples = st.lists(st.tuples(st.integers(-9, 9), st.integers(0, 3)), min_size=2, max_size=30)
+
+
+@st.composite
+def increasing(draw):
+    """A strictly increasing function of the integers from -9 to 9."""
+    steps = draw(st.lists(st.floats(1e-3, 1e6), min_size=19, max_size=19))
+    images = np.cumsum(steps) - draw(st.floats(-1e6, 1e6))
+    return lambda x: images[x.astype(int) + 9]
+
+
+@given(samples, increasing())
+def test_orders_alone_matter_to_cuts_and_to_bins_of_equal_frequency(data, function):
+    x, codes = np.array(data).T
+    both = rows([x, function(x)])
+    one, other = misclassified(both, codes, 4)
+    assert one == other
+    info, dof = informed(both, codes, 4, 5)
+    assert info[0] == info[1]
+    assert dof[0] == dof[1]
+    np.testing.assert_array_equal(binned(both[0], 5)[0], binned(both[1], 5)[0])
+
+
+@given(samples, st.integers(-40, 40), st.integers(-1000, 1000), st.integers(0, 9))
+def test_margin_knows_no_scale_and_no_origin(data, exponent, shift, n_outliers):
+    x, codes = np.array(data).T
+    one, other, mirrored = margins(rows([x, (x + shift) * 2.0**exponent, -x]), codes, 4, n_outliers)
+    assert other == pytest.approx(one, rel=1e-10)
+    assert mirrored == pytest.approx(one, rel=1e-10)
+
+
+@given(samples, st.integers(0, 9))
+def test_scores_stay_in_their_range(data, n_outliers):
+    x, codes = np.array(data).T
+    X = rows(x)
+    n, most = len(x), np.bincount(codes).max()
+    error = misclassified(X, codes, 4)[0]
+    # Two sides have two commonest classes at best.
+    two = np.sort(np.bincount(codes, minlength=2))[-2:].sum()
+    assert (n - two) / n <= error <= (n - most) / n
+    near, far = margins(X, codes, 4, n_outliers)[0], margins(X, codes, 4, n_outliers + 1)[0]
+    assert 0.0 <= near <= far <= (np.ptp(x) / x.std() if np.ptp(x) else 0.0)
+    for binning in BINNINGS:
+        (info,), (dof,) = informed(X, codes, 4, 5, binning)
+        n_codes, n_bins = len(set(codes)), len(set(reference.bins(x, 5, binning)))
+        assert dof == (n_codes - 1) * (n_bins - 1)
+        assert -1e-15 <= info <= min(np.log(n_codes), np.log(n_bins)) + 1e-12
+
+
+@given(st.lists(st.integers(-9, 9), min_size=2, max_size=40), st.integers(2, 12))
+def test_bins_of_equal_frequency(values, n_bins):
+    x = np.array(values, dtype=float)
+    codes, n_codes = binned(x, n_bins)
+    distinct = len(set(values))
+    assert min(distinct, 2) <= n_codes <= min(distinct, n_bins)
+    order = np.argsort(x)
+    assert (np.diff(codes[order]) >= 0).all()
+    assert all(len(set(codes[x == v])) == 1 for v in values)
+    shares = np.bincount(binned(np.arange(len(x)), n_bins)[0])
+    assert np.ptp(shares) <= 1
+
+
+def test_reference_is_the_f_of_its_peers(rng):
+    X, y = rng.normal(size=(40, 6)), rng.integers(0, 3, size=40)
+    X[:, 2] += y
+    F, p = f_classif(X, y)
+    found = reference.answer(X, y, target="class", k=3)
+    np.testing.assert_allclose([*found["scores"].values()], F, rtol=1e-9)
+    np.testing.assert_allclose([*found["p_values"].values()], p, rtol=1e-9)
+    assert found["selected"] == np.argsort(-F)[:3].tolist()
+    F, p = f_regression(X, y)
+    found = reference.answer(X, y, k=3)
+    np.testing.assert_allclose([*found["scores"].values()], F, rtol=1e-9)
+    np.testing.assert_allclose([*found["p_values"].values()], p, rtol=1e-9)
+    # Two targets that span what the indicators of three classes span.
+    both = reference.answer(X, np.column_stack([y == 0, y == 1]).astype(float))
+    by_class = reference.answer(X, y, target="class")
+    assert both["selected"] == by_class["selected"]
+    assert both["scores"] == pytest.approx(by_class["scores"], rel=1e-9)
+    of_relevance = reference.answer(X, y, target="class", score="correlation")
+    assert of_relevance["p_values"] == by_class["p_values"]
+    for j, r in of_relevance["scores"].items():
+        assert r**2 / (1 - r**2) * 37 / 2 == pytest.approx(by_class["scores"][j], rel=1e-9)
+
+
+def test_reference_is_the_t_of_its_peers(rng):
+    X, y = rng.normal(size=(30, 5)), np.array(["no", "yes", "no"] * 10)
+    test = scipy.stats.ttest_ind(X[y == "no"], X[y == "yes"])
+    found = reference.answer(X, y, score="t")
+    np.testing.assert_allclose([*found["scores"].values()], np.abs(test.statistic), rtol=1e-9)
+    np.testing.assert_allclose([*found["p_values"].values()], test.pvalue, rtol=1e-9)
+    F = reference.answer(X, y, score="f")["scores"]
+    assert {j: t**2 for j, t in found["scores"].items()} == pytest.approx(F, rel=1e-9)
+    y = rng.normal(size=30)
+    test = scipy.stats.linregress(X[:, 3], y)
+    found = reference.answer(X, y, score="t")
+    assert found["scores"][3] == pytest.approx(abs(test.slope / test.stderr), rel=1e-9)
+    assert found["p_values"][3] == pytest.approx(test.pvalue, rel=1e-9)
+
+
+@pytest.mark.parametrize("score", ["f", "mutual_info"])
+@pytest.mark.parametrize("q", [0.01, 0.2, 0.9])
+def test_reference_controls_false_discoveries_as_scipy_does(rng, score, q):
+    y = np.arange(60) % 2
+    X = rng.normal(size=(60, 30)) + np.outer(y, rng.choice([0, 0, 1, 2], size=30))
+    X[:, 4], X[:, 9] = 7.0, X[:, 2]
+    found = reference.answer(X, y, k=None, fdr=q, score=score, n_bins=4, target="class")
+    p = found["p_values"]
+    adjusted = scipy.stats.false_discovery_control([*p.values()])
+    expected = [j for j, a in zip(p, adjusted, strict=True) if a <= q]
+    assert sorted(found["selected"]) == expected
+    assert 4 not in p
+    assert expected == sorted(expected)
+    scores = [found["scores"][j] for j in found["selected"]]
+    assert scores == pytest.approx(sorted(scores, reverse=True))
+
+
+@pytest.mark.parametrize("score", ["correlation", "f", "t", "misclassification", "margin"])
+def test_reference_gives_ties_to_the_earlier(rng, score):
+    y = np.arange(20) % 2
+    X = rng.normal(size=(20, 6))
+    X[:, 1], X[:, 3], X[:, 5] = 3.0 * y + 0.1, 5.0, 2.0 - y
+    found = reference.answer(X, y, k=9, score=score, target="class")
+    assert found["selected"][:2] == [1, 5]
+    assert sorted(found["selected"]) == [0, 1, 2, 4, 5]
+    assert sorted(found["scores"]) == [0, 1, 2, 4, 5]
+
+
+@pytest.mark.parametrize("binning", BINNINGS)
+def test_kernels_give_the_scores_of_the_reference(rng, binning):
+    X, y = columns(rng, 40).T, rng.normal(size=40)
+    given = {"n_bins": 6, "binning": binning}
+    codes, n_codes = binned(y, 6, binning)
+    info, dof = informed(X.T, codes, n_codes, 6, binning)
+    found = reference.answer(X, y, score="mutual_info", **given)
+    for j, score in found["scores"].items():
+        assert info[j] - dof[j] / 80 == pytest.approx(score, abs=1e-12)
+        assert scipy.stats.chi2.sf(80 * info[j], dof[j]) == pytest.approx(found["p_values"][j])
+    for score, scores in (
+        ("misclassification", misclassified(X.T, codes, n_codes)),
+        ("margin", margins(X.T, codes, n_codes, 2)),
+    ):
+        found = reference.answer(X, y, score=score, n_outliers=2, **given)
+        assert found["p_values"] == {}
+        assert {j: scores[j] for j in found["scores"]} == pytest.approx(found["scores"], rel=1e-9)
