@@ -5,31 +5,30 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from streamsel import catalogue
+
 if TYPE_CHECKING:
     from streamsel import evaluate, stream
     from streamsel.extraction.sospca import SOSPCA
     from streamsel.persist import load, save
     from streamsel.selection.projse import ProjSe
+    from streamsel.selection.select_k_best import SelectKBest
 
-__version__ = "0.3.0"
+__version__ = "0.4.0.dev0"
 
-__all__ = ["SOSPCA", "ProjSe", "evaluate", "load", "save", "stream"]
+__all__ = ["SOSPCA", "ProjSe", "SelectKBest", "evaluate", "load", "save", "stream"]
+
 
 # Names are fetched when first asked for (PEP 562): the import itself costs milliseconds.
-_HOMES = {
-    "ProjSe": "streamsel.selection.projse",
-    "SOSPCA": "streamsel.extraction.sospca",
-    "load": "streamsel.persist",
-    "save": "streamsel.persist",
-}
-
-
 def __getattr__(name: str) -> Any:
     if name in ("evaluate", "stream"):
         return import_module(f"streamsel.{name}")
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'streamsel' has no attribute {name!r}")
+    if name in ("load", "save"):
+        return getattr(import_module("streamsel.persist"), name)
+    try:
+        return catalogue.fetch(name)
+    except KeyError:
+        raise AttributeError(f"module 'streamsel' has no attribute {name!r}") from None
 
 
 def __dir__() -> list[str]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._jit.scan import scan_dense, scan_sparse
-from streamsel.target import NoTarget, Target
+from streamsel.target.target import NoTarget, Target
 
 Floats = NDArray[np.float64]
 
@@ -259,34 +259,70 @@ def why_bad(name: Hashable, x: Floats) -> ValueError:
     )
 
 
-def first_repeated(names: Sequence[Hashable], held: Mapping[Hashable, int]) -> int | None:
-    """Return the place of the first name that stands before it or among those held, if any."""
+def first_bad_name(names: Sequence[Hashable], held: Mapping[Hashable, int]) -> int | None:
+    """Return the place of the first name that cannot be one, or is one already, if any.
+
+    That is one that cannot be hashed, is not equal to itself, or stands before it or among those
+    held.
+    """
     if isinstance(names, range):
         if len(held) < len(names):
             # True, 2.0 and NumPy's integers equal an int of the range.
-            reals = [float(h) for h in held if isinstance(h, (int, float, np.number))]
+            reals = [float(h) for h in held if isinstance(h, (int, float, np.number, np.bool_))]
             whole = [int(h) for h in reals if h.is_integer()]
             places = [names.index(h) for h in whole if h in names]
         else:
             places = [i for i, name in enumerate(names) if name in held]
         return min(places, default=None)
     try:
-        if len(set(names)) == len(names) and held.keys().isdisjoint(names):
+        distinct = set(names)
+        # Text and whole numbers, as nearly all names are, equal themselves.
+        plain = set(map(type, distinct)) <= {str, int} or all(map(_equals_itself, distinct))
+        if plain and len(distinct) == len(names) and held.keys().isdisjoint(names):
             return None
-    except TypeError as error:
-        raise unhashable(next(name for name in names if not isinstance(name, Hashable))) from error
+    except TypeError:
+        return next(i for i, name in enumerate(names) if not _can_be_hashed(name))
     seen: set[Hashable] = set()
     for i, name in enumerate(names):
-        if name in held or name in seen:
+        if name in held or name in seen or not _equals_itself(name):
             return i
         seen.add(name)
     return None
 
 
-def unhashable(name: Any) -> TypeError:
-    """Return the error for a name that cannot be one."""
-    return TypeError(
-        f"Expected names that can be hashed. Got: {name!r}.\nHint: tuples can be, lists cannot."
+def _can_be_hashed(name: Any) -> bool:
+    """Whether a name can be one: a tuple of lists looks as if it could."""
+    try:
+        hash(name)
+    except TypeError:
+        return False
+    return True
+
+
+def _equals_itself(name: Any) -> bool:
+    """Whether a name can be found again: NaN, in a tuple too, is not equal to itself."""
+    if isinstance(name, tuple):
+        return all(map(_equals_itself, name))
+    try:
+        return bool(name == name)  # noqa: PLR0124
+    except TypeError:  # pandas' NA does not tell
+        return False
+
+
+def why_bad_name(name: Any) -> Exception:
+    """Return the error for a name that cannot be one, or is one already."""
+    if not _can_be_hashed(name):
+        return TypeError(
+            f"Expected names that can be hashed. Got: {name!r}.\nHint: tuples can be, lists cannot."
+        )
+    if not _equals_itself(name):
+        return ValueError(
+            f"Expected names that equal themselves. Got: {name!r}.\n"
+            "Hint: name the column that has none; NaN is never found again."
+        )
+    return ValueError(
+        f"Expected a new name for every column. Got: {name!r} again.\n"
+        "Hint: a variable is learnt once; give the columns names of their own."
     )
 
 

@@ -1,11 +1,14 @@
-"""Parameters declared as data, so that every learner refuses a wrong one in the same words."""
+"""Parameters declared once: signature, storage, check, docs and what the command reads follow."""
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import math
 import numbers
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+import textwrap
+from collections.abc import Hashable, Mapping
+from typing import Any, NamedTuple, dataclass_transform
 
 
 class Whole(NamedTuple):
@@ -23,6 +26,10 @@ class Whole(NamedTuple):
             and not isinstance(value, bool)
             and int(value) >= self.low
         )
+
+    def read(self, text: str) -> Any:
+        """Return the value that a text stands for."""
+        return None if text == "None" else int(text)
 
     def __str__(self) -> str:
         return f"an int in the range [{self.low}, inf){' or None' if self.optional else ''}"
@@ -46,6 +53,10 @@ class Real(NamedTuple):
         above = number > self.low if self.open else number >= self.low
         return above and number < self.below
 
+    def read(self, text: str) -> Any:
+        """Return the value that a text stands for."""
+        return None if text == "None" else float(text)
+
     def __str__(self) -> str:
         bracket = "(" if self.open else "["
         return (
@@ -61,6 +72,10 @@ class Jobs(NamedTuple):
         """Whether the value keeps the rule."""
         return isinstance(value, numbers.Integral) and not isinstance(value, bool) and value != 0
 
+    def read(self, text: str) -> Any:
+        """Return the value that a text stands for."""
+        return int(text)
+
     def __str__(self) -> str:
         return "an int other than 0 (-1 for all cores)"
 
@@ -74,6 +89,10 @@ class Choice(NamedTuple):
         """Whether the value keeps the rule."""
         return isinstance(value, str) and value in self.options
 
+    def read(self, text: str) -> Any:
+        """Return the value that a text stands for."""
+        return text
+
     def __str__(self) -> str:
         return f"one of {', '.join(map(repr, self.options))}"
 
@@ -85,11 +104,35 @@ class Flag(NamedTuple):
         """Whether the value keeps the rule."""
         return isinstance(value, bool)
 
+    def read(self, text: str) -> Any:
+        """Return the value that a text stands for."""
+        words = {"true": True, "yes": True, "false": False, "no": False}
+        return words.get(text.lower(), text)
+
     def __str__(self) -> str:
         return "True or False"
 
 
-Rule = Whole | Real | Jobs | Choice | Flag
+class Names(NamedTuple):
+    """A tuple of distinct names; None for none."""
+
+    def admits(self, value: Any) -> bool:
+        """Whether the value keeps the rule."""
+        if value is None:
+            return True
+        if not isinstance(value, tuple) or not value:
+            return False
+        return all(isinstance(name, Hashable) for name in value) and len(set(value)) == len(value)
+
+    def read(self, text: str) -> Any:
+        """Return the value that a text stands for."""
+        return None if text == "None" else tuple(name.strip() for name in text.split(","))
+
+    def __str__(self) -> str:
+        return "a tuple of distinct names or None"
+
+
+Rule = Whole | Real | Jobs | Choice | Flag | Names
 
 
 def check(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:
@@ -99,3 +142,73 @@ def check(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> N
             raise ValueError(
                 f"The {name!r} parameter of {owner} must be {rule}. Got {values[name]!r} instead."
             )
+
+
+# Declaring them
+
+
+def param(rule: Rule, *, default: Any, kw_only: bool = True, doc: str = "") -> Any:
+    """Declare a parameter of a learner, as `dataclasses.field` does a field.
+
+    Parameters
+    ----------
+    rule
+        What it must be.
+    default
+        What it is if nothing is said: None, a number, a string, a boolean or a tuple.
+    kw_only
+        Whether it can be given by name only.
+    doc
+        What it means, for one that several learners share: it goes into the docstring of each.
+        That of a learner's own parameter stands in the learner's docstring.
+    """
+    return dataclasses.field(
+        default=default, kw_only=kw_only, metadata={"rule": rule, "doc": inspect.cleandoc(doc)}
+    )
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(param,))
+class Declared:
+    """A class whose parameters are declared: constructor, storage, check and shared docs follow."""
+
+    def __init_subclass__(cls, **further: Any) -> None:
+        super().__init_subclass__(**further)
+        _make(cls)
+
+    def __post_init__(self) -> None:
+        check(type(self).__name__, rules_of(type(self)), vars(self))
+
+
+def _make(cls: type) -> None:
+    dataclasses.dataclass(repr=False, eq=False, match_args=False)(cls)
+    own = inspect.get_annotations(cls)
+    signature = inspect.signature(cls)
+    # What a class declares itself comes before what it shares with others.
+    ordered = sorted(
+        signature.parameters.values(),
+        key=lambda p: (p.kind, p.kind == p.KEYWORD_ONLY and p.name not in own),
+    )
+    first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    init = cls.__dict__["__init__"]
+    init.__signature__ = signature.replace(parameters=[first, *ordered])
+    shared = {f.name: f.metadata["doc"] for f in dataclasses.fields(cls) if f.metadata.get("doc")}
+    if cls.__doc__ and "\nParameters\n" in inspect.cleandoc(cls.__doc__):
+        cls.__doc__ = _with_parameters(inspect.cleandoc(cls.__doc__), shared)
+
+
+def rules_of(cls: type) -> dict[str, Rule]:
+    """Return the rule of every parameter of a class, in the order of its signature."""
+    rules = {f.name: f.metadata["rule"] for f in dataclasses.fields(cls)}
+    return {name: rules[name] for name in inspect.signature(cls).parameters}
+
+
+def _with_parameters(doc: str, shared: Mapping[str, str]) -> str:
+    """Put the shared parameters behind the last of a docstring's own."""
+    head, rule, rest = doc.partition("Parameters\n----------\n")
+    own, blank, after = rest.partition("\n\n")
+    lines = own.split("\n")
+    told = {name.strip() for line in lines if line[:1].strip() for name in line.split(",")}
+    for name, text in shared.items():
+        if name not in told:
+            lines += [name, textwrap.indent(text, "    ")]
+    return head + rule + "\n".join(lines) + blank + after

@@ -13,16 +13,17 @@ import hashlib
 import json
 import math
 import os
-import re
 import secrets
 import zipfile
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
 from numpy.lib import format as npy
+
+from streamsel import catalogue
+from streamsel.plain import decode, encode, is_numeric
+from streamsel.versions import OLDEST, VERSION, modern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,19 +33,12 @@ if TYPE_CHECKING:
 __all__ = ["load", "read_notes", "save"]
 
 FORMAT = "streamsel"
-VERSION = 2
 
 _HEADER = "header.json"
 _KEYS = frozenset({"format", "version", "class", "params", "state", "notes"})
 _SEAL = b"streamsel sha256 "
 _DIGEST = 64  # hexadecimal digits of a SHA-256
 _CHUNK = 1 << 20
-
-# What JSON holds as it is: a list of nothing else needs no look at its members one by one.
-_PLAIN = frozenset({str, int, bool, type(None)})
-_PLAIN_JSON = _PLAIN | {float}
-# Two lone surrogates side by side would come back from JSON as one character.
-_SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def save(model: Any, path: str | os.PathLike[str], notes: Any = None) -> None:
@@ -95,20 +89,23 @@ def save(model: Any, path: str | os.PathLike[str], notes: Any = None) -> None:
     {'source': 'made up'}
     """
     learner = type(model)
-    if _learners().get(learner.__name__) is not learner:
+    if (
+        learner.__name__ not in catalogue.names()
+        or catalogue.fetch(learner.__name__) is not learner
+    ):
         raise TypeError(
-            f"Expected one of streamsel's learners ({', '.join(sorted(_learners()))}). "
+            f"Expected one of streamsel's learners ({', '.join(sorted(catalogue.names()))}). "
             f"Got: {learner.__module__}.{learner.__qualname__}."
         )
     arrays: dict[str, NDArray[Any]] = {}
-    state = {key: _encode(value, arrays, key) for key, value in model._get_state().items()}
+    state = {key: encode(value, arrays, key) for key, value in model._get_state().items()}
     header = {
         "format": FORMAT,
         "version": VERSION,
         "class": learner.__name__,
-        "params": _encode(model._get_params()),
+        "params": encode(model._get_params()),
         "state": state,
-        "notes": _encode(notes),
+        "notes": encode(notes),
     }
     text = json.dumps(header, allow_nan=False).encode("ascii")
 
@@ -161,12 +158,13 @@ def load(path: str | os.PathLike[str]) -> Any:
     ValueError: ...notes.txt is not a file written by streamsel.save: it begins with b'not '...
     """
     header, arrays = _read(path)
-    learner = _learners()[header["class"]]
+    learner = catalogue.fetch(header["class"])
     with _refusing(path, f"holds parameters or a state that {header['class']} does not accept"):
-        state = {key: _decode(value, arrays) for key, value in header["state"].items()}
+        state = {key: decode(value, arrays) for key, value in header["state"].items()}
         if arrays:
             raise ValueError(f"unexpected entries: {', '.join(sorted(arrays))}")
-        model = learner(**_decode(header["params"]))
+        state = modern(header["version"], header["class"], state)
+        model = learner(**decode(header["params"]))
         model._set_state(state)
         if unknown := state.keys() ^ model._get_state().keys():
             raise ValueError(f"missing or unexpected: {', '.join(sorted(unknown))}")
@@ -198,96 +196,7 @@ def read_notes(path: str | os.PathLike[str]) -> Any:
     """
     header, _ = _read(path, only_header=True)
     with _refusing(path, "holds notes that cannot be read"):
-        return _decode(header["notes"])
-
-
-def _learners() -> dict[str, Any]:
-    """Return streamsel's public learners by name: the only classes a file can ask for."""
-    import streamsel
-
-    public = ((name, getattr(streamsel, name)) for name in streamsel.__all__)
-    return {
-        name: value
-        for name, value in public
-        if isinstance(value, type) and hasattr(value, "_set_state")
-    }
-
-
-# ------------------------------------------------------------------------------- names and values
-
-
-def _encode(value: Any, arrays: dict[str, NDArray[Any]] | None = None, place: str = "") -> Any:
-    """Turn a value into what JSON keeps exactly; what it has no word for becomes {tag: content}.
-
-    Arrays are put into `arrays`, if there is one, under the name of their `place` in the state.
-    """
-    kind = type(value)
-    if kind is str:
-        return {"characters": list(value)} if _SURROGATE_PAIR.search(value) else value
-    if kind in _PLAIN:
-        return value
-    if kind is float:
-        return value if math.isfinite(value) else {"float": repr(value)}
-    if kind is list:
-        if _is_plain(value):
-            return value
-        # Names such as (word, position) come by the million, too.
-        if set(map(type, value)) == {tuple} and _is_plain(list(chain.from_iterable(value))):
-            return {"tuples": value}
-        return [_encode(item, arrays, f"{place}/{k}") for k, item in enumerate(value)]
-    if kind is tuple:
-        return {"tuple": [_encode(item, arrays, f"{place}/{k}") for k, item in enumerate(value)]}
-    if kind is dict:
-        pairs = value.items()
-        return {"dict": [[_encode(key), _encode(v, arrays, f"{place}/{key}")] for key, v in pairs]}
-    if kind is np.ndarray and arrays is not None:
-        if not _is_numeric(value.dtype):
-            raise TypeError(f"The state's array {place} is not numeric. Got: {value.dtype}.")
-        name = f"{place}.npy"
-        while name in arrays:
-            name = f"_{name}"
-        arrays[name] = value
-        return {"array": name}
-    if isinstance(value, np.generic) and type(value.item()) in _PLAIN_JSON:
-        return _encode(value.item())
-    raise TypeError(
-        "Expected names and notes made of str, int, float, bool, None and tuples of them, as these "
-        f"are what a file keeps exactly. Got: {value!r} of type {kind.__qualname__}. "
-        "Hint: rename the variable, for example to its str()."
-    )
-
-
-def _is_plain(values: list[Any]) -> bool:
-    """Whether JSON keeps every member of a list exactly, without a tag."""
-    return set(map(type, values)) <= _PLAIN and not _SURROGATE_PAIR.search(
-        "\n".join(item for item in values if type(item) is str)
-    )
-
-
-def _decode(value: Any, arrays: dict[str, NDArray[Any]] | None = None) -> Any:
-    """Undo `_encode`, taking arrays out of `arrays`."""
-    if type(value) is list:
-        if set(map(type, value)) <= _PLAIN_JSON:
-            return value
-        return [_decode(item, arrays) for item in value]
-    if type(value) is not dict:
-        return value
-    ((tag, content),) = value.items()
-    if tag == "tuple":
-        return tuple([_decode(item, arrays) for item in content])
-    if tag == "tuples":
-        return list(map(tuple, content))
-    if tag == "dict":
-        return {_decode(key): _decode(item, arrays) for key, item in content}
-    if tag == "float":
-        return float(content)
-    if tag == "characters":
-        return "".join(content)
-    if tag == "array" and arrays is not None:
-        if content not in arrays:
-            raise ValueError(f"no entry {content}")
-        return arrays.pop(content)
-    raise ValueError(f"unknown tag {tag!r}")
+        return decode(header["notes"])
 
 
 # ------------------------------------------------------------------------------------ the archive
@@ -423,18 +332,19 @@ def _check_header(path: str | os.PathLike[str], header: Any) -> None:
             f"was written by a newer streamsel: its format is version {version}, and this one "
             f"reads {VERSION}. Hint: pip install --upgrade streamsel.",
         )
-    if version < VERSION:
+    if version < OLDEST:
         _refuse(
             path,
             f"was written by an older streamsel: its format is version {version}, and this one "
-            f"reads {VERSION}, which tells rows what they need. Hint: learn the model again.",
+            f"reads {OLDEST} and later, which tell rows what they need. Hint: learn the model "
+            "again.",
         )
     if header.keys() != _KEYS:
         difference = ", ".join(sorted(header.keys() ^ _KEYS))
         _refuse(path, f"has missing or unexpected fields in its {_HEADER}: {difference}.")
     if not isinstance(header["state"], dict):
         _refuse(path, f"has no state in its {_HEADER}.")
-    known = _learners()
+    known = catalogue.names()
     if not isinstance(header["class"], str) or header["class"] not in known:
         _refuse(
             path,
@@ -443,18 +353,13 @@ def _check_header(path: str | os.PathLike[str], header: Any) -> None:
         )
 
 
-def _is_numeric(dtype: np.dtype[Any]) -> bool:
-    """Whether these are numbers that every machine has: no long double, no object, no text."""
-    return dtype.kind in "biuf" and dtype.itemsize <= 8
-
-
 def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
     """Read one array, allocated only once its shape is known to fit the bytes that are there."""
     with archive.open(info) as entry:
         if npy.read_magic(entry) != (1, 0):
             raise ValueError(f"entry {info.filename} is of another .npy version")
         shape, _, dtype = npy.read_array_header_1_0(entry)
-        if not _is_numeric(dtype):
+        if not is_numeric(dtype):
             raise ValueError(f"entry {info.filename} is not numeric but {dtype}")
         if min(shape, default=0) < 0:
             raise ValueError(f"entry {info.filename} has a negative length")

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._jit.rows import LARGEST
-from streamsel.columns import first_repeated
-from streamsel.encode import is_missing
+from streamsel.columns import first_bad_name, why_bad_name
 from streamsel.stream import ColumnStream
+from streamsel.target.encode import is_missing
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -138,9 +138,9 @@ def read_frame(X: Any) -> tuple[list[Hashable], Floats]:
     frame = as_frame(X)
     if frame is not None:
         names = list(frame.columns)
-        again = first_repeated(names, {})
-        if again is not None:
-            raise ValueError(f"Expected distinct columns. Got: {names[again]!r} twice.")
+        bad = first_bad_name(names, {})
+        if bad is not None:
+            raise why_bad_name(names[bad])
         values = _numbers(frame, list(range(len(names)))) if names else np.empty((len(frame), 0))
     elif isinstance(X, np.ndarray) and X.ndim == 2:
         names = list(range(X.shape[1]))
@@ -162,6 +162,35 @@ def read_frame(X: Any) -> tuple[list[Hashable], Floats]:
         row, column = np.argwhere(np.abs(values) > LARGEST)[0].tolist()
         raise why_bad(names[column], values[row, column], row)
     return names, values
+
+
+def read_beside(
+    X: Any, covariates: Sequence[Hashable]
+) -> tuple[list[Hashable], Floats, dict[Hashable, Any] | None]:
+    """Return what `read_frame` does of all columns but the covariates, and these: name -> values.
+
+    A covariate that has no column is 0; without covariates there are none of them, but None.
+    """
+    if not covariates:
+        return *read_frame(X), None
+    frame = as_frame(X)
+    if frame is None:
+        names, values = read_frame(X)
+        places = {name: names.index(name) for name in covariates if name in names}
+        found: dict[Hashable, Any] = {name: values[:, j] for name, j in places.items()}
+    else:
+        at, columns = positions(frame, covariates)
+        places = {covariates[i]: j for i, j in zip(at, columns, strict=True)}
+        rest = [j for j in range(len(frame.columns)) if j not in columns]
+        found = {name: frame[:, j].to_native() for name, j in places.items()}
+        names, values = read_frame(frame[:, rest].to_native())
+        values = values if rest else np.empty((len(frame), 0))
+    zeros = np.zeros(len(values))
+    beside = {name: found.get(name, zeros) for name in covariates}
+    if frame is not None:
+        return names, values, beside
+    rest = [j for j in range(len(names)) if j not in places.values()]
+    return [names[j] for j in rest], values[:, rest], beside
 
 
 def as_frame(X: Any) -> Any:
@@ -255,9 +284,11 @@ def gather(X: Any, names: Sequence[Hashable]) -> Floats:
                 f"{X.shape[1]} columns are numbered from 0.\n"
                 "Hint: pass a frame, where columns have names."
             )
+        # As numbers: a column named True is number 1, and no mask.
+        places = [int(name) for name in names]  # type: ignore[call-overload]
         if hasattr(X, "toarray"):
-            return np.asarray(X.tocsc()[:, list(names)].toarray(), dtype=np.float64)
-        return np.asarray(X[:, list(names)], dtype=np.float64)
+            return np.asarray(X.tocsc()[:, places].toarray(), dtype=np.float64)
+        return np.asarray(X[:, places], dtype=np.float64)
     else:
         raise TypeError(
             "Expected a frame, an array, a sparse matrix or a ColumnStream. Got: "

@@ -45,30 +45,6 @@ def test_scale_of_a_column_changes_no_rotation(rng, scale):
     assert far.relevance["sospca0"] == pytest.approx(near.relevance["sospca0"], abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    "columns", [[0, 1, 2, 3], [5, 40, 6, 7], [("a", 1), ("a", 2), ("b", 1), 9]]
-)
-@pytest.mark.parametrize("cls", [SOSPCA, ProjSe])
-def test_pandas_labels_that_are_no_strings(rng, cls, columns):
-    frame = pd.DataFrame(rng.normal(size=(9, 4)))
-    frame.columns = pd.Index(columns, tupleize_cols=False)
-    model = learnt(cls(2), rng.normal(size=9), frame)
-    found = np.asarray(model.transform_many(frame))
-    rows = [list(model.transform_one(row).values()) for row in frame.to_dict("records")]
-    np.testing.assert_allclose(found, rows, rtol=1e-12)
-    assert learnt(ProjSe(2), frame, rng.normal(size=(9, 6))).selected
-
-
-@pytest.mark.parametrize("name", [np.int64(2), 2.0, np.float32(2)])
-def test_a_range_of_names_meets_an_equal_name_of_another_type(rng, name):
-    y, X = rng.normal(size=9), rng.normal(size=(9, 6))
-    model = ProjSe(1)
-    model.learn_target(y)
-    model.learn_column(name, X[:, 0])
-    with pytest.raises(ValueError, match="2 again"):
-        model.learn_columns(X, range(6))
-
-
 def test_a_component_that_vanished_never_survives():
     for seed in range(40):
         y = np.random.default_rng(seed).normal(size=10)
@@ -160,20 +136,6 @@ def test_exact_reads_once_where_nothing_was_let_go(rng):
     assert learnt(model, rng.normal(size=30), rng.normal(size=(30, 6))).n_passes == 1
 
 
-def test_a_broken_generator_leaves_what_it_gave(rng):
-    def columns():
-        for j in range(50):
-            if j == 20:
-                raise ValueError("broken")
-            yield j, rng.normal(size=9)
-
-    model = ProjSe(2)
-    model.learn_target(rng.normal(size=9))
-    with pytest.raises(ValueError, match="20 columns before it stay learnt"):
-        model.learn_columns(columns())
-    assert (model.n_columns, model.n_passes) == (20, 1)
-
-
 def test_missing_values_of_nullable_pandas_columns_count_as_the_mean(rng):
     model = learnt(SOSPCA(1), rng.normal(size=9), rng.normal(size=(9, 1)), ["a"])
     frame = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64")})
@@ -184,31 +146,22 @@ def test_missing_values_of_nullable_pandas_columns_count_as_the_mean(rng):
         model.transform_many(pd.DataFrame({"a": ["x"]}))
 
 
-def test_what_is_masked_is_missing():
-    masked = np.ma.array([1.0, 5.0, 2.0, 1e6], mask=[0, 0, 0, 1])
-    for model in (SOSPCA(1), ProjSe(1)):
-        model.learn_target([1.0, 2.0, 3.0, 4.0])
-        for learn in (
-            lambda model=model: model.learn_column("x", masked),
-            lambda model=model: model.learn_columns(masked[:, None]),
-        ):
-            with pytest.raises(ValueError, match="row 3"):
-                learn()
-        with pytest.raises(ValueError, match="row 3"):
-            ProjSe().learn_target(masked)
-
-
-def test_threads_do_not_stand_in_the_way_of_a_merge(rng):
-    y, X = rng.normal(size=9), rng.normal(size=(9, 6))
-    left, right = learnt(ProjSe(2), y, X[:, :3], list("abc")), ProjSe(2, n_jobs=2)
-    left.merge(learnt(right, y, X[:, 3:], list("def")))
-    assert left.n_columns == 6
-
-
-def test_names_that_cannot_be(rng):
-    model = SOSPCA(1)
-    model.learn_target(rng.normal(size=9))
-    with pytest.raises(TypeError, match="hashed"):
-        model.learn_column(["a"], rng.normal(size=9))
+def test_rows_of_a_matrix_have_names_of_their_own():
     with pytest.raises(ValueError, match="distinct"):
-        model.to_matrix(["a", "a"])
+        SOSPCA(1).to_matrix(["a", "a"])
+
+
+@pytest.mark.parametrize(
+    "y", [np.random.default_rng(1).normal(size=(12, 2)), np.array(["a", "b", "c"] * 4)]
+)
+def test_signed_takes_one_numeric_target(y):
+    model = SOSPCA(2, signed=True)
+    with pytest.raises(ValueError, match="signed"):
+        model.learn_target(y)
+    assert model.n_rows is None
+
+
+def test_a_frame_is_a_target_whatever_its_labels(rng):
+    frame = pd.DataFrame(rng.normal(size=(9, 4)))
+    frame.columns = pd.Index([("a", 1), ("a", 2), ("b", 1), 9], tupleize_cols=False)
+    assert learnt(ProjSe(2), frame, rng.normal(size=(9, 6))).selected

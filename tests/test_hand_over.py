@@ -185,20 +185,6 @@ def test_the_target_stays_what_it_was(form, bad):
     assert pickle.dumps(model) == before
 
 
-def test_columns_after_the_hand_over_are_refused(task):
-    model = task.by_columns(stop=HALF, names=OLD)
-    model.learn_one(*task.rows[HALF])
-    before = pickle.dumps(model)
-    for learn in (
-        lambda: model.learn_column("new", np.arange(HALF + 1.0)),
-        lambda: model.learn_columns(np.ones((HALF, 2))),
-        lambda: model.learn_target(np.arange(9.0)),
-    ):
-        with pytest.raises(ValueError, match="Got"):
-            learn()
-        assert pickle.dumps(model) == before
-
-
 # ----------------------------------------------------------------------- merge along rows
 
 PARTS = {

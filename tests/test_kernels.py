@@ -210,30 +210,65 @@ def components(rng, n=11, c=2, q=4, s=6):
     return Y, W, Z, Z @ Z.T, Z @ Y, B, relevance
 
 
+# No covariates, one column of the target or two.
+NO_GIVEN = [np.zeros((0, c)) for c in range(3)]
+
+
+def drop(Z, Mzz, Czy, B, relevance, *tail, arrival=None, given=None):
+    """Rotate and drop; components arrived in the order of their slots unless said otherwise."""
+    arrival = np.arange(float(len(Z))) if arrival is None else arrival
+    given = NO_GIVEN[Czy.shape[1]] if given is None else given
+    count, W, *options = tail
+    return rotate_and_drop(Z, Mzz, Czy, B, relevance, arrival, count, W, given, *options)
+
+
+@pytest.mark.parametrize("covariates", [0, 1])
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("jacobi", [False, True])
-def test_rotate_and_drop_takes_everything_along(rng, jacobi, signed):
+def test_rotate_and_drop_takes_everything_along(rng, jacobi, signed, covariates):
+    """The pair is that of least relevance, the least first; for Jacobi signs go by the slots."""
     Y, W, Z, Mzz, Czy, B, relevance = components(rng, c=1 if signed else 2)
+    given = NO_GIVEN[Y.shape[1]]
+    left = Z
+    if covariates:
+        # The last column is one: what it leaves of the others is orthogonal to it.
+        z = rng.normal(size=(len(Y), 1))
+        Y = np.hstack([Y - z @ (z.T @ Y) / (z.T @ z), z])
+        Czy = Z @ Y
+        asked = np.linalg.inv(np.linalg.cholesky(Y[:, :-1].T @ Y[:, :-1]))
+        W = np.hstack([asked, np.zeros((len(asked), 1))])
+        given = np.zeros((1, Y.shape[1]))
+        given[0, -1] = 1 / np.linalg.norm(z)
+        left = Z - (Z @ z) @ z.T / (z.T @ z)
+        relevance = np.linalg.norm(W @ Y.T @ Z.T, axis=0) / np.linalg.norm(left, axis=1)
     if signed:
-        relevance = (W @ Y.T @ Z.T)[0] / np.linalg.norm(Z, axis=1)
+        relevance = (W @ Y.T @ Z.T)[0] / np.linalg.norm(left, axis=1)
     q = len(Z)
-    a, b = sorted(np.argsort(relevance)[:2])
-    aa, bb, ab = Mzz[a, a], Mzz[b, b], Mzz[a, b]
+    pair = np.argsort(relevance)[:2]
+    a, b = sorted(pair) if jacobi else pair
+    aa, bb, ab = left[a] @ left[a], left[b] @ left[b], left[a] @ left[b]
     theta = np.arctan2(2 * ab, aa - bb) if jacobi else np.arctan(2 * ab / np.sqrt(aa * bb))
     cos, sin = np.cos(theta / 2), np.sin(theta / 2)
     G = np.eye(q)
     G[np.ix_([a, b], [a, b])] = [[cos, -sin], [sin, cos]]
     turned_Z, turned_B = G.T @ Z, B @ G
-    found = W @ Y.T @ turned_Z.T / np.linalg.norm(turned_Z, axis=1)
+    found = W @ Y.T @ turned_Z.T / np.linalg.norm(G.T @ left, axis=1)
     found = found[0] if signed else np.linalg.norm(found, axis=0)
     kept = [k for k in range(q) if k not in (a, b)]
     survivor = a if found[a] > found[b] else b
     last = q - 1
-    order = {k: k for k in kept} | {a: survivor}
-    if b != last:
-        order[b] = order.pop(last)
-    unloaded = rotate_and_drop(Z, Mzz, Czy, B, relevance, q, W, jacobi, signed, 1e-12, 1e-14)
-    assert not unloaded
+    low, high = sorted(pair)
+    order = {k: k for k in kept} | {low: survivor}
+    if high != last:
+        order[high] = order.pop(last)
+    arrival = rng.permutation(np.arange(float(q)))
+    before = arrival.copy()
+    came = before.copy()
+    tail = (q, W, jacobi, signed, 1e-12, 1e-14)
+    assert not drop(Z, Mzz, Czy, B, relevance, *tail, arrival=arrival, given=given)
+    # Jacobi's first is the longer; it came when the less relevant did.
+    came[[a, b]] = before[pair]
+    np.testing.assert_array_equal(arrival[:last], [came[order[k]] for k in range(last)])
     places = [order[k] for k in range(last)]
     np.testing.assert_allclose(Z[:last], turned_Z[places], rtol=1e-12)
     np.testing.assert_allclose(B[:, :last], turned_B[:, places], rtol=1e-12)
@@ -250,9 +285,19 @@ def test_rotate_and_drop_of_a_component_and_its_double(rng):
     Mzz[:], Czy[1], relevance[1] = Z @ Z.T, 2 * Czy[0], relevance[0]
     B = np.eye(2)
     before = relevance[0]
-    assert not rotate_and_drop(Z, Mzz, Czy, B, relevance, 2, W, True, False, 1e-12, 1e-14)
+    assert not drop(Z, Mzz, Czy, B, relevance, 2, W, True, False, 1e-12, 1e-14)
     assert relevance[0] == pytest.approx(before, rel=1e-12)
     np.testing.assert_allclose(np.abs(B[:, 0]), [np.sqrt(0.2), np.sqrt(0.8)], rtol=1e-12)
+
+
+def test_equal_ones_go_by_arrival(rng):
+    """Of three equally relevant components the two that came first are the pair."""
+    _, W, Z, Mzz, Czy, B, relevance = components(rng, q=3)
+    relevance[:] = 0.5
+    kept = Z[1].copy()
+    tail = (3, W, True, False, 1e-12, 1e-14)
+    drop(Z, Mzz, Czy, B, relevance, *tail, arrival=np.array([1.0, 7.0, 0.0]))
+    np.testing.assert_array_equal(Z[1], kept)
 
 
 def test_rotate_and_drop_tells_of_a_variable_without_loading(rng):
@@ -261,7 +306,7 @@ def test_rotate_and_drop_tells_of_a_variable_without_loading(rng):
     Mzz[:] = Z @ Z.T
     B[:] = np.eye(6, 2)
     # Uncorrelated already: nothing turns, and what is dropped takes its variable along.
-    assert rotate_and_drop(Z, Mzz, Czy, B, relevance, 2, W, True, False, 1e-12, 1e-14)
+    assert drop(Z, Mzz, Czy, B, relevance, 2, W, True, False, 1e-12, 1e-14)
 
 
 @pytest.mark.parametrize("most", [2, 3])
@@ -276,13 +321,16 @@ def test_take_up_is_join_then_rotate_and_drop(rng, most):
     Mzz[2:], Mzz[:, 2:], B[:, 2:] = 0.0, 0.0, 0.0
     step = [a.copy() for a in (Z, Mzz, Czy, B, relevance)]
     tail = (W, True, False, 1e-12, 1e-14)
-    state = (Z, Mzz, Czy, B, means, relevance, 2, 4, x, x.mean(), m2, cxy, found, most)
-    count, unloaded, least = take_up(*state, *tail)
+    arrival, options = np.array([0.0, 1.0, 0.0]), (W, NO_GIVEN[2], *tail[1:])
+    state = (Z, Mzz, Czy, B, means, relevance, arrival, 2, 4, x, x.mean(), m2, cxy, found, most)
+    count, unloaded, least = take_up(*state, *options)
     join(*step[:3], x, x.mean(), m2, cxy, 2)
     step[4][2] = found
     step[3][4] = [0.0, 0.0, 1.0]
     if most == 2:
-        assert rotate_and_drop(*step[:3], step[3][:5], step[4], 3, *tail) == unloaded
+        assert drop(*step[:3], step[3][:5], step[4], 3, *tail) == unloaded
+    else:
+        assert arrival[2] == 2.0
     assert count == most
     assert least == step[4][:most].min()
     assert means[4] == x.mean()

@@ -15,13 +15,12 @@ import pytest
 import streamsel
 import streamsel.evaluate
 import streamsel.stream
+from streamsel import catalogue
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "streamsel"
 
-LEARNERS = [
-    name for name in streamsel.__all__ if hasattr(getattr(streamsel, name), "learn_columns")
-]
+LEARNERS = catalogue.names()
 PUBLIC = [
     (module.__name__, name)
     for module in (streamsel, streamsel.evaluate, streamsel.stream)
@@ -95,22 +94,11 @@ def test_type_checkers_are_told():
 def test_version_is_told_once():
     assert streamsel.__version__ == importlib.metadata.version("streamsel")
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert f"## [{streamsel.__version__}]" in changelog
-
-
-def mentioned(name, folder, suffix):
-    word = re.compile(rf"\b{name}\b")
-    return any(word.search(path.read_text(encoding="utf-8")) for path in folder.rglob(f"*{suffix}"))
-
-
-def test_learners_are_found():
-    assert {"ProjSe", "SOSPCA"} <= set(LEARNERS)
-
-
-@pytest.mark.parametrize("name", LEARNERS)
-@pytest.mark.parametrize("folder", ["tests/reference", "tests/bench"], ids=["oracle", "benchmark"])
-def test_every_learner_has(name, folder):
-    assert mentioned(name, ROOT / folder, ".py"), f"{folder} says nothing of {name}"
+    if ".dev" in streamsel.__version__:
+        # What is to be released stands in fragments, of which a release makes its section.
+        assert list((ROOT / "docs" / "changes").glob("*.*.md"))
+    else:
+        assert f"## [{streamsel.__version__}]" in changelog
 
 
 def documented():
@@ -123,6 +111,7 @@ def documented():
     return found
 
 
+# What learners have beside is audited in tests.conformance.
 @pytest.mark.parametrize(("module", "name"), PUBLIC)
 def test_every_public_name_is_documented(module, name):
     assert name in documented()

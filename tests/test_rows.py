@@ -1,8 +1,6 @@
 """ProjSe on rows against all rows stored and weighed: exact after every row."""
 
-import copy
 import os
-import pickle
 import subprocess
 import sys
 
@@ -12,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsel import ProjSe
-from tests.copies import COPIES
-from tests.reference.rows import Rows, agree, bits, same
+from tests.reference.rows import Rows, agree, same
 
 KERNELS = {
     "linear": {"kernel": "linear"},
@@ -259,19 +256,7 @@ def test_real_rows_are_the_column_axis(dataset, kernel):
     assert len(by_rows.selected) == 50
 
 
-# ------------------------------------------------------------------- the order of a row
-
-
-def test_the_order_of_names_in_a_row_does_not_matter(rng):
-    """New names are ties here, and the previous row's order is no hint for the next."""
-    one, other = ProjSe(10), ProjSe(10)
-    for _ in range(20):
-        names = rng.permutation(list("abcdefgh"))[: rng.integers(1, 9)].tolist()
-        x, y = {name: float(rng.integers(3)) for name in names}, float(rng.normal())
-        one.learn_one(x, y)
-        other.learn_one(dict(reversed(x.items())), y)
-        assert pickle.dumps(one) == pickle.dumps(other)
-        assert one.selected == other.selected
+# ------------------------------------------------------------------------- ties and classes
 
 
 def test_ties_go_to_the_name_that_came_first_then_to_canonical_order():
@@ -284,41 +269,6 @@ def test_ties_go_to_the_name_that_came_first_then_to_canonical_order():
     assert model.selected == [9, 10, "z", "a", "b"]
 
 
-def test_a_row_that_is_written_over_and_learnt_again(rng):
-    """The caller's one dict, its keys and values changed in place."""
-    model, rows = pair()
-    x = {}
-    for new in [{"a": 1.0}, {"a": 3.0}, {"b": 2.0}, {"b": 4.0, "c": 1}, {"d": 1.0, "c": 2}, {}]:
-        x.clear()
-        x |= new
-        both(model, rows, [(x, float(rng.normal()))])
-
-
-@pytest.mark.parametrize("names", [[1j, 2j], [("a", 1), (1, "a")], [None, object()]])
-def test_names_that_have_no_order(rng, names):
-    model = ProjSe(2)
-    X, y = rng.normal(size=(10, 2)), rng.normal(size=10)
-    for a, t in zip(X.tolist(), y.tolist(), strict=True):
-        model.learn_one(dict(zip(names, a, strict=True)), t)
-    expected = [abs(np.corrcoef(a, y)[0, 1]) for a in X.T]
-    np.testing.assert_allclose([model.relevance[name] for name in names], expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("number", [int, float, bool, np.float32, np.int8, np.bool_, np.float64])
-def test_kinds_of_numbers(rng, number):
-    model, rows = pair()
-    for x in rng.integers(0, 2, size=(12, 4)).tolist():
-        features = {f"v{j}": number(v) for j, v in enumerate(x)}
-        both(model, rows, [(features, float(rng.normal()))])
-
-
-@pytest.mark.parametrize("number", [int, float, np.float32, np.int64, bool, np.bool_])
-def test_kinds_of_numbers_as_targets(rng, number):
-    model, rows = pair(target="numeric")
-    for x in rng.normal(size=(12, 3)).tolist():
-        both(model, rows, [(dict(enumerate(x)), number(rng.integers(0, 2)))])
-
-
 @pytest.mark.parametrize(
     "labels", [[3, 1, 2], ["b", 1, (2, "c")], [frozenset("ab"), 2.5, "a"], [(1, "a"), ("a", 1), 1j]]
 )
@@ -326,65 +276,6 @@ def test_anything_hashable_is_a_class(rng, labels):
     model, rows = pair(target="class")
     for i, x in enumerate(rng.normal(size=(12, 3)).tolist()):
         both(model, rows, [(dict(enumerate(x)), labels[i % 3])])
-
-
-# ------------------------------------------------------- copies, and reading in mid-stream
-
-
-@pytest.mark.parametrize("kind", TARGETS)
-@pytest.mark.parametrize("way", COPIES)
-def test_a_copy_goes_on_as_the_original_would(rng, tmp_path, way, kind):
-    target = "class" if kind == "class" else "auto"
-    model = ProjSe(8, fading_factor=0.03, target=target, max_features=9, grace_period=4)
-    twin = model.clone()
-    for x, y in stream(rng, 40, kind):
-        model.learn_one(x, y)
-        before = bits(twin)
-        twin = COPIES[way](twin, tmp_path)
-        assert bits(twin) == before
-        twin.learn_one(x, y)
-    assert bits(twin) == bits(model)
-    same(twin, model, tolerance=0)
-
-
-def test_a_copy_shares_nothing(rng):
-    model = ProjSe(8)
-    rows = list(stream(rng, 30))
-    for x, y in rows[:20]:
-        model.learn_one(x, y)
-    twin = copy.deepcopy(model)
-    before = pickle.dumps(twin)
-    for x, y in rows[20:]:
-        model.learn_one(x, y)
-    assert pickle.dumps(twin) == before
-
-
-def test_reading_changes_nothing(rng):
-    model, silent = ProjSe(8, fading_factor=0.03), ProjSe(8, fading_factor=0.03)
-    for x, y in stream(rng, 30, "label"):
-        model.learn_one(x, y)
-        silent.learn_one(x, y)
-        model.selected, model.scores, model.relevance, model.rounds  # noqa: B018
-        model.noise_floor()
-        model.transform_one(x)
-        assert pickle.dumps(model) == pickle.dumps(silent)
-
-
-def test_transform_keeps_what_is_selected_now(rng):
-    model = ProjSe(3)
-    assert model.transform_one({"a": 1.0}) == {"a": 1.0}
-    for x, y in stream(rng, 30):
-        model.learn_one(x, y)
-        assert model.transform_one(x) == {name: x[name] for name in model.selected if name in x}
-
-
-def test_clone_is_fresh(rng):
-    model = ProjSe(3, fading_factor=0.1, max_features=7, grace_period=5)
-    for x, y in stream(rng, 10):
-        model.learn_one(x, y)
-    clone = model.clone()
-    assert clone._get_params() == model._get_params()
-    assert pickle.dumps(clone) == pickle.dumps(ProjSe(**model._get_params()))
 
 
 # ------------------------------------------------------------------------- compilation

@@ -1,7 +1,6 @@
 """learn_many: frames of every library, in any split, are a loop of learn_one."""
 
 import math
-import pickle
 
 import numpy as np
 import pandas as pd
@@ -180,27 +179,6 @@ def test_a_column_of_nothing_but_nulls(rng, backend):
         columns = dict(zip(names(backend, 2), [a, rng.normal(size=3).tolist()], strict=True))
         trio.learn(columns, rng.normal(size=3).tolist())
         trio.check()
-
-
-def test_an_index_is_not_a_name(rng):
-    """Rows of pandas are taken as they stand, whatever X and y call them."""
-    X, y = rng.normal(size=(6, 2)), rng.normal(size=6)
-    one, other = ProjSe(2), ProjSe(2)
-    one.learn_many(pd.DataFrame(X, columns=["a", "b"]), pd.Series(y))
-    labels = [5, 3, 1, 0, 2, 4]
-    other.learn_many(
-        pd.DataFrame(X, columns=["a", "b"], index=labels), pd.Series(y, index=range(6))
-    )
-    same(one, other, tolerance=0)
-
-
-def test_a_frame_leaves_nothing_of_the_callers(rng):
-    X, y = rng.normal(size=(6, 2)), rng.normal(size=6)
-    model = ProjSe(2)
-    model.learn_many(X, y)
-    before = pickle.dumps(model)
-    X[:], y[:] = 0.0, 0.0
-    assert pickle.dumps(model) == before
 
 
 def test_pieces_between_which_the_levels_are_followed(rng):

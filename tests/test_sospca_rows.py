@@ -1,7 +1,5 @@
 """SOSPCA on rows against all rows stored: every decision, and what the model says of itself."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -142,7 +140,7 @@ def stream(n, p, kind="number", *, emerge=False, missing=0.0, seed=0):
 
 
 def agree(model, reference, tolerance=1e-8):
-    assert set(model._on_rows.candidates.slots) == set(reference.since)
+    assert set(model._beside.candidates.slots) == set(reference.since)
     assert set(model.loadings) == set(reference.support)
     B = np.array(
         [[loading.get(name, 0.0) for loading in reference.B] for name in reference.support]
@@ -257,7 +255,7 @@ def test_real_rows_come_near_the_column_axis(dataset, name, columns_first):
 
 def same(one, other, tolerance=1e-9):
     assert list(one.loadings) == list(other.loadings)
-    assert set(one._on_rows.candidates.slots) == set(other._on_rows.candidates.slots)
+    assert set(one._beside.candidates.slots) == set(other._beside.candidates.slots)
     assert (one.n_rows, one.n_columns) == (other.n_rows, other.n_columns)
     names = list(one.loadings)
     np.testing.assert_allclose(loadings(one, names), loadings(other, names), atol=tolerance)
@@ -295,24 +293,15 @@ def test_frames_in_any_split_are_a_loop_of_rows(options, seed):
     assert "fading_factor" in options or len(many.loadings) > 3
 
 
-@pytest.mark.parametrize("kind", ["number", "label", "dict"])
 @pytest.mark.parametrize("way", COPIES)
-def test_a_copy_goes_on_as_the_original_would(tmp_path, way, kind):
+def test_a_copy_goes_on_as_the_original_would(tmp_path, way):
+    """With candidates that come and go, which few variables do not show."""
     model = SOSPCA(3, grace_period=4, fading_factor=0.02, max_features=40)
     twin = model.clone()
-    for i, (x, y) in enumerate(stream(50, 45, kind, emerge=True, missing=0.1)):
+    for i, (x, y) in enumerate(stream(50, 45, "dict", emerge=True, missing=0.1)):
         model.learn_one(x, y)
         if i % 3 == 0:
             twin = COPIES[way](twin, tmp_path)
         twin.learn_one(x, y)
     assert bits(twin) == bits(model)
     same(twin, model, tolerance=0)
-
-
-def test_reading_changes_nothing():
-    model, silent = SOSPCA(3, grace_period=4), SOSPCA(3, grace_period=4)
-    for x, y in stream(30, 40, "label"):
-        model.learn_one(x, y)
-        silent.learn_one(x, y)
-        model.relevance, model.loadings, model.noise_floor(), model.transform_one(x)
-        assert pickle.dumps(model) == pickle.dumps(silent)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from streamsel import SOSPCA
+from streamsel.extraction._on_rows import ComponentsOnRows
 from tests.reference import target as space
 
 N, P = 600, 8
@@ -43,7 +44,7 @@ def sound(model):
     """Whether everything that a model says is a number that it may say."""
     least = -1.0 if model.signed else 0.0
     assert all(least <= r <= 1.0 for r in model.relevance.values()), model.relevance
-    on_rows = model._on_rows
+    on_rows = model._beside
     assert np.isfinite(on_rows.J).all()
     assert np.isfinite(on_rows.mean).all()
     assert all(math.isfinite(b) for loading in model.loadings.values() for b in loading.values())
@@ -175,11 +176,11 @@ def test_a_relevant_word_that_comes_late_is_found(rng, most, fading_factor):
         x = {f"w{2 * i}": 1.0, f"w{2 * i + 1}": 1.0, f"often {i % 3}": rng.normal()}
         if i >= 400:
             x["late"] = v
-        watched = [*model.loadings, *(model._on_rows.candidates.slots if i else ())]
+        watched = [*model.loadings, *(model._beside.candidates.slots if i else ())]
         model.learn_one(x, float(v + 0.3 * rng.normal()))
         slots = model._moments.table.slots
         assert len(slots) <= most
-        assert slots.keys() >= {*watched, *model.loadings, *model._on_rows.candidates.slots}
+        assert slots.keys() >= {*watched, *model.loadings, *model._beside.candidates.slots}
         if found is None and "late" in model.loadings:
             found = i
     assert found is not None
@@ -204,7 +205,7 @@ def test_one_that_was_let_go_comes_again(rng):
 @pytest.mark.parametrize("rotation", ["jacobi", "paper"])
 def test_no_third_component_changes_its_slot(rng, rotation, monkeypatch):
     """Two are rotated, and the new one takes the place of that which goes."""
-    kind, rotations = type(SOSPCA(1)._components_so_far()), []
+    kind, rotations = ComponentsOnRows, []
     rotate_and_drop = kind._rotate_and_drop
 
     def counted(self, *arguments):
@@ -297,7 +298,7 @@ def corner(kind, rng, i):
 def test_corners(rng, kind, fading_factor):
     """With 0.5 the weight of the first of 1,300 rows is below the least float."""
     model = SOSPCA(2, grace_period=5, fading_factor=fading_factor)
-    for i in range(1300):
+    for i in range(500 if fading_factor == 0.01 else 1300):
         model.learn_one(*corner(kind, rng, i))
         assert (i > 10 and i % 20) or sound(model)
 
@@ -328,5 +329,5 @@ def test_ten_thousand_rows_that_fade_by_half(rng):
     for x, t in zip(X.tolist(), y.tolist(), strict=True):
         model.learn_one(dict(enumerate(x)), t)
     assert model.n_rows == 20_000
-    assert model._on_rows.n == pytest.approx(2.0)
+    assert model._beside.n == pytest.approx(2.0)
     assert sound(model)

@@ -48,7 +48,7 @@ from sospca_errors import (
 )
 
 from streamsel import SOSPCA
-from streamsel.noise import noise_floor
+from streamsel.learner.noise import noise_floor
 
 QS = (1, 2, 5, 10)
 CLASSIFIERS = ["LDA", "1-NN", SHOWN]

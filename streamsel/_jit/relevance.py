@@ -120,16 +120,34 @@ def _move(
 
 
 @kernel()
-def _least(relevance: np.ndarray, count: int, apart_from: int, tie: float) -> int:
-    """Return the component of the least relevance, the lowest among equals."""
+def _least(
+    relevance: np.ndarray, arrival: np.ndarray, count: int, apart_from: int, tie: float
+) -> int:
+    """Return the component of the least relevance, the first to arrive among equals."""
     lowest = np.inf
     for k in range(count):
         if k != apart_from:
             lowest = min(lowest, relevance[k])
+    found = -1
     for k in range(count):
-        if k != apart_from and relevance[k] <= lowest + tie:
-            return k
-    return -1
+        least = k != apart_from and relevance[k] <= lowest + tie
+        if least and (found < 0 or arrival[k] < arrival[found]):
+            found = k
+    return found
+
+
+@kernel()
+def _explained(u: np.ndarray, v: np.ndarray, given: np.ndarray) -> float:
+    """Return what covariates explain of the product of two components, from their own with them."""
+    total = 0.0
+    for i in range(given.shape[0]):
+        a = 0.0
+        b = 0.0
+        for k in range(given.shape[1]):
+            a += given[i, k] * u[k]
+            b += given[i, k] * v[k]
+        total += a * b
+    return total
 
 
 @kernel()
@@ -139,8 +157,10 @@ def rotate_and_drop(
     Czy: np.ndarray,
     B: np.ndarray,
     relevance: np.ndarray,
+    arrival: np.ndarray,
     count: int,
     W: np.ndarray,
+    given: np.ndarray,
     jacobi: bool,
     signed: bool,
     tie: float,
@@ -148,15 +168,16 @@ def rotate_and_drop(
 ) -> bool:
     """Rotate the two least relevant components and drop the lesser: step 3 of SOSPCA.
 
-    With a < b their slots the survivor ends in a and the last component in b: no third one moves.
+    The least relevant is the first of the pair, the next the second. The survivor ends in the lower
+    of their slots and the last component in the other: no third one moves.
 
     Parameters
     ----------
-    Z, Mzz, Czy, B, relevance
-        (q, n) scores, (q, q) and (q, c) sums of products, (s, q) loadings, (q,) relevances; the
-        first `count` components are held.
-    W
-        (r, c) weights of the target space.
+    Z, Mzz, Czy, B, relevance, arrival
+        (q, n) scores, (q, q) and (q, c) sums of products, (s, q) loadings, (q,) relevances and
+        order of arrival; the first `count` components are held.
+    W, given
+        (r, c) weights of the target space, and (d, c) of the covariates.
     jacobi
         Whether to decorrelate exactly rather than by the formula as printed in the paper.
     tie
@@ -169,10 +190,15 @@ def rotate_and_drop(
     -------
     Whether a variable is left without any loading.
     """
-    first = _least(relevance, count, -1, tie)
-    second = _least(relevance, count, first, tie)
-    a, b = min(first, second), max(first, second)
-    aa, bb, ab = Mzz[a, a], Mzz[b, b], Mzz[a, b]
+    first = _least(relevance, arrival, count, -1, tie)
+    second = _least(relevance, arrival, count, first, tie)
+    low, high = min(first, second), max(first, second)
+    # Jacobi's first is the direction of most variance whatever the order of the pair, but for
+    # signs: these are those of the slots.
+    a, b = (low, high) if jacobi else (first, second)
+    aa = Mzz[a, a] - _explained(Czy[a], Czy[a], given)
+    bb = Mzz[b, b] - _explained(Czy[b], Czy[b], given)
+    ab = Mzz[a, b] - _explained(Czy[a], Czy[b], given)
     size = math.sqrt(aa) * math.sqrt(bb)
     if abs(ab) <= _UNCORRELATED * size:
         # No rotation, or an exchange: rounding of the angle must not leave loadings of 1e-17.
@@ -185,17 +211,25 @@ def rotate_and_drop(
     _turn(Mzz[a], Mzz[b], cos, sin)
     _turn(Mzz[:, a], Mzz[:, b], cos, sin)
     _turn(B[:, a], B[:, b], cos, sin)
+    left = np.empty(2)
+    left[0] = Mzz[a, a] - _explained(Czy[a], Czy[a], given)
+    left[1] = Mzz[b, b] - _explained(Czy[b], Czy[b], given)
     found = np.empty(2)
-    relevances(np.stack((Czy[a], Czy[b])), np.array([Mzz[a, a], Mzz[b, b]]), W, signed, found)
+    relevances(np.stack((Czy[a], Czy[b])), np.maximum(left, 0.0), W, signed, found)
+    for k in range(2):
+        if left[k] <= vanished * min(aa, bb):
+            found[k] = -np.inf
     relevance[a], relevance[b] = found
-    for k in (a, b):
-        if Mzz[k, k] <= vanished * min(aa, bb):
-            relevance[k] = -np.inf
+    survivor = a if found[0] > found[1] + tie else b
+    came = arrival[first] if survivor == a else arrival[second]
     last = count - 1
-    if relevance[a] <= relevance[b]:
-        _move(Z, Mzz, Czy, B, relevance, b, a)
-    if b != last:
-        _move(Z, Mzz, Czy, B, relevance, last, b)
+    if survivor != low:
+        _move(Z, Mzz, Czy, B, relevance, survivor, low)
+    if high != last:
+        _move(Z, Mzz, Czy, B, relevance, last, high)
+        arrival[high] = arrival[last]
+    arrival[low] = came
+    arrival[last] = 0.0
     Z[last] = 0.0
     Czy[last] = 0.0
     Mzz[last] = 0.0
@@ -219,6 +253,7 @@ def take_up(
     B: np.ndarray,
     means: np.ndarray,
     relevance: np.ndarray,
+    arrival: np.ndarray,
     count: int,
     loaded: int,
     x: np.ndarray,
@@ -228,6 +263,7 @@ def take_up(
     found: float,
     most: int,
     W: np.ndarray,
+    given: np.ndarray,
     jacobi: bool,
     signed: bool,
     tie: float,
@@ -237,7 +273,7 @@ def take_up(
 
     Parameters
     ----------
-    Z, Mzz, Czy, relevance, W, jacobi, signed, tie, vanished
+    Z, Mzz, Czy, relevance, arrival, W, given, jacobi, signed, tie, vanished
         As in `rotate_and_drop`.
     B, means
         Loadings and means with room for one more variable after the first `loaded`.
@@ -251,6 +287,7 @@ def take_up(
     """
     join(Z, Mzz, Czy, x, mean, m2, cxy, count)
     relevance[count] = found
+    arrival[count] = arrival[:count].max() + 1.0 if count else 0.0
     B[loaded] = 0.0
     B[loaded, count] = 1.0
     means[loaded] = mean
@@ -259,7 +296,8 @@ def take_up(
     if count > most:
         support = B[: loaded + 1]
         unloaded = rotate_and_drop(
-            Z, Mzz, Czy, support, relevance, count, W, jacobi, signed, tie, vanished
+            *(Z, Mzz, Czy, support, relevance, arrival, count),
+            *(W, given, jacobi, signed, tie, vanished),
         )
         count -= 1
     return count, unloaded, relevance[:count].min()

@@ -19,16 +19,18 @@ from streamsel.cli._errors import (
     stop,
     warn_in_one_line,
 )
+from streamsel.cli._methods import MethodCommand
 from streamsel.cli._options import (
     INPUT,
     LEARNER,
     OUTPUT,
     delimiter_option,
     input_options,
+    method_options,
     option,
     output_options,
 )
-from streamsel.cli._request import Request, make_request
+from streamsel.cli._request import make_request
 from streamsel.cli._sections import Command
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 96}
@@ -65,61 +67,55 @@ def app() -> None:
     """
 
 
-@app.command(cls=Command, short_help="Keep the variables that matter (ProjSe).")
+@app.command(cls=MethodCommand, kind="selector", short_help="Keep the variables that matter.")
 @input_options
-@option(
-    "-k",
-    type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    metavar="K",
-    section=LEARNER,
-    help="Number of variables to select.",
-)
 @option(
     "--no-target",
     is_flag=True,
     section=INPUT,
     help="Select the variables that explain all the others.",
 )
+@method_options("selector")
+@option(
+    "-k",
+    metavar="K",
+    section=LEARNER,
+    parameter="k",
+    help="Number of variables to select; every method has its default.",
+)
 @option(
     "--kernel",
-    type=click.Choice(["linear", "poly", "rbf"]),
-    default="linear",
-    show_default=True,
+    metavar="NAME",
     section=LEARNER,
-    help="Kernel between variables.",
+    parameter="kernel",
+    help="Kernel between variables: linear, poly or rbf.",
 )
 @option(
     "--degree",
-    type=int,
-    default=3,
-    show_default=True,
     metavar="N",
     section=LEARNER,
+    parameter="degree",
     help="Of poly.",
 )
 @option(
     "--gamma",
-    type=float,
     metavar="X",
     section=LEARNER,
+    parameter="gamma",
     help="Of poly and rbf; chosen from the target if not given.",
 )
 @option(
     "--coef0",
-    type=float,
-    default=0.0,
-    show_default=True,
     metavar="X",
     section=LEARNER,
+    parameter="coef0",
     help="Of poly.",
 )
 @option(
     "--max-candidates",
-    type=click.IntRange(min=1),
     metavar="M",
     section=LEARNER,
+    parameter="max_candidates",
     help="Keep no more candidates than this, in constant memory, such as 4 times K. If not given "
     "all columns are candidates: exact, some numbers a column.",
 )
@@ -127,20 +123,20 @@ def app() -> None:
     "--exact",
     is_flag=True,
     section=LEARNER,
+    parameter="exact",
     help="With --max-candidates: read the file again until the selection is proven exact.",
 )
 @option(
     "--after-rank",
-    type=click.Choice(["restart", "stop"]),
-    default="restart",
-    show_default=True,
+    metavar="WHAT",
     section=LEARNER,
-    help="What to do when the target is explained in full before K are selected.",
+    parameter="after_rank",
+    help="What to do when the target is explained in full before K are selected: restart or stop.",
 )
 @output_options
 @click.pass_context
-def select(ctx: click.Context, /, **options: Any) -> None:
-    """Keep the K variables of FILE that together explain the target best.
+def select(ctx: click.Context, /, **_: Any) -> None:
+    """Keep the variables of FILE that explain the target best.
 
     FILE is Parquet, Arrow IPC (Feather), .npy or text (CSV, TSV, also .gz). Its columns go by
     once and are never all in memory.
@@ -149,47 +145,38 @@ def select(ctx: click.Context, /, **options: Any) -> None:
       streamsel select expression.parquet --target survival -k 50
       streamsel select genes.tsv.gz --target-file labels.txt --orientation variables -m genes.model
     """  # noqa: D301 (\b is a character that click knows)
-
-    def make_model() -> Any:
-        from streamsel import ProjSe
-
-        names = "kernel degree gamma coef0 max_candidates exact after_rank n_jobs"
-        parameters = {name: options[name] for name in names.split()}
-        return ProjSe(options["k"], target=options["target_kind"], **parameters)
-
-    _run(make_request(ctx, make_model))
+    _run(ctx)
 
 
-@app.command(cls=Command, short_help="Build a few new variables out of many (SOSPCA).")
+@app.command(cls=MethodCommand, kind="extractor", short_help="Build a few new variables of many.")
 @input_options
+@method_options("extractor")
 @option(
     "--n-components",
     "-q",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
     metavar="Q",
     section=LEARNER,
-    help="Number of components.",
+    parameter="n_components",
+    help="Number of components; every method has its default.",
 )
 @option(
     "--rotation",
-    type=click.Choice(["jacobi", "paper"]),
-    default="jacobi",
-    show_default=True,
+    metavar="NAME",
     section=LEARNER,
-    help="Rotation of two components: jacobi decorrelates them exactly.",
+    parameter="rotation",
+    help="Rotation of two components: jacobi, which decorrelates them exactly, or paper.",
 )
 @option(
     "--signed",
     is_flag=True,
     section=LEARNER,
+    parameter="signed",
     help="Take a negative correlation with the target for a small one, as the paper does.",
 )
 @output_options
 @click.pass_context
-def reduce(ctx: click.Context, /, **options: Any) -> None:
-    """Build Q components, sparse combinations of the variables of FILE, that explain the target.
+def reduce(ctx: click.Context, /, **_: Any) -> None:
+    """Build components, new variables out of those of FILE, that explain the target.
 
     FILE is Parquet, Arrow IPC (Feather), .npy or text (CSV, TSV, also .gz). Its columns go by
     once and are never all in memory.
@@ -197,25 +184,13 @@ def reduce(ctx: click.Context, /, **options: Any) -> None:
     \b
       streamsel reduce expression.parquet --target survival -q 10 -o components.csv
     """  # noqa: D301 (\b is a character that click knows)
-
-    def make_model() -> Any:
-        from streamsel import SOSPCA
-
-        return SOSPCA(
-            options["n_components"],
-            rotation=options["rotation"],
-            signed=options["signed"],
-            target=options["target_kind"],
-            n_jobs=options["n_jobs"],
-        )
-
-    _run(make_request(ctx, make_model))
+    _run(ctx)
 
 
-def _run(request: Request) -> None:
+def _run(ctx: click.Context) -> None:
     from streamsel.cli._learn import run
 
-    run(request)
+    run(make_request(ctx))
 
 
 @app.command(cls=Command, short_help="Apply a saved model to another file.")

@@ -9,7 +9,7 @@ import numpy as np
 from streamsel.cli._errors import CommandError, no_column
 from streamsel.cli._inputs import open_source
 from streamsel.cli._outputs import check_distinct, check_table, write_csv_to_stdout, write_table
-from streamsel.cli._report import describe, show_info
+from streamsel.cli._report import show_info
 
 
 def transform(
@@ -36,20 +36,28 @@ def transform(
         check_distinct({"--out": out}, {"MODEL": model_path, "FILE": path})
         check_table(out)
     model = load(model_path)
-    needed: list[Any] = list(model.selected if hasattr(model, "selected") else model.loadings)
+    needed, names = needs_and_makes(model)
     if not needed:
         raise CommandError(f"{model_path}: the model has not learnt any column")
     source = open_source(path, orientation, [str(name) for name in needed], None, delimiter)
     try:
         matrix = model.transform_many(source.stream)
-    except KeyError as error:
-        raise CommandError(no_column(path, error)) from None
-    names = needed if hasattr(model, "selected") else model.components
+    except ValueError as error:
+        if isinstance(error.__cause__, KeyError):
+            raise CommandError(no_column(path, error.__cause__)) from None
+        raise
     columns = list(np.asarray(matrix).T)
     if out is None:
         write_csv_to_stdout(names, columns)
     else:
         write_table(out, names, columns)
+
+
+def needs_and_makes(model: Any) -> tuple[list[Any], list[Any]]:
+    """Return the names of the columns that a model needs of a file, and of those it makes."""
+    if model.report().kind == "selected":
+        return model.selected, model.selected
+    return list(model.loadings), model.components
 
 
 def info(path: str, *, as_json: bool) -> None:
@@ -66,4 +74,5 @@ def info(path: str, *, as_json: bool) -> None:
 
     model, notes = load(path), read_notes(path)
     complete = not isinstance(notes, dict) or bool(notes.get("complete", True))
-    show_info(path, describe(model, complete=complete), notes, as_json=as_json)
+    report = model.report()
+    show_info(path, report if complete else report.unfinished(), notes, as_json=as_json)

@@ -1,4 +1,4 @@
-"""What the command reads: a file of columns in any of its formats, and a target."""
+"""What the command reads: a file of columns in any of its formats."""
 
 from __future__ import annotations
 
@@ -64,6 +64,14 @@ class Source:
             return self.stream.take(names)
         except KeyError as error:
             raise CommandError(no_column(self.path, error)) from None
+
+    def take_some(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
+        """Fetch those of the columns that are there."""
+        if self.format == "variables":
+            return lines_found(self.path, names, self.delimiter)[0]
+        wanted = set(names)
+        there = wanted.intersection(name for name in self.stream.names or () if name in wanted)
+        return self.stream.take([name for name in names if name in there])
 
     def check(self, names: Sequence[str]) -> None:
         """Raise unless all these columns are there."""
@@ -201,6 +209,18 @@ def is_number(cell: str) -> bool:
 def values_of_lines(path: str, names: Sequence[Hashable], delimiter: str) -> dict[Hashable, Any]:
     """Read some variables of a text that holds one a line, be they numbers or labels."""
     from streamsel.stream._base import raise_missing
+
+    found, seen = lines_found(path, names, delimiter)
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise_missing(missing, seen)
+    return {name: found[name] for name in names}
+
+
+def lines_found(
+    path: str, names: Sequence[Hashable], delimiter: str
+) -> tuple[dict[Hashable, Any], list[str]]:
+    """Read those of some variables that a text holds, and some names of what else it holds."""
     from streamsel.stream._cells import numbered_lines, open_text, split_cells
 
     found: dict[Hashable, Any] = {}
@@ -214,98 +234,21 @@ def values_of_lines(path: str, names: Sequence[Hashable], delimiter: str) -> dic
                 break
             if len(seen) < MAX_COMPARED:
                 seen.append(name)
-    missing = [name for name in names if name not in found]
-    if missing:
-        raise_missing(missing, seen)
-    return {name: found[name] for name in names}
+    return found, seen
 
 
 def numbers_or_labels(cells: Sequence[str]) -> Any:
-    """Return an array of numbers if all cells are numbers, of strings otherwise."""
+    """Return an array of numbers if all cells are, of labels otherwise; None is a missing one."""
     from streamsel.stream._cells import to_number
 
     numbers = [to_number(cell) for cell in cells]
     if None in numbers:
-        return np.array([cell.strip() for cell in cells], dtype=object)
+        texts = [
+            None if number != number else cell.strip()  # noqa: PLR0124 (NaN)
+            for cell, number in zip(cells, numbers, strict=True)
+        ]
+        return np.array(texts, dtype=object)
     return integral(np.array(numbers, dtype=np.float64))
-
-
-def target_of(source: Source, names: Sequence[str], kind: str) -> Any:
-    """Read the target from columns of the file."""
-    columns = source.take([source.name(name) for name in names])
-    arrays = {str(name): np.asarray(values) for name, values in columns.items()}
-    if source.format in ("samples", "variables"):
-        arrays = {name: integral(values) for name, values in arrays.items()}
-    return as_target(arrays, kind)
-
-
-def target_from_file(path: str, names: Sequence[str], kind: str) -> Any:
-    """Read the target from a file of its own.
-
-    The file is .npy (one value, or one row of values, an observation), a table with a header
-    (.csv, .tsv, .parquet, .feather, .arrow; all its columns or those named), or text with one value
-    a line.
-    """
-    suffix = suffix_of(path)
-    if suffix == ".npy":
-        return load_array(path)
-    if suffix in {".csv", ".tsv"} and not names and is_plain_list(path):
-        return one_value_a_line(path)
-    if suffix in BINARY_SUFFIXES or suffix in {".csv", ".tsv"}:
-        source = open_source(path, "samples", names)
-        return target_of(source, names or [str(name) for name in source.stream.names or ()], kind)
-    return one_value_a_line(path)
-
-
-def load_array(path: str) -> Any:
-    """Read a .npy file whole."""
-    try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        # Not numpy's words: they advise to unpickle, which runs whatever the file holds.
-        raise CommandError(f"{path}: not an array of numbers or labels") from error
-    if not isinstance(array, np.ndarray):
-        raise CommandError(f"{path}: not an array but an archive")
-    return array
-
-
-def is_plain_list(path: str) -> bool:
-    """Tell whether a text file begins with a number and nothing else: it has no header then."""
-    from streamsel.stream._cells import open_text, text_of
-
-    with open_text(path) as file, text_of(path):
-        return is_number(file.readline().strip() or "empty")
-
-
-def one_value_a_line(path: str) -> Any:
-    """Read one value a line: numbers if all of them are, labels otherwise."""
-    from streamsel.stream._cells import open_text, text_of
-
-    with open_text(path) as file, text_of(path):
-        lines = [line.strip() for line in file]
-    while lines and not lines[-1]:
-        lines.pop()
-    if not lines:
-        raise CommandError(f"{path}: the file is empty")
-    if "" in lines:
-        number = lines.index("") + 1
-        raise CommandError(f"{path}, line {number}: the line is empty, a value was expected")
-    return numbers_or_labels(lines)
-
-
-def as_target(columns: dict[str, Any], kind: str) -> Any:
-    """Put target columns together: one as it is, several as an array, or as a table with labels."""
-    if len(columns) == 1:
-        return next(iter(columns.values()))
-    if kind != "class" and all(values.dtype.kind in "biuf" for values in columns.values()):
-        return np.column_stack(list(columns.values()))
-    import pyarrow as pa
-
-    table = {}
-    for name, values in columns.items():
-        labels = kind == "class" and values.dtype.kind in "biuf"
-        table[name] = pa.array([str(v) for v in values.tolist()] if labels else values.tolist())
-    return pa.table(table)
 
 
 def integral(values: Any) -> Any:

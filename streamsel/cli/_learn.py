@@ -5,32 +5,26 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections import Counter
-from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from streamsel.cli._errors import EXPECTED, CommandError, message_of, note, stop
-from streamsel.cli._inputs import (
-    Source,
-    file_format,
-    open_source,
-    target_from_file,
-    target_of,
-)
+from streamsel.cli._inputs import Source, file_format, open_source
 from streamsel.cli._interrupt import Interrupts
 from streamsel.cli._outputs import check_distinct, check_table, check_writable, write_table
 from streamsel.cli._progress import Meter, meter
-from streamsel.cli._report import count, describe, show, skipped_text
+from streamsel.cli._report import count, n_found, show, skipped_text
 from streamsel.cli._resume import rest_of
+from streamsel.cli._skipped import Skipped
+from streamsel.cli._target import TargetFile, read_covariates, read_target, together
 from streamsel.cli._warmup import compile_for
 from streamsel.memory import peak_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from streamsel.cli._request import Request
     from streamsel.columns import Block
+    from streamsel.learner.report import Report
     from streamsel.stream._screen import Screen
 
 
@@ -45,13 +39,8 @@ class Run:
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._skipped_to: IO[str] | None = None
+        self.skipped = Skipped(request.skipped_file)
         self._unwritten: dict[str, str] = {}  # why, by option
-        self._listening = False  # whether text lines that are not numbers are news
-        self._n_bad_lines = 0
-        self._n_known_bad_lines = 0  # an earlier run has told of them
-        self._refused: Counter[str] = Counter()
-        self._left_out: Sequence[str] = ()
         self._n_filled = 0
         self._seconds = 0.0
         self._saved_at = time.monotonic()
@@ -62,7 +51,6 @@ class Run:
 
     def _start(self) -> None:
         request = self._request
-        self.model = request.make_model()
         self.notes: dict[str, Any] = {
             "command": request.command,
             "file": request.file,
@@ -70,6 +58,7 @@ class Run:
             "delimiter": request.delimiter,
             "target": list(request.target),
             "target_file": request.target_file,
+            "covariates": list(request.covariates),
             "dropped": list(request.drop),
             "missing": request.missing or "skip",
             "min_count": request.min_count,
@@ -82,11 +71,21 @@ class Run:
             "seconds": 0.0,
             "peak_memory": None,
         }
-        in_file = [] if request.target_file else list(request.target)
-        source = self._open(request.orientation, [*in_file, *request.drop])
+        file = TargetFile(request.target_file, request.target) if request.target_file else None
+        left_out = [*([] if file else request.target), *request.drop, *request.covariates]
+        # A name that the target's file has may not be in this one.
+        elsewhere = [name for name in request.covariates if file is not None and file.holds(name)]
+        wanted = [name for name in left_out if name not in elsewhere]
+        source = self._open(request.orientation, wanted)
         source.check(request.drop)
-        self.model.learn_target(self._read_target(source))
-        self._screen = self._screened(source, [*in_file, *request.drop], self.model.n_rows)
+        covariates = read_covariates(request.covariates, source, file)
+        # Only the file says what its columns are called: those of an array are numbers.
+        self.model = request.learner.clone({"covariates": tuple(covariates) or None})
+        self.model.learn_target(
+            read_target(request, source, file, self.model.target),
+            covariates=together(covariates) if covariates else None,
+        )
+        self._screen = self._screened(source, left_out, self.model.n_rows)
 
     def _resume(self, path: str) -> None:
         from streamsel.persist import load, read_notes
@@ -99,49 +98,32 @@ class Run:
             raise CommandError(f"--resume {path}: saved by streamsel {notes['command']}")
         if notes["complete"]:
             raise CommandError(f"--resume {path}: that run was complete, nothing is left to read")
-        if self._is_exact:
+        if self.model._one_source:
             raise CommandError(
                 f"--resume {path}: a run with --exact cannot be taken up in the middle. "
                 "Hint: run it again without --resume"
             )
         self.notes = {**notes, "missing": request.missing or notes["missing"]}
-        self._refused.update(notes["skipped"])
-        self._n_known_bad_lines = notes["bad_lines"]
+        self.skipped.go_on(notes)
         self._seconds, self._n_filled = notes["seconds"], notes["filled"]
         left_out = [*([] if notes["target_file"] else notes["target"]), *notes["dropped"]]
+        left_out += notes.get("covariates", [])  # files of 0.3.0 have none
         source = self._open(notes["orientation"] or "auto", left_out)
         self._screen = self._screened(source, left_out, self.model.n_rows)
 
-    @property
-    def _is_exact(self) -> bool:
-        return bool(getattr(self.model, "exact", False))
-
     def _open(self, orientation: str, wanted: Sequence[str]) -> Source:
         delimiter = self.notes.get("delimiter")
-        source = open_source(self._request.file, orientation, wanted, self._on_bad_line, delimiter)
+        heard = self.skipped.on_bad_line
+        source = open_source(self._request.file, orientation, wanted, heard, delimiter)
         is_text = source.format in ("samples", "variables")
         self.notes["orientation"] = source.format if is_text else None
         return source
 
-    def _read_target(self, source: Source) -> Any:
-        request = self._request
-        if request.target_file is not None:
-            y = target_from_file(request.target_file, request.target, request.target_kind)
-        elif request.target:
-            return target_of(source, request.target, request.target_kind)
-        else:
-            return None
-        n_rows = source.stream.n_rows
-        if n_rows is not None and len(y) != n_rows:
-            raise CommandError(
-                f"{request.target_file}: {len(y):,} values, but {request.file} has {n_rows:,} rows"
-            )
-        return y
-
     def _screened(self, source: Source, left_out: Sequence[str], n_rows: int | None) -> Screen:
         from streamsel.stream._screen import Screen
 
-        self._left_out = left_out
+        self.skipped.left_out = left_out
+        self.skipped.strict = self.notes["missing"] == "error"
         names = [source.name(name) for name in left_out]
         stream = rest_of(
             source.stream,
@@ -152,40 +134,7 @@ class Run:
             source.path,
         )
         min_count = self.notes.get("min_count", 0)  # files of 0.2.0 do not say
-        return Screen(stream, n_rows, self.notes["missing"], self._list_skipped, min_count)
-
-    # What is left out -----------------------------------------------------------------------------
-
-    @contextmanager
-    def listing(self) -> Iterator[None]:
-        """Write the list of the columns left out, if it was asked for."""
-        path = self._request.skipped_file
-        if path is None or path == "-":
-            self._skipped_to = None if path is None else sys.stderr
-            yield
-            return
-        with Path(path).open("w", encoding="utf-8", buffering=1) as file:
-            self._skipped_to = file
-            yield
-
-    def _list_skipped(self, name: Hashable, reason: str, detail: str) -> None:
-        if self._skipped_to is not None:
-            cells = (" ".join(str(cell).split()) for cell in (name, reason, detail))
-            self._skipped_to.write("\t".join(cells) + "\n")
-
-    def _on_bad_line(self, name: Hashable, reason: str, detail: str) -> None:
-        if not self._listening or name in self._left_out:
-            return
-        self._n_bad_lines += 1
-        if self._n_bad_lines <= self._n_known_bad_lines:
-            return
-        if self.notes["missing"] == "error":
-            raise ValueError(detail)
-        self._refuse(name, reason, detail)
-
-    def _refuse(self, name: Hashable, reason: str, detail: str) -> None:
-        self._refused[reason] += 1
-        self._list_skipped(name, reason, detail)
+        return Screen(stream, n_rows, self.notes["missing"], self.skipped.list_, min_count)
 
     # Learning -------------------------------------------------------------------------------------
 
@@ -208,8 +157,8 @@ class Run:
                 ) as bar:
                     self._compile(bar)
                     start = time.monotonic()
-                    self._listening = True
-                    if self._is_exact:
+                    self.skipped.listening = True
+                    if self.model._one_source:
                         self._learn_at_once(bar)
                     else:
                         self._learn_in_blocks(bar, interrupts)
@@ -219,7 +168,7 @@ class Run:
             except EXPECTED as error:
                 self._fail(error, start)
             finally:
-                self._listening = False
+                self.skipped.listening = False
             self._note_time(start)
             self._save()
 
@@ -247,7 +196,7 @@ class Run:
         except ValueError as error:
             # A name that the model holds, or values too large to be squared: find out which.
             if len(block.names) == 1:
-                self._refuse(block.names[0], "refused", message_of(error))
+                self.skipped.refuse(block.names[0], "refused", message_of(error))
                 return
             half = len(block.names) // 2
             for part in (slice(None, half), slice(half, None)):
@@ -264,7 +213,7 @@ class Run:
             n_passes += 1
             n_read = 0
             # Of what is bad a second pass has nothing new to tell.
-            self._listening = n_passes == 1
+            self.skipped.listening = n_passes == 1
             for block in self._screen.blocks():
                 yield block
                 n_read += len(block.names)
@@ -279,11 +228,11 @@ class Run:
     # Notes, saving, ending ------------------------------------------------------------------------
 
     def _note_progress(self, before: int) -> None:
-        self.notes["bad_lines"] = max(self._n_bad_lines, self._n_known_bad_lines)
+        self.notes["bad_lines"] = self.skipped.n_bad_lines
         self.notes["columns_read"] = before + self._screen.n_read + self.notes["bad_lines"]
         if self._screen.n_read:
             self.notes["last_column"] = str(self._screen.last_read)
-        self.notes["skipped"] = dict(self._refused + self._screen.skipped)
+        self.notes["skipped"] = dict(self.skipped.refused + self._screen.skipped)
         self.notes["filled"] = self._n_filled + self._screen.n_filled
 
     def _note_time(self, start: float) -> None:
@@ -329,8 +278,8 @@ class Run:
     def _stop(self, exit_code: int, start: float) -> None:
         request, what = self._request, self._keep(start)
         if self.notes["columns_read"]:
-            self.show()
-            if request.model is not None and not self._is_exact and not self._unwritten:
+            self.show(self._report())
+            if request.model is not None and not self.model._one_source and not self._unwritten:
                 words = ["streamsel", request.command, request.file, "--resume", request.model]
                 what += f"\nstreamsel: to go on: {shlex.join(words)}"
         if request.out is not None:
@@ -339,7 +288,7 @@ class Run:
 
     def _fail(self, error: BaseException, start: float) -> None:
         # Over a file that can be read again, learning all at once is undone by an error.
-        if self._is_exact or not self.notes["columns_read"]:
+        if self.model._one_source or not self.notes["columns_read"]:
             raise error
         raise CommandError(f"{message_of(error)} (stopped {self._keep(start)})") from error
 
@@ -353,53 +302,53 @@ class Run:
         CommandError
             If nothing came of it, or a file could not be written; what there is has been printed.
         """
-        out, (n_found, n_asked) = self._request.out, self._n_found()
-        if out is not None and n_found:
+        out, report = self._request.out, self._report()
+        n, asked = n_found(report), report.asked
+        if out is not None and n:
             try:
-                self._write(out)
+                self._write(out, report)
             except EXPECTED as error:
                 self._unwritten["--out"] = f"--out {out}: not written ({_reason(error)})"
-        self.show()
-        if not n_found:
+        self.show(report)
+        if not n:
             done = {"select": "selected", "reduce": "learnt"}[self._request.command]
-            raise CommandError(f"nothing was {done}: {self._why_no_more(n_asked)}")
-        if n_found < n_asked:
+            raise CommandError(f"nothing was {done}: {self._why_no_more(report)}")
+        if asked is not None and n < asked:
             done = {"select": "selected", "reduce": "built"}[self._request.command]
-            note(f"{n_asked} asked for, {n_found} {done}: {self._why_no_more(n_asked)}")
+            note(f"{asked} asked for, {n} {done}: {self._why_no_more(report)}")
         if self._unwritten:
             raise CommandError("; ".join(self._unwritten.values()))
 
-    def _n_found(self) -> tuple[int, int]:
-        """Return how many variables or components there are, and how many were asked for."""
-        if hasattr(self.model, "selected"):
-            return len(self.model.selected), self.model.k
-        filled = {name for weights in self.model.loadings.values() for name in weights}
-        return len(filled), self.model.n_components
+    def _report(self) -> Report:
+        report: Report = self.model.report()
+        return report if self.notes["complete"] else report.unfinished()
 
-    def _why_no_more(self, n_asked: int) -> str:
-        n_usable = self.model.n_columns - self.model.n_constant
+    def _why_no_more(self, report: Report) -> str:
+        n_usable = report.columns_seen - report.columns_constant
         if not n_usable:
             n_read = self.notes["columns_read"]
             return f"of {count(n_read, 'column')} read none could be used"
-        if n_usable < n_asked:
+        if report.asked is None:
+            return f"none of {count(n_usable, 'column')} passes"
+        if n_usable < report.asked:
             return f"only {count(n_usable, 'column')} could be used"
-        if getattr(self.model, "after_rank", "") == "stop":
+        if report.parameters.get("after_rank") == "stop":
             return "there is nothing left to explain (--after-rank stop)"
         return "no other column adds to what they explain"
 
-    def _write(self, out: str) -> None:
-        if hasattr(self.model, "selected"):
-            names = self.model.selected
+    def _write(self, out: str, report: Report) -> None:
+        if report.kind == "selected":
+            names = [row["name"] for row in report.found]
             columns = self._screen.take(names)
             write_table(out, names, [columns[name] for name in names])
         else:
-            embedding = self.model.embedding
-            write_table(out, self.model.components, list(embedding.T))
+            # What they are made of is read again, and nothing else.
+            matrix = self.model.transform_many(self._screen)
+            write_table(out, self.model.components, list(matrix.T))
 
-    def show(self) -> None:
+    def show(self, report: Report) -> None:
         """Print what was found; say what was left out."""
-        description = describe(self.model, complete=self.notes["complete"])
-        show(description, self.notes, as_json=self._request.as_json)
+        show(report, self.notes, as_json=self._request.as_json)
         skipped = skipped_text(self.notes["skipped"])
         if skipped and not sys.stdout.isatty():
             n_skipped = sum(self.notes["skipped"].values())
@@ -411,7 +360,7 @@ def run(request: Request) -> None:
     _check_outputs(request)
     learning = Run(request)
     # Only now that the input is known to be right: opening the list empties an older one.
-    with learning.listing():
+    with learning.skipped.listing():
         learning.learn()
     learning.finish()
 

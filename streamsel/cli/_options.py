@@ -1,12 +1,17 @@
-"""The options that `select` and `reduce` share."""
+"""The options that `select` and `reduce` share.
+
+An option that says a parameter of a learner is a text: the learner's rule reads it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import csv
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
+from streamsel import catalogue
 from streamsel.cli._sections import Option
 
 
@@ -23,6 +28,28 @@ class Delimiter(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # cli
         return mark
 
 
+class Method(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.1 has none
+    """A method's name, in upper or lower case.
+
+    Parameters
+    ----------
+    names
+        Those that there are.
+    """
+
+    name = "method"
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = {name.lower(): name for name in names}
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name as the catalogue has it."""
+        name = self._names.get(value.lower())
+        if name is None:
+            self.fail(f"{value!r} is none of {', '.join(self._names.values())}", param, ctx)
+        return name
+
+
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
 INPUT, LEARNER, OUTPUT, LONG = "Input", "Method", "Output", "Long runs"
@@ -31,6 +58,18 @@ INPUT, LEARNER, OUTPUT, LONG = "Input", "Method", "Output", "Long runs"
 def option(*names: str, section: str, **settings: Any) -> Decorator:
     """Make a click option that stands in a section of the help page."""
     return click.option(*names, cls=Option, section=section, **settings)
+
+
+def names_option(*names: str, **settings: Any) -> Decorator:
+    """Make an option that takes names: said several times, or with commas between."""
+    return option(
+        *names, metavar="NAME", multiple=True, callback=_split_names, section=INPUT, **settings
+    )
+
+
+def _split_names(_: click.Context, __: click.Parameter, values: Sequence[str]) -> list[str]:
+    """Split names at commas, but not inside double quotes."""
+    return [name.strip() for row in csv.reader(values, skipinitialspace=True) for name in row]
 
 
 def all_of(*decorators: Decorator) -> Decorator:
@@ -55,12 +94,9 @@ delimiter_option = option(
 
 input_options = all_of(
     click.argument("file", type=click.Path()),
-    option(
+    names_option(
         "--target",
         "-t",
-        metavar="NAME",
-        multiple=True,
-        section=INPUT,
         help="Column to be explained; several: repeat it, or put commas between.",
     ),
     option(
@@ -73,11 +109,17 @@ input_options = all_of(
     ),
     option(
         "--target-kind",
-        type=click.Choice(["auto", "class", "numeric"]),
-        default="auto",
-        show_default=True,
+        metavar="KIND",
         section=INPUT,
-        help="Whether the target is labels or quantities; auto takes numbers for quantities.",
+        parameter="target",
+        help="Whether the target is labels (class) or quantities (numeric); auto takes numbers for "
+        "quantities.  [default: auto]",
+    ),
+    names_option(
+        "--covariate",
+        parameter="covariates",
+        help="Column given which everything is asked, such as age or batch: of FILE, or of the "
+        "--target-file; several as with --target.",
     ),
     option(
         "--orientation",
@@ -89,11 +131,8 @@ input_options = all_of(
         "(its name comes first); auto sees where the target's name is.",
     ),
     delimiter_option,
-    option(
+    names_option(
         "--drop",
-        metavar="NAME",
-        multiple=True,
-        section=INPUT,
         help="Column to leave out, such as an identifier; several as with --target.",
     ),
     option(
@@ -114,15 +153,39 @@ input_options = all_of(
     ),
 )
 
+
+def method_options(kind: str) -> Decorator:
+    """Return the options that say a method of a kind, and any parameter of it."""
+    methods = catalogue.names(kind)
+    return all_of(
+        option(
+            "--method",
+            type=Method(methods),
+            default=methods[0],
+            show_default=True,
+            metavar="NAME",
+            # Before --help, which then tells of this method.
+            is_eager=True,
+            section=LEARNER,
+            help="One of those below; with --help after it: its parameters, and their defaults.",
+        ),
+        option(
+            "--set",
+            metavar="PARAM=VALUE",
+            multiple=True,
+            section=LEARNER,
+            help="Any parameter of the method; otherwise it is as the method has it.",
+        ),
+    )
+
+
 output_options = all_of(
     option(
         "--n-jobs",
-        type=int,
-        default=1,
-        show_default=True,
         metavar="N",
         section=LEARNER,
-        help="Threads; -1 for one a core. The result does not depend on it.",
+        parameter="n_jobs",
+        help="Threads; -1 for one a core. The result does not depend on it.  [default: 1]",
     ),
     option(
         "--model",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
+
+from streamsel.cli._methods import learner_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from streamsel.stream._screen import Missing
 
@@ -25,8 +26,6 @@ WITH_RESUME = {
     "resume",
     "checkpoint",
 }
-# A learner's words on a parameter, for the user of an option.
-PARAMETER_OF = re.compile(r"The '(\S+)' parameter of \w+ ")
 
 
 @dataclass(frozen=True)
@@ -39,10 +38,10 @@ class Request:
         "select" or "reduce".
     file
         The file of columns.
-    make_model
-        Makes a fresh learner.
-    target, target_file, target_kind
-        Where the target is, and of what kind; neither of the first two selects without one.
+    learner
+        A fresh one, of the method and the parameters asked for; None with `resume`.
+    target, target_file
+        Where the target is; neither of them learns without one.
     drop
         Names of columns to leave out.
     orientation, delimiter, missing, min_count
@@ -57,10 +56,9 @@ class Request:
 
     command: str
     file: str
-    make_model: Callable[[], Any]
+    learner: Any
     target: Sequence[str]
     target_file: str | None
-    target_kind: str
     drop: Sequence[str]
     orientation: str
     delimiter: str | None
@@ -73,35 +71,31 @@ class Request:
     checkpoint: float | None
     as_json: bool
 
+    @property
+    def covariates(self) -> Sequence[str]:
+        """Names of the columns given which everything is asked."""
+        return [] if self.learner is None else list(self.learner.covariates or ())
 
-def make_request(ctx: click.Context, make_model: Callable[[], Any]) -> Request:
-    """Check what click cannot: options that exclude or need each other."""
+
+def make_request(ctx: click.Context) -> Request:
+    """Check what click cannot: options that exclude or need each other, and the parameters."""
     options = ctx.params
-    resume = options["resume"]
-    if resume is not None:
-        _refuse_with_resume(ctx)
-    elif options.get("no_target"):
-        if options["target"] or options["target_file"]:
-            raise click.UsageError("--no-target goes without --target and --target-file", ctx)
-    elif not (options["target"] or options["target_file"]):
-        ways = "--target NAME or --target-file FILE"
-        ways += ", or --no-target" if "no_target" in options else ""
-        raise click.UsageError(f"What is to be explained? Say {ways}.", ctx)
-    if options.get("exact") and options["max_candidates"] is None:
-        raise click.UsageError("--exact goes with --max-candidates: without, all is exact", ctx)
-    if options["n_jobs"] == 0:
-        raise click.BadParameter("0 threads cannot do anything", ctx, param_hint="'--n-jobs'")
+    resume, learner = options["resume"], None
     model = options["model"] or resume
     if options["checkpoint"] is not None and model is None:
         raise click.UsageError("--checkpoint needs --model FILE to save to", ctx)
+    if resume is not None:
+        _refuse_with_resume(ctx)
+    else:
+        learner = learner_of(ctx)
+        _check_target(ctx, learner)
     return Request(
         command=str(ctx.info_name),
         file=options["file"],
-        make_model=lambda: _model_or_usage_error(ctx, make_model),
-        target=_split_names(options["target"]),
+        learner=learner,
+        target=options["target"],
         target_file=options["target_file"],
-        target_kind=options["target_kind"],
-        drop=_split_names(options["drop"]),
+        drop=options["drop"],
         orientation=options["orientation"],
         delimiter=options["delimiter"],
         missing=options["missing"],
@@ -115,31 +109,35 @@ def make_request(ctx: click.Context, make_model: Callable[[], Any]) -> Request:
     )
 
 
-def _model_or_usage_error(ctx: click.Context, make_model: Callable[[], Any]) -> Any:
-    """Make the learner; what it refuses is an option's value."""
-    try:
-        return make_model()
-    except ValueError as error:
-        text = " ".join(str(error).split())
-        for parameter in ctx.command.params:
-            spelt = max(parameter.opts, key=len)
-            text = text.replace(f"'{parameter.name}' parameter", f"'{spelt}' parameter")
-            text = text.replace(f" {parameter.name} = ", f" {spelt} = ")
-        text = PARAMETER_OF.sub(r"\1 ", text).replace("None or ", "").replace(" or None", "")
-        raise click.UsageError(text, ctx) from error
+def _check_target(ctx: click.Context, learner: Any) -> None:
+    """Refuse a target, or none, where the method cannot learn with that."""
+    options, method = ctx.params, type(learner).__name__
+    has_target, without = options["target"] or options["target_file"], options.get("no_target")
+    if without and has_target:
+        raise click.UsageError("--no-target goes without --target and --target-file", ctx)
+    if not learner.supervised:
+        if has_target:
+            raise click.UsageError(f"{method} learns without a target, and takes none", ctx)
+        has_target, without = False, True
+    elif without and not learner.takes_no_target:
+        raise click.UsageError(f"--no-target: {method} selects by a target", ctx)
+    if not has_target and not without:
+        ways = "--target NAME or --target-file FILE"
+        ways += ", or --no-target" if "no_target" in options and learner.takes_no_target else ""
+        raise click.UsageError(f"What is to be explained? Say {ways}.", ctx)
+    covariates = learner.covariates or ()
+    if covariates and not has_target:
+        raise click.UsageError("--covariate goes with a target", ctx)
+    if both := set(covariates).intersection(options["target"]):
+        raise click.UsageError(f"--covariate {min(both)}: it is the target", ctx)
 
 
 def _refuse_with_resume(ctx: click.Context) -> None:
     """Refuse options that the saved model has the answer to."""
     for parameter in ctx.command.params:
         name = str(parameter.name)
-        given = ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        given = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if given and name not in WITH_RESUME:
             raise click.UsageError(
                 f"{parameter.opts[-1]} goes without --resume: the saved model knows it", ctx
             )
-
-
-def _split_names(values: Sequence[str]) -> list[str]:
-    """Split names at commas, but not inside double quotes."""
-    return [name.strip() for row in csv.reader(values, skipinitialspace=True) for name in row]

@@ -40,8 +40,12 @@ def compile_for(model: Any, stream: ColumnStream, *, supervised: bool) -> None:
         dtype = values.dtype if values.dtype.kind in "biuf" else np.dtype(np.float64)
         rng = np.random.default_rng(0)
         columns = np.asfortranarray(rng.integers(0, 100, size=(n_rows, N_COLUMNS)).astype(dtype))
-        parameters = dict(model._get_params(), target="numeric")
-        twin = type(model)(**parameters)
-        twin.learn_target(rng.normal(size=n_rows) if supervised else None)
+        parameters = model._get_params()
+        of_classes = getattr(model._target, "is_class", False)
+        twin = type(model)(**parameters | {"target": "class" if of_classes else "numeric"})
+        y = np.arange(n_rows) % 2 if of_classes else rng.normal(size=n_rows)
+        covariates = parameters["covariates"]
+        Z = rng.normal(size=(n_rows, len(covariates))) if covariates else None
+        twin.learn_target(y if supervised else None, covariates=Z)
         twin.learn_columns(columns)
         _ = twin.relevance

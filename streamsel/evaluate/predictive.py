@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel import params
-from streamsel.encode import encode
 from streamsel.evaluate._matrices import Floats, as_matrix, as_numbers
+from streamsel.target.encode import encode
 
 
 def clustering_nmi(X: Any, labels: Any, *, n_restarts: int = 20, seed: int = 0) -> Floats:

@@ -1,13 +1,15 @@
 """Extractors build new variables."""
 
+from __future__ import annotations
+
 from typing import Any
 
-__all__ = ["SOSPCA"]
+from streamsel import catalogue
+
+__all__ = catalogue.names("extractor")  # noqa: PLE0605 (a list of strings)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "SOSPCA":
-        from streamsel.extraction.sospca import SOSPCA
-
-        return SOSPCA
+    if name in __all__:
+        return catalogue.fetch(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,180 +1,219 @@
-"""Rotated components and everything that turns with them."""
+"""SOSPCA on columns: rotated components and everything that turns with them."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsel._jit.relevance import join, rotate_and_drop, take_up
-from streamsel.columns import Stats
+from streamsel._jit.search import first_above
+from streamsel.columns import Chunk, Stats
+from streamsel.held.part import ColumnHeld, Floats
+from streamsel.held.table import Table
 from streamsel.shapes import expect_shapes
-from streamsel.table import Table
+from streamsel.target.space import TargetSpace
 from streamsel.ties import TIE
-
-Floats = NDArray[np.float64]
 
 # A rotated component with less than this part of the pair's smaller variance has none.
 VANISHED = 1e-14
+# Below every relevance, signed ones too.
+_NO_BAR = -2.0
 
 
-class Components:
+class Components(ColumnHeld):
     """Components, their loadings and their moments, all rotated together in closed form.
 
     Parameters
     ----------
-    size
-        Most components held at once.
-    n, c
-        Rows, and target columns.
+    n_components
+        How many components stay; there is room for one more, that joins before one is dropped.
+    n
+        Rows.
+    space
+        The target space.
+    jacobi
+        Whether to decorrelate exactly.
+    signed
+        Whether relevance has a sign.
 
     Attributes
     ----------
     count
         Components held; they stand in the first slots of every array.
     Z
-        (size, n) scores of the training rows, the paper's z_k.
+        (q + 1, n) scores of the training rows, the paper's z_k.
     Mzz, Czy
-        (size, size) sums of products of the components, (size, c) of them with the target.
-    relevance
-        (size,) of each with the target.
-    support
-        Variables with a loading: their moments, as in `columns.Stats`, and `B`, their rows of the
-        paper's B, (size,) each.
+        (q + 1, q + 1) sums of products of the components, (q + 1, c) of them with the target.
+    relevances, arrival
+        (q + 1,) of each with the target, and the order in which they came.
+    table
+        The support, variables with a loading: their moments, as in `columns.Stats`, and `B`, their
+        rows of the paper's B, (q + 1,) each.
     """
 
-    def __init__(self, size: int, n: int, c: int) -> None:
+    def __init__(
+        self, n_components: int, n: int, space: TargetSpace, *, jacobi: bool, signed: bool
+    ) -> None:
+        super().__init__(n)
+        self.n_components = n_components
+        self._space = space
+        self.jacobi = jacobi
+        self.signed = signed
         self.count = 0
-        self.Z: Floats = np.zeros((size, n))
+        self._bar = _NO_BAR
+        self._make_room(n_components + 1)
+
+    def _make_room(self, size: int) -> None:
+        c = self._space.c
+        self.Z: Floats = np.zeros((size, self.n))
         self.Mzz: Floats = np.zeros((size, size))
         self.Czy: Floats = np.zeros((size, c))
-        self.relevance: Floats = np.zeros(size)
-        self.support = Table({"mean": (), "low": (), "m2": (), "cxy": (c,), "B": (size,)})
+        self.relevances: Floats = np.zeros(size)
+        self.arrival: Floats = np.zeros(size)
+        self.table = Table({"mean": (), "low": (), "m2": (), "cxy": (c,), "B": (size,)})
+
+    # What is held
 
     @property
-    def size(self) -> int:
-        """Number of slots."""
-        return len(self.Z)
+    def complete(self) -> bool:
+        """Whether no variable was ever let go: nearly all were."""
+        return False
 
-    def moments_of_support(self) -> Stats:
-        """Return the moments of the variables of the support."""
-        return Stats(*(self.support[field] for field in Stats._fields))
+    @property
+    def space(self) -> TargetSpace:
+        """The target space."""
+        return self._space
 
-    def join(self, x: Floats, mean: float, m2: float, cxy: Floats, relevance: float) -> None:
-        """Make a variable of these values and moments the last component, without loadings yet."""
-        join(self.Z, self.Mzz, self.Czy, x, mean, m2, cxy, self.count)
-        self.relevance[self.count] = relevance
-        self.count += 1
+    # Learning
 
-    def take_up(
-        self,
-        name: Hashable,
-        x: Floats,
-        moments: tuple[float, float, float, Floats],
-        relevance: float,
-        weights: Floats,
-        *,
-        jacobi: bool,
-        signed: bool,
-    ) -> float:
-        """Let a variable join, with loading 1 on itself, and drop a component if all slots fill.
+    def admit(self, chunk: Chunk, stats: Stats, first_arrival: int) -> None:
+        """Let the columns of a chunk join that are more relevant than the weakest component."""
+        del first_arrival
+        relevance = self._space.relevance(stats.m2, stats.cxy, signed=self.signed)
+        j = first_above(relevance, 0, self._bar)
+        while j < relevance.size:
+            self._take_up(chunk, stats, j, float(relevance[j]))
+            j = first_above(relevance, j + 1, self._bar)
 
-        Parameters
-        ----------
-        name, x, moments, relevance
-            The variable: its values (n,), not centred, its moments, and its relevance.
-        weights, jacobi, signed
-            As in `rotate_and_drop`.
-
-        Returns
-        -------
-        The least relevance of the components.
-        """
-        support = self.support
+    def _take_up(self, chunk: Chunk, stats: Stats, j: int, relevance: float) -> None:
+        """Let column j join, with loading 1 on itself, and drop a component if all slots fill."""
+        self._changes()
+        support = self.table
         support.make_room(1)
-        mean, low, m2, cxy = moments
+        mean, low, m2, cxy = (stats.mean[j], stats.low[j], stats.m2[j], stats.cxy[j])
+        state = (self.Z, self.Mzz, self.Czy, support.with_room("B"), support.with_room("mean"))
+        new = (chunk.column(j), mean, m2, cxy, relevance, self.n_components)
         self.count, unloaded, least = take_up(
-            *(self.Z, self.Mzz, self.Czy, support.with_room("B"), support.with_room("mean")),
-            *(self.relevance, self.count, len(support), x, mean, m2, cxy, relevance, self.size - 1),
-            *(weights, jacobi, signed, TIE, VANISHED),
+            *(*state, self.relevances, self.arrival, self.count, len(support), *new),
+            *self._options,
         )
         for field, value in (("low", low), ("m2", m2), ("cxy", cxy)):
             support.with_room(field)[len(support)] = value
-        support.claim((name,))
+        support.claim((chunk.names[j],))
         if unloaded:
             self._forget_unloaded()
-        return float(least)
+        if self.count == self.n_components:
+            self._bar = float(least) + TIE
 
-    def rotate_and_drop(self, weights: Floats, *, jacobi: bool, signed: bool) -> None:
+    @property
+    def _options(self) -> tuple[Floats, Floats, bool, bool, float, float]:
+        space = self._space
+        return space.weights, space.given, self.jacobi, self.signed, TIE, VANISHED
+
+    def _rotate_and_drop(self) -> None:
         """Rotate the two least relevant components and drop the lesser (section 2.2 of the paper).
 
         The survivor stays in the lower slot and the last component takes the other, so that no
         third one changes its slot: what stands behind the model in a pipeline sees the same
         variable under the same name.
-
-        Parameters
-        ----------
-        weights
-            Of the target space.
-        jacobi
-            Whether to decorrelate exactly.
-        signed
-            Whether relevance has a sign.
         """
-        arrays = (self.Z, self.Mzz, self.Czy, self.support["B"], self.relevance)
-        unloaded = rotate_and_drop(*arrays, self.count, weights, jacobi, signed, TIE, VANISHED)
+        arrays = (self.Z, self.Mzz, self.Czy, self.table["B"], self.relevances, self.arrival)
+        unloaded = rotate_and_drop(*arrays, self.count, *self._options)
         self.count -= 1
         if unloaded:
             self._forget_unloaded()
 
     def _forget_unloaded(self) -> None:
-        self.support.keep(np.flatnonzero(self.support["B"].any(axis=1)))
+        self.table.keep(np.flatnonzero(self.table["B"].any(axis=1)))
 
-    def resized(self, size: int) -> Components:
-        """Return a copy with another number of slots, no fewer than are held."""
-        n, c, m = self.Z.shape[1], self.Czy.shape[1], self.count
-        other = Components(size, n, c)
-        other.count = m
-        other.Z[:m] = self.Z[:m]
-        other.Mzz[:m, :m] = self.Mzz[:m, :m]
-        other.Czy[:m] = self.Czy[:m]
-        other.relevance[:m] = self.relevance[:m]
-        B = np.zeros((len(self.support), size))
-        B[:, :m] = self.support["B"][:, :m]
-        other.support.append(self.support.slots, **self.moments_of_support()._asdict(), B=B)
-        return other
+    def _raise_bar(self) -> None:
+        """Note what the relevance of a column must exceed to join."""
+        self._bar = _NO_BAR
+        if self.count == self.n_components:
+            self._bar = float(self.relevances[: self.count].min()) + TIE
 
-    def together_with(self, other: Components) -> Components:
-        """Return components of mine and the other's, from other variables, behind mine."""
-        both = self.resized(self.count + other.count)
-        B = np.zeros((len(other.support), both.size))
-        B[:, self.count :] = other.support["B"][:, : other.count]
-        both.support.append(other.support.names, **other.moments_of_support()._asdict(), B=B)
+    def merge(self, other: Self, arrived: int) -> None:
+        """Put the components of both together, then rotate and drop until q remain."""
+        del arrived
+        if not other.count:
+            return
+        self._changes()
+        mine = self.count
+        if not mine:
+            self._fill(other.to_state())
+            self._raise_bar()
+            return
+        self._resize(max(mine + other.count, self.n_components + 1))
+        B = np.zeros((len(other.table), len(self.Z)))
+        B[:, mine : mine + other.count] = other.table["B"][:, : other.count]
+        self.table.append(other.table.names, **other.stats()._asdict(), B=B)
+        came = self.arrival[:mine].max() + 1.0
         for k in range(other.count):
-            m2, relevance = float(other.Mzz[k, k]), float(other.relevance[k])
-            both.join(other.Z[k], 0.0, m2, other.Czy[k], relevance)
-        return both
+            m2 = float(other.Mzz[k, k])
+            join(self.Z, self.Mzz, self.Czy, other.Z[k], 0.0, m2, other.Czy[k], self.count)
+            self.relevances[self.count] = other.relevances[k]
+            self.arrival[self.count] = came + other.arrival[k]
+            self.count += 1
+        while self.count > self.n_components:
+            self._rotate_and_drop()
+        self._resize(self.n_components + 1)
+        self._raise_bar()
+
+    def _resize(self, size: int) -> None:
+        """Hold as much with another number of slots, no fewer than are held."""
+        if size == len(self.Z):
+            return
+        state = self.to_state()
+        self._make_room(size)
+        self._fill(state)
+
+    # Undo, copies, files
+
+    def _copied(self) -> dict[str, Any]:
+        arrays = ("Z", "Mzz", "Czy", "relevances", "arrival", "table")
+        return vars(self) | {name: vars(self)[name].copy() for name in arrays}
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs."""
-        m = self.count
+        """Return what a file needs: arrays, and values that JSON can hold."""
+        m, support = self.count, self.table.to_state()
         return {
             "Z": self.Z[:m],
             "Mzz": self.Mzz[:m, :m],
             "Czy": self.Czy[:m],
-            "relevance": self.relevance[:m],
-            "support": self.support.to_state(),
+            "relevance": self.relevances[:m],
+            "arrival": self.arrival[:m],
+            "support": support | {"B": self.table["B"][:, :m]},
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned."""
+        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        m = len(state["Z"])
+        c = self._space.c
+        expect_shapes(state, Z=(m, self.n), Mzz=(m, m), Czy=(m, c), relevance=(m,), arrival=(m,))
+        expect_shapes(state["support"], B=(len(state["support"]["names"]), m))
+        if m > self.n_components:
+            raise ValueError(f"Expected at most {self.n_components} components. Got: {m}.")
+        self._fill(state)
+        self._raise_bar()
+
+    def _fill(self, state: dict[str, Any]) -> None:
         self.count = m = len(state["Z"])
-        n, c = self.Z.shape[1], self.Czy.shape[1]
-        expect_shapes(state, Z=(m, n), Mzz=(m, m), Czy=(m, c), relevance=(m,))
         self.Z[:m] = state["Z"]
         self.Mzz[:m, :m] = state["Mzz"]
         self.Czy[:m] = state["Czy"]
-        self.relevance[:m] = state["relevance"]
-        self.support = Table.from_state(state["support"], self.support.fields)
+        self.relevances[:m] = state["relevance"]
+        self.arrival[:m] = state["arrival"]
+        B = np.zeros((len(state["support"]["names"]), len(self.Z)))
+        B[:, :m] = state["support"]["B"]
+        self.table = Table.from_state(state["support"] | {"B": B}, self.table.fields)

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsel import params
-from streamsel._jit.search import first_above
-from streamsel.columns import Chunk, Stats
-from streamsel.extraction._base import Extractor
+from streamsel.columns import Stats
 from streamsel.extraction._components import Components
-from streamsel.extraction._merging import follow_merge
 from streamsel.extraction._on_rows import ComponentsOnRows
-from streamsel.moments import Moments
-from streamsel.rows import Places
-from streamsel.target import Target
-from streamsel.ties import TIE
-
-Floats = NDArray[np.float64]
-
-
-# Below every relevance, signed ones too.
-_NO_BAR = -2.0
+from streamsel.held.moments import Moments
+from streamsel.held.part import Floats
+from streamsel.learner.base import until_learnt
+from streamsel.learner.extractor import Extractor, LinearMap
+from streamsel.learner.river import Supervised
+from streamsel.params import param
 
 
-class SOSPCA(Extractor):
+class SOSPCA(Extractor, Supervised):
     r"""Sparse online supervised PCA: a few components, each of few variables.
 
     The first $q$ columns are the first components. A later column that is more relevant to the
@@ -38,8 +30,6 @@ class SOSPCA(Extractor):
 
     Parameters
     ----------
-    n_components
-        The number $q$ of components.
     rotation
         `"jacobi"` rotates by $\theta = \frac{1}{2} \mathrm{atan2}(2\sigma_{ab}, \sigma_{aa} -
         \sigma_{bb})$, which decorrelates exactly. `"paper"` rotates by $\theta = \frac{1}{2}
@@ -48,20 +38,12 @@ class SOSPCA(Extractor):
     signed
         Whether relevance is the correlation itself, as in the paper, so that a strong negative
         correlation counts for nothing. For one numeric target column only.
-    fading_factor
-        In [0, 1): what part of its weight a row loses with every later one; 0 forgets nothing. As
-        in River, the closer to 1 the faster the old is forgotten.
     max_features
         Most variables tracked on rows, well above the support; None for all. When a new one needs
         room the least relevant go, but none of the support, no candidate, and none in its grace
         period.
     grace_period
         On rows: for how many a new variable cannot be let go, and how often variables may join.
-    target
-        `"auto"` takes labels for classes and numbers for quantities, `"class"` takes numbers for
-        classes, `"numeric"` refuses labels.
-    n_jobs
-        Number of threads that read the columns; -1 for all cores. The result does not depend on it.
 
     Attributes
     ----------
@@ -101,14 +83,16 @@ class SOSPCA(Extractor):
     cut into blocks.
 
     **Slots.** A component keeps its name: the survivor of a rotation stays in the lower slot, the
-    last component takes the freed one. (The paper shifts all of them instead; the set is the same.)
+    last component takes the freed one. (The paper moves them.) The pair is taken in the order of
+    relevance, the least first, whatever its slots: the angle of the paper does not decorrelate, so
+    that the order tells.
 
     **Missing and new features.** A column with a missing value is refused. In a row a variable that
     is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
     variable, class or target was 0 before. A transform ignores features that were never learnt.
 
-    Two relevances that differ by less than 1e-12 count as equal: the earlier column, or lower slot,
-    has precedence.
+    Two relevances that differ by less than 1e-12 count as equal: the one that came first has
+    precedence.
 
     References
     ----------
@@ -149,45 +133,11 @@ class SOSPCA(Extractor):
     {'sospca0': 0.4721, 'sospca1': 1.6667}
     """
 
-    _rules: ClassVar[dict[str, params.Rule]] = {
-        "n_components": params.Whole(1),
-        "rotation": params.Choice(("jacobi", "paper")),
-        "signed": params.Flag(),
-        **Extractor._rules,
-    }
+    keeps = Components
+    rows = ComponentsOnRows
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        rotation: str = "jacobi",
-        signed: bool = False,
-        fading_factor: float = 0.0,
-        max_features: int | None = None,
-        grace_period: int = 100,
-        target: str = "auto",
-        n_jobs: int = 1,
-    ) -> None:
-        self.n_components = n_components
-        self.rotation = rotation
-        self.signed = signed
-        self.fading_factor = fading_factor
-        self.max_features = max_features
-        self.grace_period = grace_period
-        self.target = target
-        self.n_jobs = n_jobs
-        super().__init__()
-        if max_features is not None and max_features <= n_components:
-            raise ValueError(
-                "The 'max_features' parameter of SOSPCA must be None or above n_components = "
-                f"{n_components}. Got {max_features!r} instead."
-            )
-        self._state: Components | None = None
-        self._bar = _NO_BAR
-        self._on_rows: ComponentsOnRows | None = None
-        # Made when it is asked for, and holds until the next row.
-        self._found: tuple[list[Hashable], Stats, Floats] | None = None
-        self._components = [f"sospca{k}" for k in range(n_components)]
+    rotation: str = param(params.Choice(("jacobi", "paper")), default="jacobi")
+    signed: bool = param(params.Flag(), default=False)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -205,85 +155,18 @@ class SOSPCA(Extractor):
                 "Hint: signed=False measures correlation without its sign."
             )
 
-    # Learning
+    # What it keeps
 
-    def _observe(self, chunk: Chunk, stats: Stats) -> None:
-        relevance = self._relevances(stats.m2, stats.cxy)
-        j = first_above(relevance, 0, self._bar)
-        while j < relevance.size:
-            self._accept(chunk, stats, j, float(relevance[j]))
-            j = first_above(relevance, j + 1, self._bar)
+    @property
+    def _is_signed(self) -> bool:
+        return self.signed
 
-    def _relevances(self, m2: Floats, cxy: Floats) -> Floats:
+    def _new_columns(self, n: int) -> Components:
         assert self._space is not None  # noqa: S101
-        return self._space.relevance(m2, cxy, signed=self.signed)
+        jacobi = self.rotation == "jacobi"
+        return Components(self.n_components, n, self._space, jacobi=jacobi, signed=self.signed)
 
-    def _accept(self, chunk: Chunk, stats: Stats, j: int, relevance: float) -> None:
-        """Let column j of a chunk join the components, and drop one if they are too many."""
-        assert self._space is not None  # noqa: S101
-        if self._state is None:
-            self._state = Components(self.n_components + 1, chunk.n, stats.cxy.shape[1])
-        least = self._state.take_up(
-            chunk.names[j],
-            chunk.column(j),
-            (stats.mean[j], stats.low[j], stats.m2[j], stats.cxy[j]),
-            relevance,
-            self._space.weights,
-            jacobi=self.rotation == "jacobi",
-            signed=self.signed,
-        )
-        if self._state.count == self.n_components:
-            self._bar = least + TIE
-
-    def _raise_bar(self) -> None:
-        """Note what the relevance of a column must exceed to join."""
-        state = self._state
-        if state is None or state.count < self.n_components:
-            self._bar = _NO_BAR
-        else:
-            self._bar = float(state.relevance[: state.count].min()) + TIE
-
-    def _merge(self, other: Self) -> None:
-        theirs = other._state
-        if theirs is None:
-            return
-        if self._state is None:
-            self._state = theirs.resized(theirs.size)
-            self._raise_bar()
-            return
-        assert self._space is not None  # noqa: S101
-        state = self._state.together_with(theirs)
-        while state.count > self.n_components:
-            state.rotate_and_drop(
-                self._space.weights, jacobi=self.rotation == "jacobi", signed=self.signed
-            )
-        self._state = state.resized(self.n_components + 1)
-        self._raise_bar()
-
-    def _held_names(self) -> dict[Hashable, int]:
-        return {} if self._state is None else self._state.support.slots
-
-    def _mark(self) -> dict[str, Any]:
-        state = self._state
-        copy = None if state is None else state.resized(state.size)
-        return super()._mark() | {"_state": copy, "_bar": self._bar}
-
-    # Rows
-
-    def _carry_over(self, moments: Moments) -> None:
-        held = self._state
-        if held is not None:
-            moments.take_columns(held.support.slots, held.moments_of_support())
-        if self.n_columns > len(moments.table):
-            moments.forget()
-
-    def _begin(self, moments: Moments) -> None:
-        self._on_rows = self._components_so_far()
-        self._state = None
-        super()._begin(moments)
-
-    def _components_so_far(self) -> ComponentsOnRows:
-        """Return components on rows that go on from those learnt as columns, if any."""
+    def _new_beside(self) -> ComponentsOnRows:
         on_rows = ComponentsOnRows(
             self.n_components,
             self.grace_period,
@@ -293,100 +176,47 @@ class SOSPCA(Extractor):
             signed=self.signed,
         )
         if self._target is not None:
-            on_rows.n = float(self._target.n)
-        if self._state is not None:
-            on_rows.take_columns(self._state)
+            on_rows.follow(self._on_columns, self._target.n)
         return on_rows
 
-    def _protected(self) -> Collection[Hashable]:
-        return () if self._on_rows is None else self._on_rows.watched.slots
-
-    def _all_relevances(self, stats: Stats) -> Floats:
-        assert self._moments is not None  # noqa: S101
-        space = self._row_space(self._moments)
-        return space.relevance(stats.m2, stats.cxy, signed=self.signed)
-
-    def _outdate(self) -> None:
-        super()._outdate()
-        self._found = None
+    @property
+    def _on_columns(self) -> Components | None:
+        """The components, while only columns are learnt."""
+        held = self._columns
+        assert held is None or isinstance(held, Components)  # noqa: S101
+        return held
 
     @property
-    def _row_state(self) -> tuple[ComponentsOnRows, Moments]:
+    def _row_state(self) -> tuple[ComponentsOnRows, Moments] | None:
         """The components and the moments, once rows are learnt."""
-        assert self._on_rows is not None  # noqa: S101
-        assert self._moments is not None  # noqa: S101
-        return self._on_rows, self._moments
+        if self._moments is None:
+            return None
+        assert isinstance(self._beside, ComponentsOnRows)  # noqa: S101
+        return self._beside, self._moments
 
-    def _took_up(self, names: list[Hashable]) -> None:
-        on_rows, moments = self._row_state
-        on_rows.take_up(names, moments)
-
-    def _stretch(self, moments: Moments, *, all_held: bool) -> int | None:
-        limit = super()._stretch(moments, all_held=all_held)
-        until = self._row_state[0].until_refresh()
-        return until if limit is None else min(limit, until)
-
-    def _observe_row(self, values: Floats, places: Places) -> None:
-        on_rows, moments = self._row_state
-        on_rows.learn_one(values, places, moments)
-        self._refresh_if_due()
-
-    def _observe_rows(self, X: Floats, places: Places) -> None:
-        on_rows, moments = self._row_state
-        on_rows.learn_many(X, places, moments)
-        self._refresh_if_due()
-
-    def _refresh_if_due(self) -> None:
-        on_rows, moments = self._row_state
-        if on_rows.until_refresh() == self.grace_period:
-            on_rows.refresh(moments, self._row_space(moments))
-
-    def _merged(self, other: Self, along: str) -> None:
-        super()._merged(other, along)
-        on_rows, moments = self._row_state
-        theirs = other._components_so_far() if other._on_rows is None else other._on_rows
-        follow_merge(on_rows, theirs, along, moments, self._row_space(moments))
-
+    @until_learnt
     def _settled(self) -> tuple[list[Hashable], Stats, Floats]:
         """Return names, moments and loadings of the support on rows."""
-        if self._found is None:
-            on_rows, moments = self._row_state
-            self._found = on_rows.settled(moments)
-        return self._found
+        assert self._row_state is not None  # noqa: S101
+        on_rows, moments = self._row_state
+        return on_rows.settled(moments)
 
     # What was learnt
 
     @property
-    def components(self) -> list[str]:
-        """Names of the components, as they come out of a transform."""
-        return list(self._components)
-
-    @property
     def relevance(self) -> dict[Hashable, float]:
         """Relevance of each component learnt so far (signed if `signed`): name -> relevance."""
-        if self._on_rows is not None:
+        if self._row_state is not None:
             on_rows, moments = self._row_state
-            found = on_rows.relevances(self._settled(), self._row_space(moments))
+            assert moments.space is not None  # noqa: S101
+            found = on_rows.relevances(self._settled(), moments.space)
             # A component that no longer varies has none.
             found = np.where(np.isfinite(found), found, 0.0)
-        elif self._state is not None:
-            found = self._state.relevance[: self._state.count]
+        elif self._on_columns is not None:
+            found = self._on_columns.relevances[: self._on_columns.count]
         else:
             return {}
         return dict(zip(self.components, found.tolist(), strict=False))
-
-    @property
-    def loadings(self) -> dict[Hashable, dict[str, float]]:
-        """The support: variable -> {component: weight}, without zeros.
-
-        In order of arrival; on rows in that in which they became candidates.
-        """
-        support, _, B = self._linear_map()
-        names = self.components
-        return {
-            variable: {names[k]: w for k, w in enumerate(row) if w != 0.0}
-            for variable, row in zip(support, B.tolist(), strict=True)
-        }
 
     @property
     def embedding(self) -> Floats:
@@ -394,14 +224,15 @@ class SOSPCA(Extractor):
 
         ValueError once rows were learnt, for those are not kept.
         """
-        if self._on_rows is not None:
+        if self._on_rows:
             raise ValueError(
                 "Expected a model that has learnt columns only. Got: one that has learnt rows, "
                 "which are not kept.\nHint: transform_many(X) is the embedding of X."
             )
-        if self._state is None:
+        held = self._on_columns
+        if held is None:
             return np.zeros((self.n_rows or 0, 0))
-        return self._state.Z[: self._state.count].T.copy()
+        return held.Z[: held.count].T.copy()
 
     def to_matrix(self, names: Sequence[Hashable]) -> Any:
         """Return the paper's B for these variables, in this order.
@@ -438,33 +269,11 @@ class SOSPCA(Extractor):
                 weights.append(weight)
         return csr_array((weights, (rows, columns)), shape=(len(place), self.n_components))
 
-    def _linear_map(self) -> tuple[Iterable[Hashable], Floats, Floats]:
-        q = self.n_components
-        if self._on_rows is not None:
+    def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
+        q, held = self.n_components, self._on_columns
+        if self._row_state is not None:
             names, stats, B = self._settled()
-            return names, stats.mean, B[:, :q]
-        if self._state is None:
-            return (), np.zeros(0), np.zeros((0, q))
-        support = self._state.support
-        return support.slots, support["mean"], support["B"][:, :q]
-
-    # Persistence
-
-    def _get_state(self) -> dict[str, Any]:
-        state = super()._get_state()
-        if self._on_rows is not None:
-            state["on_rows"] = self._on_rows.to_state()
-        elif self._state is not None:
-            state |= self._state.to_state()
-        return state
-
-    def _set_state(self, state: dict[str, Any]) -> None:
-        super()._set_state(state)
-        if "on_rows" in state:
-            self._on_rows = self._components_so_far()
-            self._on_rows.set_state(state["on_rows"])
-        if "Z" in state:
-            assert isinstance(self._target, Target)  # noqa: S101
-            self._state = Components(self.n_components + 1, self._target.n, self._target.c)
-            self._state.set_state(state)
-            self._raise_bar()
+            return LinearMap(names, stats.mean, B[:, :q])
+        if held is None:
+            return LinearMap((), np.zeros(0), np.zeros((0, q)))
+        return LinearMap(held.names, held.table["mean"], held.table["B"][:, :q])

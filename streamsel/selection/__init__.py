@@ -1,13 +1,15 @@
 """Selectors keep original variables."""
 
+from __future__ import annotations
+
 from typing import Any
 
-__all__ = ["ProjSe"]
+from streamsel import catalogue
+
+__all__ = catalogue.names("selector")  # noqa: PLE0605 (a list of strings)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "ProjSe":
-        from streamsel.selection.projse import ProjSe
-
-        return ProjSe
+    if name in __all__:
+        return catalogue.fetch(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

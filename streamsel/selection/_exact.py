@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel.columns import Chunk, Stats
+from streamsel.held.pool import SPENT, TIE, Picks, Pool
 from streamsel.selection._candidates import Candidates, copied_rows
-from streamsel.selection._greedy import SPENT, TIE, Picks
-from streamsel.selection._pool import Pool
 
 
 def unlike_before(what: str) -> ValueError:
@@ -60,11 +59,16 @@ class _Round:
         self.best = [_Best() for _ in range(len(picks) + ends)]
 
     def see(
-        self, candidates: Candidates, rows: dict[str, Any], names: list[Hashable], arrival: Any
+        self,
+        candidates: Candidates,
+        pool: Pool,
+        rows: dict[str, Any],
+        names: list[Hashable],
+        arrival: Any,
     ) -> None:
         """Look whether a column of these is better than the best so far under a prefix."""
         scores = candidates.prefix_scores(rows, self.picks)
-        scores[np.isin(arrival, candidates.table["arrival"][self.before])] = -1.0
+        scores[np.isin(arrival, pool.table["arrival"][self.before])] = -1.0
         for s, best in enumerate(self.best):
             highest = scores[:, s].max(initial=-1.0)
             if highest > best.score * (1.0 + TIE):
@@ -78,16 +82,17 @@ class Verification:
 
     Parameters
     ----------
-    pool
-        The pool that the picks come from; left as it is.
+    pool, candidates
+        The pool that the picks come from, and what the method makes of it; left as they are.
     picks
         Its picks, the first of them known.
     k
         How many there should be.
     """
 
-    def __init__(self, pool: Pool, picks: Picks, k: int) -> None:
+    def __init__(self, pool: Pool, candidates: Candidates, picks: Picks, k: int) -> None:
         self._old = pool
+        self._candidates = candidates
         self._picks = picks
         self._rounds: list[_Round] = []
         numbers = sorted(set(picks.rounds)) or [0]
@@ -98,7 +103,7 @@ class Verification:
             self._rounds.append(
                 _Round(number, picks.places[:start], picks.places[start:stop], ends=ends)
             )
-        self._pool = Pool(pool.candidates.empty(), pool.limit)
+        self._pool = pool.empty()
         proven = pool.known.places
         self._pool.table.append(
             self._names(proven),
@@ -119,7 +124,7 @@ class Verification:
     def see(self, chunk: Chunk, stats: Stats, first_arrival: int) -> None:
         """Score the columns of a chunk under every prefix, and offer them to the new pool."""
         places: NDArray[np.intp] = np.flatnonzero(stats.m2)
-        rows = self._old.candidates.rows(chunk, stats, places)
+        rows = self._old.rows_of(chunk, stats, places)
         names = [chunk.names[place] for place in places.tolist()]
         arrival = first_arrival + places
         for expected in self._expected.keys() & set(arrival.tolist()):
@@ -127,7 +132,7 @@ class Verification:
             if name != self._expected[expected]:
                 raise unlike_before(f"{name!r} in the place of {self._expected[expected]!r}")
         for this in self._rounds:
-            this.see(self._old.candidates, rows, names, arrival)
+            this.see(self._candidates, self._old, rows, names, arrival)
         new = places[~np.isin(arrival, self._proven_arrivals)]
         self._pool.admit(chunk, stats, first_arrival, new)
 

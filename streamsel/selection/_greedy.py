@@ -9,34 +9,15 @@ columns are made when they are needed (pivoted Cholesky). Both are the same meth
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._jit.deflate import direction, run, run_singly
+from streamsel.held.pool import NO_PICKS, SPENT, TIE, Picks
 
 Floats = NDArray[np.float64]
-
-# Scores within this relative distance are equal, and the earlier column goes first.
-TIE = 1e-12
-# A score of no more than this is rounding: nothing of the variable is left under the projector.
-SPENT = 1e-12
-
-
-class Picks(NamedTuple):
-    """The picks of a greedy, in order: candidate, score when it was picked, round."""
-
-    places: list[int]
-    scores: list[float]
-    rounds: list[int]
-
-    def first(self, n: int) -> Picks:
-        """Return the first n picks."""
-        return Picks(self.places[:n], self.scores[:n], self.rounds[:n])
-
-
-NO_PICKS = Picks([], [], [])
 
 
 class Deflation(Protocol):

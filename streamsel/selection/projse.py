@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator
-from typing import Any, ClassVar, Self
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
 from streamsel import params
-from streamsel.columns import Chunk, Stats, chunks, effective_jobs
-from streamsel.kernels import VariableKernel
-from streamsel.moments import Moments
-from streamsel.selection._base import Selector
-from streamsel.selection._candidates import (
-    Candidates,
-    MomentCandidates,
-    SampleCandidates,
-    copied_rows,
-)
+from streamsel.columns import chunks, effective_jobs
+from streamsel.held.part import ColumnHeld, Floats, Held, Places
+from streamsel.held.pool import NO_PICKS, SPENT, Picks, Pool, SamplePool
+from streamsel.learner.river import Supervised
+from streamsel.learner.selector import Selector
+from streamsel.params import param
+from streamsel.selection._candidates import Candidates, candidates_of
 from streamsel.selection._exact import Verification, unlike_before
-from streamsel.selection._greedy import (
-    NO_PICKS,
-    SPENT,
-    CoordinateDeflation,
-    Deflation,
-    Picks,
-    greedy,
-)
-from streamsel.selection._pool import Pool
+from streamsel.selection._greedy import greedy
 from streamsel.stream import ColumnStream
+from streamsel.target.kernels import VariableKernel
 
 
-class ProjSe(Selector):
+class ProjSe(Selector[Held], Supervised):
     r"""Selection by projection: variables that together cover the target.
 
     The first pick is the variable most relevant to the target. Its direction is then projected out
@@ -55,29 +45,12 @@ class ProjSe(Selector):
         unrelated variables, where there are fewer than two.
     scale
         Whether a kernel that is not linear sees variables scaled to unit variance.
-    max_candidates
-        None keeps the moments of every column: exact, $O(c p)$ memory. A number $m \geq k$ keeps a
-        pool of the best $m$ to $2m$ candidates: constant memory; `n_certified` says how many picks
-        are proven the same.
     exact
         Whether, with a pool, `learn_columns` reads its source again until all picks are proven
         those of all columns. Such a model learns one source, once.
-    fading_factor
-        In [0, 1): what part of its weight a row loses with every later one; 0 forgets nothing. As
-        in River, the closer to 1 the faster the old is forgotten.
-    max_features
-        Most variables tracked on rows, above k; None for all. When a new one needs room the least
-        relevant go, but none that is selected or in its grace period.
-    grace_period
-        For how many rows a new variable cannot be let go.
     after_rank
         A target space of dimension $r$ gives $r$ picks a round. `"restart"` begins another round,
         with the whole projector, over the columns not yet selected; `"stop"` leaves it at that.
-    target
-        `"auto"` takes labels for classes and numbers for quantities, `"class"` takes numbers for
-        classes, `"numeric"` refuses labels.
-    n_jobs
-        Number of threads that read the columns; -1 for all cores. The result does not depend on it.
 
     Attributes
     ----------
@@ -172,68 +145,16 @@ class ProjSe(Selector):
     (['other', 'late'], 200)
     """
 
-    _rules: ClassVar[dict[str, params.Rule]] = {
-        "k": params.Whole(1),
-        "kernel": params.Choice(("linear", "poly", "rbf")),
-        "degree": params.Whole(1),
-        "gamma": params.Real(0.0, open=True, optional=True),
-        "coef0": params.Real(0.0),
-        "scale": params.Flag(),
-        "max_candidates": params.Whole(1, optional=True),
-        "exact": params.Flag(),
-        "after_rank": params.Choice(("restart", "stop")),
-        **Selector._rules,
-    }
-    _takes_no_target = True
+    takes_no_target = True
 
-    def __init__(
-        self,
-        k: int = 20,
-        *,
-        kernel: str = "linear",
-        degree: int = 3,
-        gamma: float | None = None,
-        coef0: float = 0.0,
-        scale: bool = True,
-        max_candidates: int | None = None,
-        exact: bool = False,
-        fading_factor: float = 0.0,
-        max_features: int | None = None,
-        grace_period: int = 100,
-        after_rank: str = "restart",
-        target: str = "auto",
-        n_jobs: int = 1,
-    ) -> None:
-        self.k = k
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.scale = scale
-        self.max_candidates = max_candidates
-        self.exact = exact
-        self.fading_factor = fading_factor
-        self.max_features = max_features
-        self.grace_period = grace_period
-        self.after_rank = after_rank
-        self.target = target
-        self.n_jobs = n_jobs
-        super().__init__()
-        if max_candidates is not None and max_candidates < k:
-            raise ValueError(
-                f"The 'max_candidates' parameter of ProjSe must be None or at least k = {k}. "
-                f"Got {max_candidates!r} instead."
-            )
-        if max_features is not None and max_features <= k:
-            raise ValueError(
-                f"The 'max_features' parameter of ProjSe must be None or above k = {k}. "
-                f"Got {max_features!r} instead."
-            )
-        self.n_passes = 0
-        self._pool: Pool | None = None
-        # Both are made when they are asked for, and hold until the next column or row.
-        self._picks: Picks | None = None
-        self._names: list[Hashable] = []
+    k: int = param(params.Whole(1), default=20, kw_only=False)
+    kernel: str = param(params.Choice(("linear", "poly", "rbf")), default="linear")
+    degree: int = param(params.Whole(1), default=3)
+    gamma: float | None = param(params.Real(0.0, open=True, optional=True), default=None)
+    coef0: float = param(params.Real(0.0), default=0.0)
+    scale: bool = param(params.Flag(), default=True)
+    exact: bool = param(params.Flag(), default=False)
+    after_rank: str = param(params.Choice(("restart", "stop")), default="restart")
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -243,50 +164,67 @@ class ProjSe(Selector):
         yield {"k": 2, "after_rank": "stop"}
         yield {"k": 2, "fading_factor": 0.05}
         yield {"k": 2, "max_features": 4, "grace_period": 20}
+        yield {"k": 2, "max_candidates": 4}
+        yield {"k": 2, "max_candidates": 3, "exact": True}
 
     def _variable_kernel(self) -> VariableKernel:
         return VariableKernel(self.kernel, self.degree, self.gamma, self.coef0, self.scale)
 
-    # Learning
+    # What it keeps, and how it selects
 
-    def learn_column(self, name: Hashable, values: Any) -> None:
-        """Learn one variable; see `streamsel.base.Learner.learn_column`."""
-        self._refuse_second_source()
-        super().learn_column(name, values)
+    def _new_columns(self, n: int) -> ColumnHeld:
+        if self._space is not None:
+            return super()._new_columns(n)
+        # Without a target the variables explain each other, which takes their samples.
+        pool = SamplePool(None, n, self.max_candidates)
+        pool.method = self
+        return pool
+
+    def _candidates(self, held: Held) -> Candidates:
+        return candidates_of(held, self._variable_kernel())
+
+    def _select(self, held: Held, k: int) -> Picks:
+        known = held.known if isinstance(held, Pool) else NO_PICKS
+        restart = self.after_rank == "restart"
+        return greedy(self._candidates(held).deflation(), k, restart=restart, forced=known)
+
+    def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
+        return self._candidates(pool).relevance2(rows)
+
+    def _refill(self, pool: Pool, limit: int) -> Picks:
+        # Round by round: keeping the most relevant instead would lose the rarer directions.
+        deflation = self._candidates(pool).deflation()
+        return greedy(deflation, limit, restart=True, forced=pool.known, refill=True)
+
+    def _round(self, pool: Pool) -> int:
+        return self._candidates(pool).rank
+
+    def _relevances(self, held: Held, places: Places) -> Floats:
+        if not isinstance(held, Pool):
+            return held.relevance(places)
+        rows = held.stats(places)._asdict()
+        return np.sqrt(np.minimum(self._bound(held, rows), 1.0))
+
+    # Exact in few readings
+
+    @property
+    def _one_source(self) -> bool:
+        return self.exact and self.max_candidates is not None
 
     def _learn_stream(self, stream: ColumnStream) -> None:
-        self._refuse_second_source(stream)
         super()._learn_stream(stream)
-        if self.exact and self.max_candidates is not None and self._pool is not None:
-            self._verify(stream)
+        if self._one_source and isinstance(self._columns, Pool):
+            self._verify(stream, self._columns)
 
-    def _refuse_second_source(self, stream: ColumnStream | None = None) -> None:
-        if not self.exact or self.max_candidates is None:
-            return
-        if stream is None:
-            got = "a single column"
-        elif not stream.rereadable:
-            got = "a source that can be read once"
-        elif self.n_columns:
-            got = "another source"
-        else:
-            return
-        raise ValueError(
-            "Expected one source that can be read again, as exact=True asks for. Got: "
-            f"{got}.\nHint: exact=False proves what one pass can prove (n_certified); "
-            "max_candidates=None is exact in one pass."
-        )
-
-    def _verify(self, stream: ColumnStream) -> None:
+    def _verify(self, stream: ColumnStream, pool: Pool) -> None:
         """Read the source again until all picks are proven."""
-        assert self._pool is not None  # noqa: S101
         assert self._target is not None  # noqa: S101
-        picks = self._current_picks()
-        all_proven = self._pool.certified(picks) == len(picks.places)
-        done = all_proven and (len(picks.places) == self.k or self._pool.discarded <= SPENT)
+        picks = self._picks()
+        all_proven = pool.certified(picks) == len(picks.places)
+        done = all_proven and (len(picks.places) == self.k or pool.discarded <= SPENT)
         jobs = effective_jobs(self.n_jobs)
         while not done:
-            verification = Verification(self._pool, self._current_picks(), self.k)
+            verification = Verification(pool, self._candidates(pool), self._picks(), self.k)
             arrival = 0
             for block in stream.blocks():
                 for chunk in chunks(block, self._target.n):
@@ -294,143 +232,12 @@ class ProjSe(Selector):
                     arrival += len(chunk.names)
             if arrival != self.n_columns:
                 raise unlike_before(f"{arrival} columns, after {self.n_columns}")
-            self._pool, done = verification.finish()
-            self._picks = None
+            pool, done = verification.finish()
+            self._columns = pool
+            self._outdate()
             self.n_passes += 1
-
-    def _observe(self, chunk: Chunk, stats: Stats) -> None:
-        if self._pool is None:
-            self._pool = Pool(self._new_candidates(chunk.n), self.max_candidates)
-        self._pool.admit(chunk, stats, self.n_columns)
-        self._picks = None
-        self.n_passes = 1
-
-    def _new_candidates(self, n: int) -> Candidates:
-        if self._space is None:
-            return SampleCandidates(self._variable_kernel(), n)
-        return MomentCandidates(self._space)
-
-    def _merge(self, other: Self) -> None:
-        theirs = other._pool
-        if theirs is None:
-            return
-        if self._pool is None:
-            assert other._target is not None  # noqa: S101
-            self._pool = Pool(self._new_candidates(other._target.n), self.max_candidates)
-        rows = {field: theirs.table[field] for field in theirs.table.fields}
-        rows["arrival"] = rows["arrival"] + self.n_columns
-        self._pool.take_in(theirs, rows)
-        self._picks = None
-        self.n_passes = max(self.n_passes, other.n_passes)
-
-    def _held_names(self) -> dict[Hashable, int]:
-        return {} if self._pool is None else self._pool.table.slots
-
-    def _mark(self) -> dict[str, Any]:
-        pool = None if self._pool is None else self._pool.mark()
-        return super()._mark() | {"n_passes": self.n_passes, "pool": (self._pool, pool)}
-
-    def _rewind(self, mark: dict[str, Any]) -> None:
-        self._pool, pool = mark.pop("pool")
-        if self._pool is not None and pool is not None:
-            self._pool.rewind(pool)
-        self._picks = None
-        super()._rewind(mark)
-
-    # Rows
-
-    def _carry_over(self, moments: Moments) -> None:
-        if self._pool is None:
-            return
-        table = self._pool.table
-        moments.take_columns(table.names, Stats(*(table[field] for field in Stats._fields)))
-        if self._pool.discarded >= 0.0:
-            moments.forget()
-
-    def _carried_constant(self) -> int:
-        if self._pool is None:
-            return 0
-        return int(np.count_nonzero(self._pool.table["m2"] == 0.0))
-
-    def _begin(self, moments: Moments) -> None:
-        super()._begin(moments)
-        self._pool = self._picks = None
-
-    def _protected(self) -> Collection[Hashable]:
-        return self.selected
-
-    def _outdate(self) -> None:
-        super()._outdate()
-        self._picks = None
-
-    # What was learnt
-
-    def _current_picks(self) -> Picks:
-        if self._picks is None:
-            if self._moments is not None:
-                stats, names = self._moments.over_all_rows(), self._moments.table.names
-                space = self._row_space(self._moments)
-                deflation: Deflation = CoordinateDeflation(space.coordinates(stats.m2, stats.cxy))
-                known = NO_PICKS
-            elif self._pool is not None:
-                names, known = self._pool.table.names, self._pool.known
-                deflation = self._pool.candidates.deflation()
-            else:
-                return NO_PICKS
-            restart = self.after_rank == "restart"
-            self._picks = greedy(deflation, self.k, restart=restart, forced=known)
-            self._names = [names[j] for j in self._picks.places]
-        return self._picks
-
-    @property
-    def selected(self) -> list[Hashable]:
-        """Names of the selected variables, in order; fewer than k if nothing more is relevant."""
-        self._current_picks()
-        return list(self._names)
 
     @property
     def scores(self) -> dict[Hashable, float]:
         """Score of each selected variable when it was picked, in order: name -> ‖P_s x‖² / ‖x‖²."""
-        found = (min(score, 1.0) for score in self._current_picks().scores)
-        return dict(zip(self.selected, found, strict=True))
-
-    @property
-    def rounds(self) -> dict[Hashable, int]:
-        """Round in which each variable was selected, in order: name -> 0, 1, ..."""
-        return dict(zip(self.selected, self._current_picks().rounds, strict=True))
-
-    @property
-    def relevance(self) -> dict[Hashable, float]:
-        """Relevance of each selected variable, in order: name -> ‖g‖."""
-        picks = self._current_picks()
-        if not picks.places:
-            return {}
-        if self._moments is not None:
-            stats = self._moments.over_all_rows(np.asarray(picks.places, dtype=np.intp))
-            found = self._row_space(self._moments).relevance(stats.m2, stats.cxy)
-        elif self._pool is not None:
-            rows = copied_rows(self._pool.table, picks.places)
-            found = np.sqrt(np.minimum(self._pool.candidates.relevance2(rows), 1.0))
-        return dict(zip(self.selected, found.tolist(), strict=True))
-
-    @property
-    def n_certified(self) -> int:
-        """How many leading picks are proven to be those of ProjSe over all columns at once."""
-        if self._moments is not None:
-            return len(self._current_picks().places) if self._moments.complete else 0
-        return 0 if self._pool is None else self._pool.certified(self._current_picks())
-
-    # Persistence
-
-    def _get_state(self) -> dict[str, Any]:
-        state = super()._get_state() | {"n_passes": self.n_passes}
-        if self._pool is not None:
-            state["pool"] = self._pool.to_state()
-        return state
-
-    def _set_state(self, state: dict[str, Any]) -> None:
-        super()._set_state(state)
-        self.n_passes = state["n_passes"]
-        if "pool" in state:
-            self._pool = Pool(self._new_candidates(state["n_rows"]), self.max_candidates)
-            self._pool.set_state(state["pool"])
+        return {name: min(score, 1.0) for name, score in super().scores.items()}

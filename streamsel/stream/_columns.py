@@ -75,6 +75,8 @@ def _checked(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[tuple[Hashable, 
                 f"got: {type(item).__name__}."
             )
         name, values = item
+        if isinstance(values, np.ma.MaskedArray):
+            values = np.ma.filled(values.astype(np.float64), np.nan)
         if is_sparse(values):
             yield name, _sparse_column(name, values)
             continue

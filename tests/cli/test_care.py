@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from streamsel import ProjSe, load
+from streamsel import SOSPCA, ProjSe, SelectKBest, load
 from streamsel.cli import _learn, _outputs
 from streamsel.cli._warmup import compile_for
 from streamsel.persist import read_notes
@@ -162,6 +162,28 @@ def test_compiling_leaves_the_model_as_it_is(rng, monkeypatch, dtype):
     assert other is not model
     assert found == dtype
     assert model.n_columns == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (SelectKBest(2, score="margin"), ["a", "b", "c"] * 3),
+        (SelectKBest(2, covariates=("age",)), range(9)),
+        (SOSPCA(2, covariates=("age", "site")), range(9)),
+        (ProjSe(2), None),
+    ],
+    ids=["classes", "covariate", "covariates", "none"],
+)
+def test_compiling_is_for_what_is_to_come(rng, monkeypatch, model, y):
+    model = model.clone()
+    if y is not None:
+        names = model.covariates
+        model.learn_target(y, covariates=rng.normal(size=(9, len(names))) if names else None)
+    learnt = []
+    monkeypatch.setattr(type(model), "learn_columns", lambda self, _: learnt.append(self))
+    compile_for(model, iter_array(rng.normal(size=(9, 4))), supervised=y is not None)
+    (twin,) = learnt
+    assert twin.covariates == model.covariates
 
 
 def test_a_signal_while_compiling_acts_at_once(call, small, monkeypatch):

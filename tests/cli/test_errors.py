@@ -124,6 +124,15 @@ def test_a_bad_target(call, tmp_path, what):
     assert "target" in failure(call("select", path, "-t", "y", code=1))
 
 
+@pytest.mark.parametrize("orientation", ["samples", "variables"])
+def test_a_label_that_is_missing(call, tmp_path, orientation):
+    lines = [["y", "u", "NA", "v", "u"], ["a", 1, 2, 4, 4]]
+    rows = lines if orientation == "variables" else zip(*lines, strict=True)
+    path = write(tmp_path / "x.csv", "".join(",".join(map(str, row)) + "\n" for row in rows))
+    message = failure(call("select", path, "-t", "y", "--orientation", orientation, code=1))
+    assert "missing" in message
+
+
 def test_a_target_of_labels_that_should_be_numbers(call, files):
     arguments = ["-t", "labels", "--target-kind", "numeric"]
     failure(call("select", files / "data.parquet", *arguments, code=1))

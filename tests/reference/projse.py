@@ -239,3 +239,33 @@ def paper_algorithm(X, Y, k, kernel="linear", *, degree=3, gamma=None, coef0=0.0
             break
         U -= np.outer(direction / size, direction @ U)
     return picks
+
+
+def answer(X, y, *, k=20, after_rank="restart", **params):
+    """Return what a model shows that has learnt the columns of X; y is None without a target."""
+    options = {
+        name: params[name]
+        for name in ("kernel", "degree", "gamma", "coef0", "scale")
+        if name in params
+    }
+    Y = None
+    if y is not None:
+        Y = target.numbers(y, params.get("target", "auto")).reshape(len(X), -1)
+    if Y is None:
+        picks, relevance2 = (
+            unsupervised(X, k, after_rank=after_rank, **options),
+            np.ones(X.shape[1]),
+        )
+    elif options.get("kernel", "linear") == "linear":
+        U = target.basis(Y)
+        picks = linear(X, Y, k, after_rank)
+        relevance2 = [target.relevance(x, U) ** 2 if np.ptp(x) else 0.0 for x in X.T]
+    else:
+        picks = kernel(X, Y, k, after_rank=after_rank, **options)
+        relevance2 = kernel_scores(X, Y, **options)
+    return {
+        "selected": [j for j, _, _ in picks],
+        "scores": {j: score for j, score, _ in picks},
+        "rounds": {j: turn for j, _, turn in picks},
+        "relevance": {j: float(np.sqrt(relevance2[j])) for j, _, _ in picks},
+    }

@@ -4,6 +4,9 @@ A name that a row lacks is 0 there, also before the name first came. NaN and Non
 in their place stands the variable's own weighted mean over the rows that observed it. A label is
 one indicator a class, and a class that has not come yet was 0. Every new row multiplies the weights
 of the earlier ones by 1 - fading_factor. Sums are taken in long doubles, about the mean.
+
+Covariates are columns beside the target, labels one indicator each; what they explain, by least
+squares with a constant, is taken out of the target's columns and of every variable.
 """
 
 import numpy as np
@@ -12,6 +15,8 @@ from tests.reference import projse
 
 # Two target variables whose squared distance is below this part of their length are one.
 SAME = 1e-12
+# Of whose square covariates leave no more than this part is theirs.
+THEIRS = 1e-12
 
 
 def observed(value):
@@ -44,12 +49,15 @@ class Rows:
         Part of its weight that a row loses with every new one.
     target
         "auto", "class" or "numeric", as the learners have it.
+    covariates
+        Features given which everything is asked.
     """
 
-    def __init__(self, fading_factor=0.0, target="auto"):
+    def __init__(self, fading_factor=0.0, target="auto", covariates=()):
         self.keeps = np.longdouble(1) - np.longdouble(fading_factor)
-        self.kind = target
-        self.xs, self.ys, self.weights = [], [], np.zeros(0, np.longdouble)
+        self.kind, self.covariates = target, covariates
+        self.xs, self.ys, self.zs, self.weights = [], [], [], np.zeros(0, np.longdouble)
+        self._kept_basis = None
 
     def learn_one(self, x, y):
         self.weights = self.weights * self.keeps
@@ -57,14 +65,18 @@ class Rows:
 
     def learn_at_once(self, rows):
         """Learn rows as columns hold them: each of weight 1, and none forgotten."""
+        self._kept_basis = None
         for x, y in rows:
-            self.xs.append(dict(x))
+            self.xs.append({name: v for name, v in x.items() if name not in self.covariates})
+            self.zs.append(numbers({name: x.get(name, 0.0) for name in self.covariates}))
             self.ys.append(numbers(y, self.kind))
             self.weights = np.append(self.weights, np.longdouble(1))
 
     def merge(self, other):
         self.xs += other.xs
         self.ys += other.ys
+        self.zs += other.zs
+        self._kept_basis = None
         self.weights = np.append(self.weights, other.weights)
 
     @property
@@ -88,11 +100,19 @@ class Rows:
         return np.column_stack(columns).astype(float)
 
     def moments(self, name):
-        """Return a variable's mean, m2 and cxy, the last a dict by target column."""
+        """Return a variable's mean, m2 and cxy, the last a dict by target column.
+
+        Of the targets what the covariates leave; what they explain of the variable `given` says.
+        """
         mean, x = self._centred(self.column(name))
         w = self.weights
         cxy = {t: float(np.sum(w * x * y)) for t, y in self._targets().items()}
         return float(mean), float(np.sum(w * x * x)), cxy
+
+    def given(self, name):
+        """Return a variable's products with an orthonormal basis of the covariates, (d,)."""
+        x = self._centred(self.column(name))[1] * np.sqrt(self.weights)
+        return np.array([float(q @ x) for q in self._basis()])
 
     def cyy(self):
         """Return the target's centred sums of products, by pairs of its columns."""
@@ -100,9 +120,49 @@ class Rows:
         return {(s, t): float(np.sum(w * Y[s] * Y[t])) for s in Y for t in Y}
 
     def _targets(self):
-        names = arrivals(self.ys)
-        columns = {t: np.array([y.get(t, 0.0) for y in self.ys], np.longdouble) for t in names}
+        columns = self._columns_of(self.ys)
+        return {t: self._left(column) for t, column in columns.items()}
+
+    def _columns_of(self, rows):
+        names = arrivals(rows)
+        columns = {t: np.array([row.get(t, 0.0) for row in rows], np.longdouble) for t in names}
         return {t: self._centred(column)[1] for t, column in columns.items()}
+
+    def _basis(self):
+        """Return an orthonormal basis of the weighted covariates."""
+        if self._kept_basis is None:
+            self._kept_basis = self._made_basis() if self.covariates else []
+        return self._kept_basis
+
+    def _made_basis(self):
+        roots, found = np.sqrt(self.weights), []
+        columns = [
+            z * roots / np.abs(z).max() for z in self._columns_of(self.zs).values() if z.any()
+        ]
+        columns = [z / np.sqrt(z @ z) for z in columns]
+        # By pivots, as any other way: what the others leave of one, the largest first.
+        while columns:
+            sizes = [z @ z for z in columns]
+            z = columns.pop(int(np.argmax(sizes)))
+            if z @ z <= 1e-10:
+                break
+            found.append(z / np.sqrt(z @ z))
+            columns = [other - found[-1] * (found[-1] @ other) for other in columns]
+        return found
+
+    def _left(self, x):
+        """Return what the covariates leave of a centred column; 0 if that is rounding."""
+        roots = np.sqrt(self.weights)
+        largest = np.abs(x).max(initial=0)
+        if not self.covariates or not largest:
+            return x
+        left = whole = x / largest * roots
+        for _ in range(2):
+            for q in self._basis():
+                left = left - q * (q @ left)
+        if left @ left <= THEIRS * (whole @ whole):
+            return np.zeros_like(x)
+        return left / roots * largest
 
     def _centred(self, x):
         """Return the weighted mean over what was observed, and x less that; 0 if not observed."""
@@ -129,7 +189,8 @@ class Rows:
     def coordinates(self, kernel="linear", *, degree=3, gamma=None, coef0=0.0, scale=True):
         """Return the (r, p) coordinates of every variable in the target's feature space."""
         scale = scale or kernel == "linear"
-        A = self._weighted([self._centred(self.column(name))[1] for name in self.names], scale)
+        A = [self._left(self._centred(self.column(name))[1]) for name in self.names]
+        A = self._weighted(A, scale)
         T = self._weighted(self._targets().values(), scale)
         T = T[:, T.any(axis=0)]
         if not T.size or not A.size:

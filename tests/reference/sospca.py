@@ -1,13 +1,15 @@
 """SOSPCA with n-vectors, step by step, keeping the whole p×q matrix B.
 
-Slots: the survivor of a rotation stands in slot a, a new column takes the slot that became free.
-Numbers closer than `TIE` are equal: the least relevant is then the lowest slot, and a column that
-is not more relevant than the weakest by more than `TIE` is rejected.
+Slots: the survivor of a rotation stands in the lower slot of the pair, the last component takes the
+other. The order of the pair is not that of slots: a is the least relevant, b the next. Numbers
+closer than `TIE` are equal: then the component that came first goes first, and a column that is not
+more relevant than the weakest by more than `TIE` is rejected. What survives a rotation came when
+the one came in whose place of the pair it stands.
 """
 
 import numpy as np
 
-from tests.reference import target
+from tests.reference import target as space
 
 TIE = 1e-12
 VANISHED = 1e-14
@@ -18,17 +20,18 @@ class SOSPCA:
     def __init__(self, q, y, p, *, rotation="jacobi", signed=False):
         self.q, self.rotation, self.signed = q, rotation, signed
         self.y = np.asarray(y)
-        self.U = target.basis(y)
+        self.U = space.basis(y)
         self.Z = []  # q centred score vectors
         self.B = np.zeros((p, 0))
         self.relevances = []
+        self.came = []  # the order of arrival, by slot
         self.seen = 0
 
     def learn(self, x):
         """Take one column; return whether it entered the components."""
         i = self.seen
         self.seen += 1
-        x = target.centred(x)
+        x = space.centred(x)
         if not x.any():
             return False
         e = np.zeros((len(self.B), 1))
@@ -38,27 +41,50 @@ class SOSPCA:
             self.Z.append(x)
             self.B = np.hstack([self.B, e])
             self.relevances.append(relevance)
+            self.came.append(len(self.came))
             return True
         if not relevance > min(self.relevances) + TIE:  # 2. not strictly above the weakest
             return False
         # 3. it joins; the two least relevant are rotated and one of them dropped
-        Z = [*self.Z, x]
-        B = np.hstack([self.B, e])
-        R = [*self.relevances, relevance]
-        a, b = two_least(R)
+        self.Z, self.relevances = [*self.Z, x], [*self.relevances, relevance]
+        self.B = np.hstack([self.B, e])
+        self.came = [*self.came, max(self.came) + 1]
+        self.rotate_and_drop()
+        return True
+
+    def rotate_and_drop(self):
+        """Rotate the two least relevant components and drop one of them."""
+        Z, B, R = self.Z, self.B, self.relevances
+        first, second = two_least(R, self.came)
+        low, high = sorted((first, second))
+        # Jacobi's a is the direction of most variance whatever the order: that of slots sets signs.
+        a, b = (low, high) if self.rotation == "jacobi" else (first, second)
         za, zb, cos, sin = rotate(Z[a], Z[b], self.rotation)
         ba, bb = cos * B[:, a] + sin * B[:, b], -sin * B[:, a] + cos * B[:, b]
         ra, rb = self.rotated_relevances(za, zb, (Z[a], Z[b]))
-        Z[a], B[:, a], R[a] = (za, ba, ra) if ra > rb + TIE else (zb, bb, rb)
-        if b < self.q:  # the new column takes the free slot
-            Z[b], B[:, b], R[b] = Z[self.q], B[:, self.q], R[self.q]
-        self.Z, self.B, self.relevances = Z[: self.q], B[:, : self.q], R[: self.q]
-        return True
+        a_stays = ra > rb + TIE
+        came = self.came[first if a_stays else second]
+        Z[low], B[:, low], R[low] = (za, ba, ra) if a_stays else (zb, bb, rb)
+        self.came[low] = came
+        last = len(Z) - 1
+        if high != last:  # the last takes the free slot
+            Z[high], B[:, high], R[high] = Z[last], B[:, last], R[last]
+            self.came[high] = self.came[last]
+        self.Z, self.B, self.relevances = Z[:last], B[:, :last], R[:last]
+        self.came = self.came[:last]
+
+    def merge(self, other):
+        """Put the components of both together, the other's last, and drop until q remain."""
+        self.Z, self.relevances = [*self.Z, *other.Z], [*self.relevances, *other.relevances]
+        self.B = np.hstack([self.B, other.B])
+        self.came = [*self.came, *(max(self.came) + 1 + came for came in other.came)]
+        while len(self.Z) > self.q:
+            self.rotate_and_drop()
 
     def relevance(self, x):
         if self.signed:
-            return target.correlation(x, self.y)
-        return target.relevance(x, self.U)
+            return space.correlation(x, self.y)
+        return space.relevance(x, self.U)
 
     def rotated_relevances(self, za, zb, before):
         scale = max(np.abs(za).max(), np.abs(zb).max())
@@ -78,15 +104,15 @@ class SOSPCA:
         return set(np.flatnonzero(self.B.any(axis=1)))
 
 
-def two_least(relevances):
-    """Return the slots a < b of the two least relevant; equal ones in the order of their slots."""
-    left = list(range(len(relevances)))
+def two_least(relevances, came):
+    """Return the slots of the two least relevant, the lesser first, of equals the first to come."""
+    left = sorted(range(len(relevances)), key=came.__getitem__)
     found = []
     for _ in range(2):
         least = min(relevances[k] for k in left)
         found.append(next(k for k in left if relevances[k] <= least + TIE))
         left.remove(found[-1])
-    return sorted(found)
+    return found
 
 
 def rotate(za, zb, rotation):
@@ -103,3 +129,21 @@ def rotate(za, zb, rotation):
         theta = 0.5 * (jacobi if rotation == "jacobi" else np.arctan(2 * s_ab / size))
         cos, sin = np.cos(theta), np.sin(theta)
     return cos * za + sin * zb, -sin * za + cos * zb, cos, sin
+
+
+def answer(X, y, *, n_components=10, rotation="jacobi", signed=False, target="auto", **_):
+    """Return what a model shows that has learnt the columns of X."""
+    y = space.numbers(y, target)
+    model = SOSPCA(n_components, y, X.shape[1], rotation=rotation, signed=signed)
+    for x in X.T:
+        model.learn(x)
+    names = [f"sospca{k}" for k in range(len(model.Z))]
+    return {
+        "relevance": dict(zip(names, model.relevances, strict=True)),
+        "loadings": {
+            j: {name: b for name, b in zip(names, row, strict=True) if b}
+            for j, row in enumerate(model.B)
+            if row.any()
+        },
+        "embedding": np.column_stack([np.zeros((len(X), 0)), *model.Z]),
+    }

@@ -6,13 +6,14 @@ its first value before there was one. What the rows since a refresh add to a sum
 they add about their own mean, and what their mean adds against that of all rows before. A variable
 that was new when it became a candidate had been 0 before, so its sums since are those over all
 rows; those of any other stand for all rows that observed it when it joins. One that has loadings
-joins, if rows fade, with what is left of its direction, if that is at least half of it.
+joins, if rows fade, with what is left of its direction, if that is at least half of it. One that no
+row has observed since it became a candidate does not join.
 """
 
 import numpy as np
 
-from tests.reference.rows import Rows, arrivals, observed
-from tests.reference.sospca import TIE, UNCORRELATED, VANISHED, two_least
+from tests.reference.rows import THEIRS, Rows, arrivals, observed
+from tests.reference.sospca import TIE, UNCORRELATED, VANISHED
 
 MOSTLY = 0.5
 DUST = 1e-18
@@ -25,8 +26,8 @@ class SOSPCAOnRows:
     ----------
     rows
         All rows.
-    B
-        For each component its loadings: name -> weight.
+    B, came
+        For each component its loadings, name -> weight, and its place in the order of arrival.
     since
         Candidate -> how many rows there had been when it became one.
     unknown
@@ -42,7 +43,7 @@ class SOSPCAOnRows:
         self.rotation, self.signed = rotation, signed
         self.rows = Rows(**rows)
         self.order = {}  # of arrival
-        self.B = []
+        self.B, self.came = [], []
         self.since, self.unknown = {}, {}
         self.values, self.fill, self.level = {}, {}, {}
         # After how many rows the last refresh was, and the sums of products then: of components, of
@@ -70,6 +71,7 @@ class SOSPCAOnRows:
     def learn_one(self, x, y):
         t = len(self.rows.xs)
         self.rows.learn_one(x, y)
+        x = self.rows.xs[-1]
         self._moments = {}
         for name in arrivals([x]):
             if name in self.order:
@@ -94,6 +96,18 @@ class SOSPCAOnRows:
             self._moments[name] = self.rows.moments(name)
         return self._moments[name]
 
+    def explained(self, *loadings):
+        """Return the products of components that the covariates explain, of all with all."""
+        given = []
+        for loading in loadings:
+            found = 0.0
+            for name, b in loading.items():
+                if ("given", name) not in self._moments:
+                    self._moments["given", name] = self.rows.given(name)
+                found = found + b * self._moments["given", name]
+            given.append(found)
+        return np.array(given) @ np.array(given).T
+
     def relevance_of(self, m2, cxy):
         """Return the relevance of a variable with these moments; a constant one has -inf."""
         if "cyy" not in self._moments:
@@ -107,7 +121,7 @@ class SOSPCAOnRows:
         size = np.array([np.sqrt(cyy[t, t]) for t in names])
         r = np.array([cxy[t] for t in names]) / np.sqrt(m2) / size
         if self.signed:
-            return r[0]
+            return max(-1.0, min(1.0, r[0]))
         gram = np.array([[cyy[s, t] for t in names] for s in names]) / np.outer(size, size)
         values, vectors = np.linalg.eigh(gram)
         held = values > 1e-10 * values[-1]
@@ -115,6 +129,9 @@ class SOSPCAOnRows:
 
     def relevance_with(self, m2, loading):
         """Return the relevance of a component with this sum of squares and these loadings."""
+        if self.rows.covariates:
+            left = m2 - self.explained(loading)[0, 0]
+            m2 = left if left > THEIRS * m2 else 0.0
         cxy = {}
         for name, b in loading.items():
             for t, c in self.moments(name)[2].items():
@@ -165,7 +182,9 @@ class SOSPCAOnRows:
     def refresh(self):
         self.zz, self.zx, self.xx = self.settled()
         self.refreshed = n = len(self.rows.xs)
-        found = {name: self.relevance_of(*self.moments(name)[1:]) for name in self.order}
+        found = {
+            name: self.relevance_with(self.moments(name)[1], {name: 1.0}) for name in self.order
+        }
         relevances = self.relevances(self.zz)
         fit = [name for name, start in self.since.items() if start + self.grace_period <= n]
         for name in self.ranked(fit, found):
@@ -217,7 +236,10 @@ class SOSPCAOnRows:
             float(w) if observed(x.get(name, 0.0)) else 0.0
             for x, w in zip(self.rows.xs, self.rows.weights, strict=True)
         ]
-        row = self.zx[name] * (sum(weights) / sum(weights[self.unknown[name] :]))
+        known = sum(weights[self.unknown[name] :])
+        if not known:
+            return
+        row = self.zx[name] * (sum(weights) / known)
         largest = np.sqrt(m2) * np.sqrt(np.diag(self.zz))
         row = np.clip(row, -largest, largest)
         mine = np.array([loading.get(name, 0.0) for loading in self.B])
@@ -242,15 +264,22 @@ class SOSPCAOnRows:
             self.zx[other] = np.append(self.zx[other], last)
         self.zz = np.block([[self.zz, row[:, None]], [row, m2]]) if q else np.full((1, 1), m2)
         self.B.append(loading)
+        self.came.append(max(self.came, default=-1) + 1)
         relevances.append(found)
         if len(self.B) > self.q:
             self.rotate_and_drop(relevances)
 
     def rotate_and_drop(self, relevances):
-        """Rotate the two least relevant components, and drop the lesser: no third one moves."""
+        """Rotate the two least relevant components, and drop the lesser: no third one moves.
+
+        The order of the pair is that of relevance. For jacobi, whose first is the direction of most
+        variance in any case, that of the slots only chooses signs.
+        """
         q = self.q
-        a, b = two_least(relevances)
-        aa, bb, ab = self.zz[a, a], self.zz[b, b], self.zz[a, b]
+        least, next_ = self.two_least(relevances)
+        low, high = sorted((least, next_))
+        a, b = (low, high) if self.rotation == "jacobi" else (least, next_)
+        (aa, ab), (_, bb) = self.left(a, b)
         cos, sin = angle(aa, bb, ab, self.rotation)
         R = np.eye(q + 1)
         R[a, a], R[b, b], R[a, b], R[b, a] = cos, cos, -sin, sin
@@ -259,18 +288,35 @@ class SOSPCAOnRows:
             combined(cos, self.B[a], sin, self.B[b]),
             combined(-sin, self.B[a], cos, self.B[b]),
         )
-        for k in (a, b):
-            gone = self.zz[k, k] <= VANISHED * min(aa, bb)
+        for k, left in zip((a, b), np.diag(self.left(a, b)), strict=True):
+            gone = left <= VANISHED * min(aa, bb)
             relevances[k] = -np.inf if gone else self.relevance_with(self.zz[k, k], self.B[k])
-        # The survivor stands in a, the last component in b.
+        survivor = a if relevances[a] > relevances[b] else b
+        came = self.came[least if survivor == a else next_]
+        # The survivor stands in the lower slot, the last component in the other.
         places = list(range(q))
-        places[a] = a if relevances[a] > relevances[b] else b
-        if b < q:
-            places[b] = q
+        places[low] = survivor
+        if high < q:
+            places[high] = q
         self.zz = self.zz[np.ix_(places, places)]
         self.zx = {name: (row @ R)[places] for name, row in self.zx.items()}
         self.B = [self.B[k] for k in places]
+        self.came = [came if k == low else self.came[places[k]] for k in range(q)]
         relevances[:] = [relevances[k] for k in places]
+
+    def left(self, *places):
+        """Return what the covariates leave of the products of components."""
+        zz = self.zz[np.ix_(places, places)]
+        return zz - self.explained(*(self.B[k] for k in places)) if self.rows.covariates else zz
+
+    def two_least(self, relevances):
+        """Return the least relevant component and the next, equal ones in order of arrival."""
+        left, found = sorted(range(len(relevances)), key=self.came.__getitem__), []
+        for _ in range(2):
+            least = min(relevances[k] for k in left)
+            found.append(next(k for k in left if relevances[k] <= least + TIE))
+            left.remove(found[-1])
+        return found
 
     def choose(self, found, bar):
         """Choose the candidates: who may join, the most relevant first; then who is one already."""

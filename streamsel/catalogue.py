@@ -1,0 +1,52 @@
+"""Every learner, a line each: what the package, files, the command, tests and docs go by.
+
+Nothing is imported here: a name is fetched when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Literal, NamedTuple
+
+
+class Entry(NamedTuple):
+    """A learner.
+
+    Parameters
+    ----------
+    name, module
+        The class, and where it is.
+    kind
+        Whether it keeps original variables or builds new ones.
+    title
+        What it does, in a line.
+    """
+
+    name: str
+    module: str
+    kind: Literal["selector", "extractor"]
+    title: str
+
+
+LEARNERS = (
+    Entry("ProjSe", "streamsel.selection.projse", "selector", "selection by projection"),
+    Entry("SelectKBest", "streamsel.selection.select_k_best", "selector", "the best, one by one"),
+    Entry("SOSPCA", "streamsel.extraction.sospca", "extractor", "sparse online supervised PCA"),
+)
+
+
+def names(kind: str | None = None) -> list[str]:
+    """Return the names of all learners, or of those of a kind."""
+    return [entry.name for entry in LEARNERS if kind in (None, entry.kind)]
+
+
+def fetch(name: str) -> Any:
+    """Return the class of this name.
+
+    Raises
+    ------
+    KeyError
+        Where there is no learner of this name.
+    """
+    home = {entry.name: entry.module for entry in LEARNERS}[name]
+    return getattr(import_module(home), name)

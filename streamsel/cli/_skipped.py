@@ -1,0 +1,89 @@
+"""What a run does not learn: counted by reason, and listed if that was asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
+
+
+class Skipped:
+    """Columns that are met and not learnt.
+
+    The screen counts most of them by itself, and tells `list_` of each. What it never sees comes
+    to `on_bad_line`, and what the learner will not have to `refuse`.
+
+    Parameters
+    ----------
+    path
+        Where they are listed; "-" is stderr, None nowhere.
+
+    Attributes
+    ----------
+    refused
+        How many, of those that the screen has not counted: reason -> number.
+    listening
+        Whether text lines that are not numbers are news.
+    strict
+        Whether the first of those is an error.
+    left_out
+        Names of which nothing is to be said: they were not to be learnt.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        self.refused: Counter[str] = Counter()
+        self.listening = False
+        self.strict = False
+        self.left_out: Sequence[str] = ()
+        self._path = path
+        self._to: IO[str] | None = None
+        self._n_bad_lines = 0
+        self._n_known = 0
+
+    @property
+    def n_bad_lines(self) -> int:
+        """Lines of text, in this run and those before it, that are not all numbers."""
+        return max(self._n_bad_lines, self._n_known)
+
+    def go_on(self, notes: Mapping[str, Any]) -> None:
+        """Take up what an earlier run has counted and told of."""
+        self.refused.update(notes["skipped"])
+        self._n_known = notes["bad_lines"]
+
+    @contextmanager
+    def listing(self) -> Iterator[None]:
+        """Write the list, if it was asked for."""
+        if self._path is None or self._path == "-":
+            self._to = None if self._path is None else sys.stderr
+            yield
+            return
+        with Path(self._path).open("w", encoding="utf-8", buffering=1) as file:
+            self._to = file
+            yield
+
+    def list_(self, name: Hashable, reason: str, detail: str) -> None:
+        """Write a line of the list."""
+        if self._to is not None:
+            cells = (" ".join(str(cell).split()) for cell in (name, reason, detail))
+            self._to.write("\t".join(cells) + "\n")
+
+    def on_bad_line(self, name: Hashable, reason: str, detail: str) -> None:
+        """Take note of a line of text that is not all numbers."""
+        if not self.listening or name in self.left_out:
+            return
+        self._n_bad_lines += 1
+        if self._n_bad_lines <= self._n_known:
+            return
+        if self.strict:
+            raise ValueError(detail)
+        self.refuse(name, reason, detail)
+
+    def refuse(self, name: Hashable, reason: str, detail: str) -> None:
+        """Count a column, and list it."""
+        self.refused[reason] += 1
+        self.list_(name, reason, detail)

@@ -1,0 +1,217 @@
+"""What is to be explained, and given what: read from the file of columns or from one of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamsel.cli._errors import CommandError
+from streamsel.cli._inputs import (
+    BINARY_SUFFIXES,
+    Source,
+    integral,
+    is_number,
+    numbers_or_labels,
+    open_source,
+    suffix_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping, Sequence
+
+    from streamsel.cli._request import Request
+
+
+class TargetFile:
+    """A file that holds the target, and may hold covariates.
+
+    It is .npy (one value, or one row of values, an observation), a table with a header (.csv, .tsv,
+    .parquet, .feather, .arrow), or text with one value a line.
+
+    Parameters
+    ----------
+    path
+        Where it is.
+    names
+        Of the target's columns in a table; none of them for all but the covariates.
+
+    Attributes
+    ----------
+    table
+        Its columns, if it has names for them.
+    """
+
+    def __init__(self, path: str, names: Sequence[str]) -> None:
+        self._path, self._names = path, names
+        suffix = suffix_of(path)
+        is_text = suffix in {".csv", ".tsv"}
+        self.table: Source | None = None
+        if suffix != ".npy" and (is_text or suffix in BINARY_SUFFIXES):
+            # A list of numbers has no header.
+            is_list = is_text and not names and is_plain_list(path)
+            self.table = None if is_list else open_source(path, "samples", names)
+
+    def holds(self, name: str) -> bool:
+        """Whether it has a column of this name."""
+        return self.table is not None and name in (self.table.stream.names or ())
+
+    def target(self, kind: str, covariates: Sequence[str]) -> Any:
+        """Read the target; the covariates are none of it."""
+        if self.table is not None:
+            names = self._names or [
+                str(name) for name in self.table.stream.names or () if name not in covariates
+            ]
+            if not names:
+                raise CommandError(f"{self._path}: covariates, and no target")
+            return target_of(self.table, names, kind)
+        is_array = suffix_of(self._path) == ".npy"
+        return load_array(self._path) if is_array else one_per_line(self._path)
+
+
+def read_target(request: Request, source: Source, file: TargetFile | None, kind: str) -> Any:
+    """Read what is to be explained; None where nothing is."""
+    if file is None:
+        return target_of(source, request.target, kind) if request.target else None
+    y, n_rows = file.target(kind, request.covariates), source.stream.n_rows
+    if n_rows is not None and len(y) != n_rows:
+        raise CommandError(
+            f"{request.target_file}: {len(y):,} values, but {request.file} has {n_rows:,} rows"
+        )
+    return y
+
+
+def read_covariates(
+    names: Sequence[str], source: Source, file: TargetFile | None
+) -> dict[Hashable, Any]:
+    """Read covariates from the file of columns, or else from the target's.
+
+    Raises
+    ------
+    CommandError
+        For one that is in neither, or does not have a value in every row.
+    """
+    if not names:
+        return {}
+    table = None if file is None else file.table
+    wanted = [source.name(name) for name in names]
+    if table is None:
+        columns = source.take(wanted)
+    else:
+        found = source.take_some(wanted)
+        wanted = [name if name in found else str(name) for name in wanted]
+        try:
+            found |= table.take([name for name in wanted if name not in found])
+        except CommandError as error:
+            raise CommandError(f"not in {source.path}, nor in {error.message}") from None
+        columns = {name: found[name] for name in wanted}
+    columns = {name: np.asarray(values) for name, values in columns.items()}
+    for name, values in columns.items():
+        _check_complete(name, values)
+    first, *others = columns
+    for name in others:
+        if len(columns[name]) != len(columns[first]):
+            raise CommandError(
+                f"covariates {first} and {name}: {len(columns[first]):,} and "
+                f"{len(columns[name]):,} values"
+            )
+    return columns
+
+
+def _check_complete(name: Hashable, values: Any) -> None:
+    """Refuse a covariate that some row does not have."""
+    if values.dtype.kind in "iu":
+        return
+    if values.dtype.kind == "f":
+        bad = ~np.isfinite(values)
+    else:
+        bad = np.array([value is None or value != value for value in values.tolist()])  # noqa: PLR0124
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise CommandError(
+            f"covariate {name}: no value in {int(bad.sum()):,} of {len(values):,} rows (the first "
+            f"is row {row}: {values[row]}). Hint: leave these rows out, or fill them in"
+        )
+
+
+def together(columns: Mapping[Hashable, Any]) -> Any:
+    """Put columns together: one as it is, numbers as an array, or a table with labels."""
+    if len(columns) == 1:
+        return next(iter(columns.values()))
+    if all(values.dtype.kind in "iuf" for values in columns.values()):
+        return np.column_stack(list(columns.values()))
+    return _table({name: values.tolist() for name, values in columns.items()})
+
+
+def target_of(source: Source, names: Sequence[str], kind: str) -> Any:
+    """Read the target from columns of a file."""
+    columns = source.take([source.name(name) for name in names])
+    arrays = {str(name): np.asarray(values) for name, values in columns.items()}
+    if source.format in ("samples", "variables"):
+        arrays = {name: integral(values) for name, values in arrays.items()}
+    return as_target(arrays, kind)
+
+
+def as_target(columns: dict[str, Any], kind: str) -> Any:
+    """Put target columns together: one as it is, several as an array, or as a table with labels."""
+    if len(columns) == 1:
+        return next(iter(columns.values()))
+    if kind != "class" and all(values.dtype.kind in "biuf" for values in columns.values()):
+        return np.column_stack(list(columns.values()))
+    table = {}
+    for name, values in columns.items():
+        labels = kind == "class" and values.dtype.kind in "biuf"
+        table[name] = [str(v) for v in values.tolist()] if labels else values.tolist()
+    return _table(table)
+
+
+def _table(columns: Mapping[Any, list[Any]]) -> Any:
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise CommandError(
+            f"{', '.join(map(str, columns))}: several columns with labels among them need pyarrow. "
+            'Hint: pip install "streamsel[io]"'
+        ) from error
+    if not all(isinstance(name, str) for name in columns):
+        raise CommandError(
+            "columns of an .npy file cannot be covariates beside labels. Hint: put all covariates "
+            "into a table, and name that as --target-file"
+        )
+    return pa.table({name: pa.array(values) for name, values in columns.items()})
+
+
+def load_array(path: str) -> Any:
+    """Read a .npy file whole."""
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        # Not numpy's words: they advise to unpickle, which runs whatever the file holds.
+        raise CommandError(f"{path}: not an array of numbers or labels") from error
+    if not isinstance(array, np.ndarray):
+        raise CommandError(f"{path}: not an array but an archive")
+    return array
+
+
+def is_plain_list(path: str) -> bool:
+    """Tell whether a text file begins with a number and nothing else: it has no header then."""
+    from streamsel.stream._cells import open_text, text_of
+
+    with open_text(path) as file, text_of(path):
+        return is_number(file.readline().strip() or "empty")
+
+
+def one_per_line(path: str) -> Any:
+    """Read one value a line: numbers if all of them are, labels otherwise."""
+    from streamsel.stream._cells import open_text, text_of
+
+    with open_text(path) as file, text_of(path):
+        lines = [line.strip() for line in file]
+    while lines and not lines[-1]:
+        lines.pop()
+    if not lines:
+        raise CommandError(f"{path}: the file is empty")
+    if "" in lines:
+        number = lines.index("") + 1
+        raise CommandError(f"{path}, line {number}: the line is empty, a value was expected")
+    return numbers_or_labels(lines)

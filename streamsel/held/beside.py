@@ -1,0 +1,48 @@
+"""What learns rows beside the moments of the variables, for methods that need more than these."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Collection, Hashable
+from typing import Literal, Self
+
+from streamsel.held.moments import Moments
+from streamsel.held.part import Floats, Part, Places
+
+Along = Literal["columns", "rows"]
+
+
+class Beside(Part):
+    """A state that sees every row after the moments have, and may change at fixed rows."""
+
+    @abc.abstractmethod
+    def take_up(self, names: list[Hashable], moments: Moments) -> None:
+        """Note variables that come for the first time with the next row; others may have moved."""
+
+    @abc.abstractmethod
+    def learn_one(self, values: Floats, slots: Places, moments: Moments) -> None:
+        """Learn a row: values, NaN where not observed, and the slots of their variables."""
+
+    @abc.abstractmethod
+    def learn_many(self, X: Floats, slots: Places, moments: Moments) -> None:
+        """Learn rows, (b, m), as many as `until_refresh` allows."""
+
+    @abc.abstractmethod
+    def until_refresh(self) -> int:
+        """Return how many rows may be learnt before `refresh` must be asked, at least 1."""
+
+    @abc.abstractmethod
+    def refresh_if_due(self, moments: Moments) -> None:
+        """Decide, after as many rows, what is decided then."""
+
+    @abc.abstractmethod
+    def protected(self) -> Collection[Hashable]:
+        """Return the names that must not be let go."""
+
+    @abc.abstractmethod
+    def merging(self, theirs: Self, along: Along) -> None:
+        """Note whom to protect, before room is made for the variables that were merged."""
+
+    @abc.abstractmethod
+    def merged(self, theirs: Self, along: Along, moments: Moments) -> None:
+        """Go on after the moments of the variables were merged."""

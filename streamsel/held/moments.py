@@ -1,0 +1,389 @@
+"""The state of the row axis: moments of every variable, of itself and with the target.
+
+ A column delivers a variable's moments all at once, rows accumulate them; so what was learnt on
+columns goes on, exactly, on rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from streamsel._jit.rows import add_zeros, centre, combine, learn_row, over_all_rows
+from streamsel._jit.scan import ROUNDINGS, UNDERFLOW
+from streamsel.columns import Stats
+from streamsel.held.part import Floats, Held, Places
+from streamsel.held.table import Table, padded
+from streamsel.shapes import expect_shapes
+from streamsel.summation import two_sum
+from streamsel.target.kernels import VariableKernel
+from streamsel.target.rows import NO_TARGET, Observation, RowTarget
+from streamsel.target.space import TargetSpace
+from streamsel.target.target import NoTarget, Target
+
+LINEAR = VariableKernel()
+
+# Columns of the field "own", in the order of the kernels.
+SHIFT, SEEN, MEAN, M2, UNTIL, _BORN = range(6)
+# The fields of a variable, in that order too.
+_FIELDS = ("own", "cross", "about", "last")
+# When the weight of a row has grown to this, all are divided by it: a power of two rounds nothing.
+_HEAVY = 1024.0
+# A block of rows is taken in pieces of about this many numbers.
+_PIECE = 1 << 18
+
+
+class Moments(Held):
+    """Weighted moments of variables and target over rows.
+
+    A row that does not name a variable observed it as 0; a row that has NaN for it did not observe
+    it, and counts as if it had had its mean there. Rows fade by growing weights: the newest weighs
+    1 / (1 - fading_factor) times the one before, and what is read is divided by the newest weight,
+    so that a row costs nothing for the variables that it does not name.
+
+    Parameters
+    ----------
+    fading_factor
+        In [0, 1): what part of its weight a row loses with every later one.
+    target
+        The target's names and form.
+    kernel
+        The kernel between variables.
+
+    Attributes
+    ----------
+    rows
+        Rows seen.
+    total
+        Their weight, in units of `unit`; where the newest row has weight 1 it is `n`.
+    unit
+        The weight of the newest row.
+    squares
+        The sum of the squared weights.
+    table
+        The variables in order of arrival, as `_jit.rows.learn_row` says: `own` (shift, weight of
+        the rows that observed it, mean about the shift, sum of squares, weight of all rows up to
+        its last, row of arrival), `cross`, `about` and `last`, (c,) each.
+    of_target
+        (1 + c, c) the target's means, about its origin, and its sums of products.
+    """
+
+    def __init__(
+        self, fading_factor: float, target: RowTarget, kernel: VariableKernel = LINEAR
+    ) -> None:
+        self.fading_factor = fading_factor
+        self.target = target
+        self.kernel = kernel
+        self.rows = 0
+        self.total, self.unit, self.squares = 0.0, 1.0, 0.0
+        c = len(target)
+        self.table = Table(fields(c))
+        self.of_target: Floats = np.zeros((1 + c, c))
+        self._complete = True
+        # Made when it is asked for, and holds until the next row.
+        self._space: TargetSpace | None = None
+        # Of the rows in which names that come now were not observed: weight, and target's means.
+        self.forgotten: Floats = np.zeros(1 + c)
+
+    def follow(self, target: Target | NoTarget) -> None:
+        """Go on from n rows which came as columns; no row and no variable has come yet."""
+        self.rows = target.n
+        self.total = self.squares = float(target.n)
+        if isinstance(target, Target):
+            self.target = RowTarget.following(target, self.target.kind)
+            c = len(self.target)
+            self.table = Table(fields(c))
+            self.of_target = np.vstack([target.low, target.cyy])
+            self.forgotten = np.zeros(1 + c)
+
+    def take_columns(self, names: Iterable[Hashable], stats: Stats) -> None:
+        """Take up variables with their moments over all rows so far, which all named them."""
+        p = len(stats.m2)
+        own = np.zeros((p, 6))
+        own[:, SHIFT], own[:, MEAN], own[:, M2] = stats.mean, stats.low, stats.m2
+        own[:, SEEN] = own[:, UNTIL] = self.total
+        means = np.tile(self.of_target[0], (p, 1))
+        self.table.append(names, own=own, cross=stats.cxy, about=means, last=means)
+
+    def forget(self) -> None:
+        """Note that variables were let go: a name that comes now may be one of theirs."""
+        self._complete = False
+        self.forgotten[0], self.forgotten[1:] = self.total, self.of_target[0]
+
+    # Learning
+
+    def admit(self, names: Sequence[Hashable]) -> None:
+        """Take up new variables; before this row they were 0."""
+        p, c = len(names), len(self.target)
+        own = np.zeros((p, 6))
+        own[:, UNTIL], own[:, _BORN] = self.forgotten[0], self.rows
+        zeros = np.zeros((p, c))
+        last = np.tile(self.forgotten[1:], (p, 1))
+        self.table.append(names, own=own, cross=zeros, about=zeros, last=last)
+
+    def admit_targets(self, seen: Observation) -> None:
+        """Take up new target columns; they were 0 before."""
+        before = len(self.target)
+        self._space = None
+        self.target.admit(seen)
+        c = len(self.target)
+        if c == before:
+            return
+        self.of_target = padded(padded(self.of_target, 1 + c).T, c).T.copy()
+        self.forgotten = padded(self.forgotten, 1 + c)
+        table = Table(fields(c))
+        rows = {field: self.table[field] for field in table.fields}
+        for field in ("cross", "about", "last"):
+            rows[field] = padded(rows[field].T, table.fields[field][0]).T
+        table.append(self.table.slots, **rows)
+        self.table = table
+
+    def learn_one(self, values: Floats, slots: Places, y: Floats) -> int:
+        """Learn a row; return 0, or 1 + the place of a value that cannot be learnt.
+
+        Parameters
+        ----------
+        values, slots
+            (m,) values, NaN where not observed, and places of their variables in the table.
+        y
+            (c,) target columns, about their origin.
+        """
+        self._space = None
+        w = self._next_weight()
+        # Not views of the rows that are held: to make them would cost as much as the row itself.
+        arrays = map(self.table.with_room, _FIELDS)
+        bad = learn_row(values, slots, y, w, self.total, *arrays, self.of_target)
+        if not bad:
+            self.rows += 1
+            self._passed(w, w, w * w)
+        return int(bad)
+
+    def _arrays(self) -> tuple[Floats, ...]:
+        return tuple(self.table[field] for field in _FIELDS)
+
+    def _next_weight(self) -> float:
+        return self.unit / (1.0 - self.fading_factor) if self.rows else 1.0
+
+    def _passed(self, unit: float, weight: float, squares: float) -> None:
+        self.unit = unit
+        self.total += weight
+        self.squares += squares
+        if unit > _HEAVY:
+            self.rescale(2.0 ** -math.frexp(unit)[1])
+            self._follow_levels()
+
+    def rescale(self, factor: float) -> None:
+        """Multiply all weights by a factor."""
+        self.unit *= factor
+        self.total *= factor
+        self.squares *= factor * factor
+        self.table["own"][:, [SEEN, M2, UNTIL]] *= factor
+        self.table["cross"][:] *= factor
+        self.of_target[1:] *= factor
+        self.forgotten[0] *= factor
+
+    def _follow_levels(self) -> None:
+        """Bring shifts and origins up to the means.
+
+        While rows fade a level may move far from where it was first, and a mean that is large
+        against its spread loses digits.
+        """
+        own = self.table["own"]
+        own[:, SHIFT], own[:, MEAN] = two_sum(own[:, SHIFT], own[:, MEAN])
+        moved = self.of_target[0].copy()
+        origin, left = two_sum(np.asarray(self.target.origin), moved)
+        self.target.origin = origin.tolist()
+        self.of_target[0] = left
+        for means in (self.table["about"], self.table["last"], self.forgotten[1:]):
+            means[:] = (means - moved) + left
+
+    def weights(self, size: int) -> Floats:
+        """Return the weights of the next rows."""
+        if self.fading_factor == 0.0:
+            return np.ones(size)
+        return np.asarray(self._next_weight() * (1.0 - self.fading_factor) ** -np.arange(size))
+
+    def pieces(self, size: int, width: int) -> Iterable[slice]:
+        """Cut so many rows into pieces, for the cache, and not too far apart in weight."""
+        most = max(1, _PIECE // max(1, width))
+        if self.fading_factor:
+            most = max(1, int(min(most, 5.0 / self.fading_factor)))
+        return (slice(start, min(start + most, size)) for start in range(0, size, most))
+
+    def learn_many(self, X: Floats, slots: Places, Y: Floats) -> None:
+        """Learn a piece of rows by matrix products (Chan, Golub and LeVeque 1979).
+
+        Parameters
+        ----------
+        X, slots
+            (b, m) values, NaN where not observed, none infinite, and the places of the columns.
+        Y
+            (b, c) target columns.
+        """
+        self._space = None
+        Y = Y - self.target.origin
+        w = self.weights(len(X))
+        weight = float(w.sum())
+        mean = w @ Y / weight
+        Y -= mean
+        self.add_zeros(slots)
+        self._join_rows(np.require(X, requirements=["C", "W"]), slots, Y, mean, w)
+        weighted = w[:, None] * Y if self.fading_factor else Y
+        self.combine_target(weight, mean, weighted.T @ Y)
+        self.table["own"][slots, UNTIL] = self.total + weight
+        self.table["last"][slots] = self.of_target[0]
+        self.rows += len(X)
+        self._passed(float(w[-1]), weight, float(w @ w))
+
+    def _join_rows(self, X: Floats, slots: Places, Y: Floats, level: Floats, w: Floats) -> None:
+        """Add to variables the moments of rows X (b, m) with target Y (b, c) about `level`."""
+        m2, mean, weighted = np.empty(slots.size), np.empty(slots.size), np.empty(X.shape)
+        if centre(X, w, mean, m2, weighted):
+            seen = np.full(slots.size, w.sum())
+            about = np.repeat(level[None], slots.size, axis=0)
+            self.combine(slots, seen, X[0], mean, m2, weighted.T @ Y, about)
+        else:
+            self._join_observed(X, slots, Y, level, w)
+
+    def _join_observed(self, X: Floats, slots: Places, Y: Floats, level: Floats, w: Floats) -> None:
+        """Add to each variable the moments of the rows that observed it, as `_join_rows`."""
+        lacking = np.isnan(X)
+        W = np.where(lacking, 0.0, w[:, None])
+        shift = X[np.argmin(lacking, axis=0), np.arange(slots.size)]
+        shift[np.isnan(shift)] = 0.0
+        X = np.where(lacking, 0.0, X - shift)
+        seen = W.sum(axis=0)
+        parts = W / np.where(seen > 0.0, seen, 1.0)
+        mean = np.einsum("ij,ij->j", parts, X)
+        X -= mean
+        about = parts.T @ Y
+        weighted = W * X
+        m2 = np.einsum("ij,ij->j", weighted, X)
+        cross = weighted.T @ Y - weighted.sum(axis=0)[:, None] * about
+        self.combine(slots, seen, shift, mean, m2, cross, about + level)
+
+    def add_zeros(self, slots: Places) -> None:
+        """Add to variables the rows since their last that did not name them."""
+        add_zeros(slots, *self._arrays(), self.total, self.of_target[0])
+
+    def combine(
+        self,
+        slots: Places,
+        seen: Floats,
+        shift: Floats,
+        mean: Floats,
+        m2: Floats,
+        cross: Floats,
+        about: Floats,
+    ) -> None:
+        """Add to variables their moments over other rows, of the weight `seen` (Chan 1979)."""
+        combine(slots, seen, shift, mean, m2, cross, about, *self._arrays()[:3])
+
+    def combine_target(self, weight: float, mean: Floats, cyy: Floats) -> None:
+        """Add to the target's moments those of other rows, of this weight; `total` is left."""
+        self._space = None
+        total = self.total + weight
+        apart = mean - self.of_target[0]
+        self.of_target[1:] += cyy + np.outer(apart, apart) * (self.total * weight / total)
+        self.of_target[0] += apart * (weight / total)
+
+    # What was learnt
+
+    @property
+    def complete(self) -> bool:
+        """Whether no variable was ever let go."""
+        return self._complete
+
+    def stats(self, places: Places | None = None) -> Stats:
+        """Return the moments of variables over all rows, of all if places is None.
+
+        The newest row has weight 1.
+        """
+        arrays = list(self._arrays())
+        if places is not None:
+            arrays = [array[places] for array in arrays]
+        p, c = arrays[1].shape
+        mean, m2, cxy = np.empty(p), np.empty(p), np.empty((p, c))
+        weights = (self.of_target[0], self.total, self.unit)
+        over_all_rows(*arrays, *weights, ROUNDINGS, UNDERFLOW, mean, m2, cxy)
+        return Stats(mean, np.zeros(p), m2, cxy)
+
+    def seen(self) -> Floats:
+        """Return the weights of the rows that observed each variable."""
+        own = self.table["own"]
+        seen: Floats = (own[:, SEEN] + (self.total - own[:, UNTIL])) / self.unit
+        return seen
+
+    @property
+    def n(self) -> float:
+        """The weight of all rows, where the newest has weight 1."""
+        return self.total / self.unit
+
+    @property
+    def effective_rows(self) -> float:
+        """How many rows of equal weight tell as much (Kish 1965)."""
+        return self.total * self.total / self.squares if self.squares else 0.0
+
+    @property
+    def space(self) -> TargetSpace | None:
+        """The target space of all rows, made once between two learns; None without a target."""
+        if self._space is None and self.target.form not in (None, NO_TARGET):
+            self._space = self._made_space()
+        return self._space
+
+    def _made_space(self) -> TargetSpace:
+        cyy = self.of_target[1:] / self.unit
+        level = self.of_target[0] + np.asarray(self.target.origin)
+        squares = np.diag(cyy)
+        still = squares <= (ROUNDINGS * level) ** 2 * self.n
+        if still.any():
+            cyy[still] = 0.0
+            cyy[:, still] = 0.0
+        is_given = self.target.is_given() if self.target.covariates else None
+        return TargetSpace(cyy, self.n, self.kernel, is_given)
+
+    @property
+    def born(self) -> Floats:
+        """The row at which each variable came."""
+        return self.table["own"][:, _BORN]
+
+    def let_go(self, staying: Places) -> None:
+        """Drop all variables but these, given in ascending order."""
+        self._complete = False
+        self.table.keep(staying)
+
+    # Files
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what a file needs: arrays, and values that JSON can hold."""
+        return {
+            "rows": self.rows,
+            "weights": [self.total, self.unit, self.squares],
+            "complete": self._complete,
+            "target": self.target.to_state(),
+            "of_target": self.of_target,
+            "forgotten": self.forgotten,
+            "table": self.table.to_state(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        self.target.set_state(state["target"])
+        c = len(self.target)
+        expect_shapes(state, of_target=(1 + c, c), forgotten=(1 + c,))
+        self.rows = state["rows"]
+        if self.rows:
+            self.target.doubt_no_more()
+        self.total, self.unit, self.squares = state["weights"]
+        self._complete = state["complete"]
+        self.of_target = np.array(state["of_target"])
+        self.forgotten = np.array(state["forgotten"])
+        self.table = Table.from_state(state["table"], fields(c))
+
+
+def fields(c: int) -> dict[str, tuple[int, ...]]:
+    """Return the fields of a variable, and their shapes, with c target columns."""
+    return dict(zip(_FIELDS, ((6,), (c,), (c,), (c,)), strict=True))

@@ -1,0 +1,304 @@
+"""Variables that came as columns: all of them, or a bounded pool of the best."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+
+from streamsel.columns import Chunk, Stats
+from streamsel.held.part import ColumnHeld, Floats, Mark, Places
+from streamsel.held.table import Table
+from streamsel.target.space import TargetSpace
+
+# Scores within this relative distance are equal, and the earlier column goes first.
+TIE = 1e-12
+# A score of no more than this is rounding: nothing is left of the variable.
+SPENT = 1e-12
+
+
+class Picks(NamedTuple):
+    """The picks of a selection, in order: place, score when it was picked, round."""
+
+    places: list[int]
+    scores: list[float]
+    rounds: list[int]
+
+    def first(self, n: int) -> Picks:
+        """Return the first n picks."""
+        return Picks(self.places[:n], self.scores[:n], self.rounds[:n])
+
+
+NO_PICKS = Picks([], [], [])
+
+
+class Method(Protocol):
+    """What a pool must know of the method that it serves."""
+
+    def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
+        """Return, for rows of the pool's table, what no score of theirs can ever be above."""
+
+    def _refill(self, pool: Pool, limit: int) -> Picks:
+        """Return who stays when the pool is cut back to its limit."""
+
+    def _round(self, pool: Pool) -> int:
+        """Return how many picks a round can have."""
+
+
+class Pool(ColumnHeld):
+    """Moments of columns: of all of them, or of `limit` of the best, never of twice as many.
+
+    When twice the limit are held the method says who stays. The pool is cut at a fixed number of
+    admitted columns, so how the stream is cut into blocks makes no difference.
+
+    Parameters
+    ----------
+    space
+        The target space; None without a target.
+    n
+        Number of observations.
+    limit
+        None keeps all columns.
+    noted
+        Further fields of a variable, one number each, that come with it.
+
+    Attributes
+    ----------
+    method
+        Whom the pool serves; to be set before columns come.
+    table
+        `arrival`, the moments as in `columns.Stats`, and what else is noted.
+    discarded
+        The largest bound of a column let go; -1.0 while there is none. No score that such a column
+        could have had later is above it.
+    floor
+        A column whose bound is not above this would not have been kept at the last cut either.
+    known
+        The picks under which the pool is filled, where they are known already.
+    """
+
+    # Whether a column that does not vary may be held: rows may go on from it.
+    takes_constant = True
+
+    method: Method
+
+    def __init__(
+        self, space: TargetSpace | None, n: int, limit: int | None, noted: Sequence[str] = ()
+    ) -> None:
+        super().__init__(n)
+        self._space = space
+        self.limit = limit
+        self.table = Table(self._fields() | dict.fromkeys(noted, ()))
+        self.discarded = -1.0
+        self.floor = -1.0
+        self.known = NO_PICKS
+
+    def _fields(self) -> dict[str, tuple[int, ...]]:
+        c = 0 if self._space is None else self._space.c
+        return {"arrival": (), "mean": (), "low": (), "m2": (), "cxy": (c,)}
+
+    def empty(self) -> Self:
+        """Return a pool of the same kind, with nothing in it."""
+        other = type(self)(self._space, self.n, self.limit)
+        other.table, other.method = Table(self.table.fields), self.method
+        return other
+
+    # What is held
+
+    @property
+    def complete(self) -> bool:
+        """Whether no variable was ever let go."""
+        return self.discarded < 0.0
+
+    @property
+    def space(self) -> TargetSpace | None:
+        """The target space; None where there is no target."""
+        return self._space
+
+    def noted(self, field: str) -> Floats:
+        """Return what else was noted of the variables, (p,)."""
+        return self.table[field]
+
+    # Learning
+
+    def rows_of(self, chunk: Chunk, stats: Stats, places: Places | None) -> dict[str, Floats]:
+        """Return what the table keeps of these columns of a chunk; None for all with moments."""
+        del chunk
+        if places is None:
+            return stats._asdict()
+        return {field: array[places] for field, array in stats._asdict().items()}
+
+    def admit(
+        self,
+        chunk: Chunk,
+        stats: Stats,
+        first_arrival: int,
+        places: Places | None = None,
+        noted: Mapping[str, Floats] = {},
+    ) -> None:
+        """Learn the columns of a chunk, in order.
+
+        Parameters
+        ----------
+        chunk, stats
+            The columns, and the moments of the first of them, or of all.
+        first_arrival
+            How many columns of the stream stood before the chunk.
+        places
+            Which columns that have moments, ascending; None for all that the pool has a use for: in
+            a bounded one not for what does not vary, beside covariates.
+        noted
+            What else is noted of the columns that have moments, one number each.
+        """
+        all_kept = self.limit is None and self.takes_constant
+        if places is None and not all_kept:
+            varies = stats.m2 if self._space is None else self._space.left(stats.m2, stats.cxy)
+            places = None if varies.all() else np.flatnonzero(varies)
+        if self.limit is None:
+            self._changes()
+            self._append(chunk, stats, first_arrival, places, noted)
+            return
+        if places is None:
+            places = np.arange(stats.m2.size)
+        offered = {field: array[places] for field, array in (stats._asdict() | dict(noted)).items()}
+        bound = self.method._bound(self, offered)
+        while places.size:
+            eligible = bound > self.floor
+            room = 2 * self.limit - len(self.table)
+            admitted = np.flatnonzero(eligible)[:room]
+            stop = places.size if admitted.size < room else int(admitted[-1]) + 1
+            lost = bound[:stop][~eligible[:stop]]
+            if admitted.size or (lost.size and lost.max() > self.discarded):
+                self._changes()
+            self._let_go(lost)
+            self._append(chunk, stats, first_arrival, places[admitted], noted)
+            places, bound = places[stop:], bound[stop:]
+            self.cut_back()
+
+    def _append(
+        self,
+        chunk: Chunk,
+        stats: Stats,
+        first_arrival: int,
+        places: Places | None,
+        noted: Mapping[str, Floats],
+    ) -> None:
+        if places is None:
+            size = stats.m2.size
+            names: Sequence[Hashable] = chunk.names[:size]
+            arrival = np.arange(first_arrival, first_arrival + size)
+        else:
+            names = [chunk.names[place] for place in places.tolist()]
+            arrival = first_arrival + places
+            noted = {field: array[places] for field, array in noted.items()}
+        rows = self.rows_of(chunk, stats, places)
+        self.table.append(names, arrival=arrival, **rows, **noted)
+
+    def cut_back(self) -> None:
+        """Cut the pool back to its limit if it holds twice as many."""
+        if self.limit is None or len(self.table) < 2 * self.limit:
+            return
+        picks = self.method._refill(self, self.limit)
+        kept = np.sort(np.asarray(picks.places, dtype=np.intp))
+        lost = np.ones(len(self.table), dtype=np.bool_)
+        lost[kept] = False
+        fields = {field: self.table[field][lost] for field in self.table.fields}
+        self._let_go(self.method._bound(self, fields))
+        self.floor = min(picks.scores) if len(picks.places) == self.limit else 0.0
+        self.table.keep(kept)
+        known = np.searchsorted(kept, self.known.places).tolist()
+        self.known = self.known._replace(places=known)
+
+    def _let_go(self, bound: Floats) -> None:
+        if bound.size:
+            self.discarded = max(self.discarded, float(bound.max()))
+
+    def certified(self, picks: Picks) -> int:
+        """Return how many leading picks no column that was let go can have changed.
+
+        A pick is proven if it is known from a reading of the whole stream, or if all before it are
+        proven and its score is above every score that a discarded column could have had. A round
+        must have used up the whole rank before the next one may count: a discarded column could
+        have had something left where the candidates had not.
+        """
+        if self.discarded <= SPENT:
+            return len(picks.places)
+        proven = len(self.known.places)
+        bar = self.discarded * (1.0 + TIE)
+        in_round = 0
+        for n, score in enumerate(picks.scores):
+            new_round = n > 0 and picks.rounds[n] != picks.rounds[n - 1]
+            if n >= proven and (
+                score <= bar or (new_round and in_round < self.method._round(self))
+            ):
+                return n
+            in_round = 1 if new_round else in_round + 1
+        return len(picks.places)
+
+    def merge(self, other: Self, arrived: int) -> None:
+        """Take in all candidates of another pool, as arrived after so many columns."""
+        self._changes()
+        rows = {field: other.table[field] for field in other.table.fields}
+        rows["arrival"] = rows["arrival"] + arrived
+        self.table.append(other.table.slots, **rows)
+        # What was proven over the columns of one is not over those of both.
+        self.known = NO_PICKS
+        self.discarded = max(self.discarded, other.discarded)
+        self.cut_back()
+
+    # Undo, copies, files
+
+    def _copied(self) -> dict[str, Any]:
+        # What is only appended to is cut back by its length.
+        table = len(self.table) if self.limit is None else self.table.copy()
+        return vars(self) | {"table": table}
+
+    def rewind(self, mark: Mark) -> None:
+        """Undo what was learnt since the mark, which may be rewound to again."""
+        if mark.saved is not None and self.limit is None:
+            self.table.truncate(mark.saved["table"])
+            mark.saved["table"] = self.table
+        super().rewind(mark)
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what a file needs: arrays, and values that JSON can hold."""
+        return {
+            "table": self.table.to_state(),
+            "discarded": self.discarded,
+            "floor": self.floor,
+            "known": [list(part) for part in self.known],
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        self.table = Table.from_state(state["table"], self.table.fields)
+        self.discarded, self.floor = state["discarded"], state["floor"]
+        self.known = Picks(*state["known"])
+
+
+class SamplePool(Pool):
+    """A pool that keeps the observations of its variables too, centred and of length 1."""
+
+    takes_constant = False
+    offers = frozenset({"products", "samples"})
+
+    def _fields(self) -> dict[str, tuple[int, ...]]:
+        return super()._fields() | {"unit": (self.n,)}
+
+    def rows_of(self, chunk: Chunk, stats: Stats, places: Places | None) -> dict[str, Floats]:
+        """Return what the table keeps of these columns of a chunk; None for all with moments."""
+        rows = super().rows_of(chunk, stats, places)
+        unit = chunk.columns(np.arange(stats.m2.size) if places is None else places)
+        unit -= rows["mean"][:, None]
+        unit /= np.sqrt(rows["m2"])[:, None]
+        return rows | {"unit": unit}
+
+    def samples(self, places: Places) -> Floats:
+        """Return the observations of some variables, centred and of length 1, one a row."""
+        return self.table["unit"][places]
+
+    def products(self, places: Places | int) -> Floats:
+        """Return the (p, s) correlations of all variables with some, or (p,) with one."""
+        unit = self.table["unit"]
+        return unit @ unit[places].T

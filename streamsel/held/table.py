@@ -1,0 +1,119 @@
+"""Rows of named variables, held as arrays that grow by doubling."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsel.shapes import expect_shapes
+
+
+class Table:
+    """Named rows with one array a field, to append to, cut back and thin out.
+
+    Parameters
+    ----------
+    fields
+        Field name -> shape of one row of it. All fields are float64.
+    """
+
+    def __init__(self, fields: dict[str, tuple[int, ...]]) -> None:
+        self.fields = fields
+        self._arrays = {field: np.empty((0, *shape)) for field, shape in fields.items()}
+        self._slots: dict[Hashable, int] = {}
+        self._names: list[Hashable] = []
+        self._capacity = 0
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __getitem__(self, field: str) -> NDArray[np.float64]:
+        """Return a field as a view, one row a variable."""
+        return self._arrays[field][: len(self)]
+
+    @property
+    def slots(self) -> dict[Hashable, int]:
+        """Name -> place, in order of arrival; not to be changed."""
+        return self._slots
+
+    @property
+    def names(self) -> list[Hashable]:
+        """Names in order of arrival; not to be changed."""
+        return self._names
+
+    def append(self, names: Iterable[Hashable], **rows: NDArray[Any]) -> None:
+        """Add rows at the end; all or nothing."""
+        names = tuple(names)
+        start, stop = len(self), len(self) + len(names)
+        self.make_room(len(names))
+        for field, array in self._arrays.items():
+            array[start:stop] = rows[field]
+        self.claim(names)
+
+    def make_room(self, size: int) -> None:
+        """Make room for so many rows behind the last."""
+        if len(self) + size > self._capacity:
+            self._grow(len(self) + size)
+
+    def with_room(self, field: str) -> NDArray[np.float64]:
+        """Return a field as a view, the rows with the room behind them."""
+        return self._arrays[field]
+
+    def claim(self, names: Sequence[Hashable]) -> None:
+        """Name the rows behind the last, which were filled in place."""
+        start = len(self._slots)
+        self._names.extend(names)
+        self._slots.update(zip(names, range(start, start + len(names)), strict=True))
+        if len(self._slots) != start + len(names):
+            raise ValueError("Expected new names. Got: names that the table holds.")
+
+    def _grow(self, size: int) -> None:
+        self._capacity = max(size, 2 * self._capacity, 16)
+        for field, shape in self.fields.items():
+            grown = np.empty((self._capacity, *shape))
+            grown[: len(self)] = self[field]
+            self._arrays[field] = grown
+
+    def truncate(self, size: int) -> None:
+        """Drop all rows but the first `size`."""
+        while len(self._slots) > size:
+            self._slots.popitem()
+        del self._names[size:]
+
+    def keep(self, places: NDArray[np.intp] | Sequence[int]) -> None:
+        """Drop all rows but these, given in ascending order."""
+        self._arrays = {field: self[field][places] for field in self.fields}
+        self._capacity = len(places)
+        self._names = [self._names[place] for place in places]
+        self._slots = {name: i for i, name in enumerate(self._names)}
+
+    def copy(self) -> Table:
+        """Return an independent copy."""
+        other = Table(self.fields)
+        other._arrays = {field: self[field].copy() for field in self.fields}
+        other._slots, other._names = dict(self._slots), list(self._names)
+        other._capacity = len(self)
+        return other
+
+    def to_state(self) -> dict[str, Any]:
+        """Return names and arrays for a file."""
+        return {"names": list(self._names)} | {field: self[field] for field in self.fields}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any], fields: dict[str, tuple[int, ...]]) -> Table:
+        """Return the table that `to_state` described."""
+        table = cls(fields)
+        p = len(state["names"])
+        expect_shapes(state, **{field: (p, *shape) for field, shape in fields.items()})
+        table.append(state["names"], **{field: np.asarray(state[field]) for field in fields})
+        return table
+
+
+def padded(array: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Return the array with zeros behind its last row."""
+    padded = np.zeros((size, *array.shape[1:]))
+    padded[: len(array)] = array
+    return padded

@@ -1,0 +1,1 @@
+"""The contract of two axes: what every learner does, whatever its method."""

@@ -1,0 +1,87 @@
+"""What the two axes have in common: the parameters that they read, and what a method may say."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Collection, Hashable
+from typing import ClassVar
+
+from streamsel.held.beside import Beside
+from streamsel.held.part import ColumnHeld
+from streamsel.target.kernels import VariableKernel
+from streamsel.target.space import TargetSpace
+from streamsel.target.target import NoTarget, Target
+
+
+class Axis(abc.ABC):
+    """What columns and rows ask of a learner; its parameters are described in `Learner`."""
+
+    supervised: ClassVar[bool]
+    # Whether `learn_target(None)` lets the variables explain each other.
+    takes_no_target: ClassVar[bool] = False
+
+    fading_factor: float
+    max_features: int | None
+    grace_period: int
+    covariates: tuple[Hashable, ...] | None
+    target: str
+    n_jobs: int
+
+    n_columns: int
+    n_passes: int
+    _n_constant: int
+    _target: Target | NoTarget | None
+    _space: TargetSpace | None
+    _without_target: bool
+    _columns: ColumnHeld | None
+
+    # What a method may say
+
+    def _check_target(self, c: int, *, is_class: bool) -> None:  # noqa: B027
+        """Refuse a target, of c columns, that the parameters cannot be used with."""
+
+    def _variable_kernel(self) -> VariableKernel:
+        """Return the kernel between variables."""
+        return VariableKernel()
+
+    @property
+    def _is_signed(self) -> bool:
+        """Whether a negative correlation is a small one."""
+        return False
+
+    @property
+    def _one_source(self) -> bool:
+        """Whether one source is learnt, once, and read again until the answer is proven."""
+        return False
+
+    @abc.abstractmethod
+    def _new_columns(self, n: int) -> ColumnHeld:
+        """Return an empty state for columns of n observations."""
+
+    @abc.abstractmethod
+    def _protected(self) -> Collection[Hashable]:
+        """Return the names that must not be let go."""
+
+    def _new_beside(self) -> Beside | None:
+        """Return what learns rows beside the moments, if anything; it goes on from the columns."""
+        return None
+
+    # What the axes ask of one another
+
+    @property
+    @abc.abstractmethod
+    def _on_rows(self) -> bool:
+        """Whether rows were learnt."""
+
+    @property
+    @abc.abstractmethod
+    def _by_window(self) -> bool:
+        """Whether rows are kept until there is a window of them, and then swept as columns."""
+
+    @abc.abstractmethod
+    def _carried_constant(self) -> int:
+        """Return how many of the columns that rows go on from do not vary."""
+
+    @abc.abstractmethod
+    def _outdate(self) -> None:
+        """Drop what was computed from what is held: it is about to change, or has."""

@@ -1,0 +1,367 @@
+"""The contract of two axes: what every learner is, whatever its method."""
+
+from __future__ import annotations
+
+import abc
+import functools
+import inspect
+import numbers
+from collections.abc import Callable, Hashable
+from typing import Any, ClassVar, TypeVar
+
+from river import base as river
+
+from streamsel import params
+from streamsel.held.beside import Beside
+from streamsel.held.moments import Moments
+from streamsel.held.part import ColumnHeld, Held
+from streamsel.learner.hooks import check_hooks
+from streamsel.learner.merging import Merging
+from streamsel.learner.noise import noise_floor
+from streamsel.learner.report import NOISE_LEVEL, Report, number
+from streamsel.learner.window import Window
+from streamsel.params import param
+from streamsel.shapes import expect_finite
+from streamsel.target.space import TargetSpace
+from streamsel.target.target import KINDS, NoTarget, Target
+
+Value = TypeVar("Value")
+
+
+def until_learnt(compute: Callable[[Any], Value]) -> Callable[[Any], Value]:
+    """Keep what a method computes from what is held until something is learnt."""
+    name = compute.__name__
+
+    @functools.wraps(compute)
+    def kept(self: Any) -> Value:
+        found = self._found
+        if name not in found:
+            found[name] = compute(self)
+        value: Value = found[name]
+        return value
+
+    return kept
+
+
+class Learner(Merging, params.Declared, river.MiniBatchTransformer):
+    """What selectors and extractors have in common: one state that columns and rows fill.
+
+    A method says what it keeps by three tags, and what it does with it by one hook; doors, undo,
+    the way from columns to rows, files, merging, noise floor and report follow.
+
+    Attributes
+    ----------
+    keeps
+        The state that columns fill.
+    rows
+        What serves the method on rows: `Moments`, a state beside them, or a tumbling `Window`, and
+        then it has a parameter `window_size`.
+    supervised
+        Whether it has a target: by its base `Supervised` or `Unsupervised`.
+    """
+
+    keeps: ClassVar[type[ColumnHeld]]
+    rows: ClassVar[type[Held | Beside | Window]] = Moments
+    # Methods that are handed what is held; they may ask for what every state in use offers.
+    _hooks: ClassVar[tuple[str, ...]] = ()
+
+    fading_factor: float = param(
+        params.Real(0.0, below=1.0),
+        default=0.0,
+        doc="""
+        In [0, 1): what part of its weight a row loses with every later one; 0 forgets nothing. As
+        in River, the closer to 1 the faster the old is forgotten.
+        """,
+    )
+    max_features: int | None = param(
+        params.Whole(1, optional=True),
+        default=None,
+        doc="""
+        Most variables tracked on rows; None for all. When a new one needs room the least relevant
+        go, but none that is in use or in its grace period.
+        """,
+    )
+    grace_period: int = param(
+        params.Whole(1),
+        default=100,
+        doc="For how many rows a new variable cannot be let go.",
+    )
+    covariates: tuple[Hashable, ...] | None = param(
+        params.Names(),
+        default=None,
+        doc="""
+        Features of a row, such as age or batch, given which everything is asked: they are projected
+        out of target and variables, and are no variables themselves. On columns they are handed
+        over beside the target, `learn_target(y, covariates=Z)`, and this is what they are called.
+        """,
+    )
+    target: str = param(
+        params.Choice(KINDS),
+        default="auto",
+        doc="""
+        `"auto"` takes labels for classes and numbers for quantities, `"class"` takes numbers for
+        classes, `"numeric"` refuses labels.
+        """,
+    )
+    n_jobs: int = param(
+        params.Jobs(),
+        default=1,
+        doc="""
+        Number of threads that read the columns; -1 for all cores. The result does not depend on it.
+        """,
+    )
+
+    def __init_subclass__(cls, **further: Any) -> None:
+        super().__init_subclass__(**further)
+        if not inspect.isabstract(cls) and hasattr(cls, "keeps"):
+            check_hooks(cls)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self._by_window:
+            self._refuse_with_windows(self.fading_factor != 0.0, "fading_factor=0.0")
+            self._refuse_with_windows(self.covariates is not None, "covariates=None")
+        if not self.supervised and self.covariates is not None:
+            raise ValueError(
+                f"Expected covariates=None: {type(self).__name__} has no target to be asked about, "
+                f"given them. Got {self.covariates!r} instead."
+            )
+        self._check_parameters()
+        self._begin_columns()
+        self._begin_rows()
+        # What was computed from what is held, until something is learnt.
+        self._found: dict[str, Any] = {}
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that do not fit one another."""
+
+    def _refuse_with_windows(self, refused: bool, expected: str) -> None:
+        if refused:
+            raise ValueError(
+                f"Expected {expected}: {type(self).__name__} as it is set does not decide by "
+                "moments, and learns rows by windows.\n"
+                "Hint: a window forgets all rows before it; only moments know covariates."
+            )
+
+    def _take_target(self, target: Target) -> None:
+        self._refuse_with_windows(bool(target.given_kinds) and self._by_window, "no covariates")
+        super()._take_target(target)
+
+    def _more_than(self, size: str, *names: str) -> None:
+        """Refuse bounds that leave no room for as many as are asked for."""
+        least = getattr(self, size)
+        for name in names:
+            bound = getattr(self, name)
+            if bound is not None and least is not None and bound <= least:
+                raise ValueError(
+                    f"The {name!r} parameter of {type(self).__name__} must be None or above "
+                    f"{size} = {least}. Got {bound!r} instead."
+                )
+
+    @property
+    def _by_window(self) -> bool:
+        return issubclass(self.rows, Window)
+
+    @property
+    def _window_size(self) -> int:
+        size: int = getattr(self, "window_size")  # noqa: B009 (declared where it is needed)
+        return size
+
+    # What was learnt
+
+    @property
+    def _held(self) -> Held | None:
+        """What is held of the variables, whichever axis filled it; None before there is any."""
+        return self._columns if self._moments is None else self._moments
+
+    @property
+    def n_rows(self) -> int | None:
+        """Rows seen: observations in every column, and rows since; None before there is one."""
+        if self._moments is not None:
+            return int(self._moments.rows)
+        if self._window is not None:
+            return int(self._window.rows)
+        return None if self._target is None else self._target.n
+
+    @property
+    def n_constant(self) -> int:
+        """Variables among those seen that do not vary."""
+        if self._moments is None:
+            return self._n_constant
+        return self._n_constant + int((self._moments.stats().m2 == 0.0).sum())
+
+    def _outdate(self) -> None:
+        self._found = {}
+
+    def _floor(self) -> float | None:
+        """Return the noise floor for a report."""
+        return number(self.noise_floor(NOISE_LEVEL)) if self.n_rows else None
+
+    def _report(
+        self,
+        floor: float | None,
+        kind: str,
+        found: list[dict[str, Any]],
+        asked: int | None,
+        facts: dict[str, Any] | None = None,
+    ) -> Report:
+        """Return a report of what was found."""
+        counts = self.n_rows, self.n_columns, self.n_constant
+        params = dict(self._get_params())
+        return Report(type(self).__name__, params, *counts, floor, kind, found, asked, facts or {})
+
+    @property
+    @abc.abstractmethod
+    def relevance(self) -> dict[Hashable, float]:
+        """Relevance, in [0, 1], of what the model puts out: name -> ‖Uᵀx̃‖ / ‖x̃‖."""
+
+    @abc.abstractmethod
+    def report(self) -> Report:
+        """Return what was found, for those who look at it: a command, a page, a notebook."""
+
+    def noise_floor(self, level: float = 0.05) -> float:
+        """Return the relevance that the best of as many noise columns exceeds with this chance.
+
+        Parameters
+        ----------
+        level
+            The chance, over all columns seen, that noise passes for more.
+
+        Returns
+        -------
+        A relevance in [0, 1]; NaN where there is none: without a target, or before a window of rows
+        is full, for instance.
+
+        Raises
+        ------
+        ValueError
+            For a level outside (0, 1), or before the target is known.
+
+        Notes
+        -----
+        Of n Gaussian observations without association relevance² ~ Beta(r/2, (n - 1 - r)/2), r the
+        rank of the target. Among p columns the largest is below the 1 - level/p quantile with
+        chance at least 1 - level (Bonferroni). Where n - 1 <= r every column is explained in full,
+        and the floor is 1. Covariates of rank d leave n - d observations.
+
+        The floor is for single columns: a component of SOSPCA, chosen and rotated among them,
+        passes it more often. Rows that fade count as so many of equal weight, (Σw)² / Σw². With a
+        kernel that is not linear it is the largest relevance in feature space of 4,096 directions,
+        drawn once, along which a variable is as relevant as the linear floor; NaN where that kernel
+        sees the scale of a variable (scale=False).
+        """
+        if not isinstance(level, numbers.Real) or not 0.0 < level < 1.0:
+            raise ValueError(f"The 'level' must be in the range (0, 1). Got {level!r} instead.")
+        in_first_window = self._window is not None and self._space is None
+        if self._without_target or in_first_window:
+            return float("nan")
+        n, space = self._space_of_rows()
+        floor = noise_floor(
+            n - len(space.given), space.linear_rank, self.n_columns - self.n_constant, level
+        )
+        return space.largest_relevance(floor)
+
+    def _space_of_rows(self) -> tuple[float, TargetSpace]:
+        """Return how many observations there are, of equal weight, and the target's space."""
+        if self._moments is not None and self._moments.space is not None:
+            return self._moments.effective_rows, self._moments.space
+        if self._target is None or self._space is None:
+            raise ValueError(
+                "Expected a target before the noise floor is asked for.\n"
+                "Hint: call learn_target(y) first, or learn rows."
+            )
+        return float(self._target.n), self._space
+
+    # From columns to rows
+
+    def _carry_over(self, moments: Moments) -> None:
+        held = self._columns
+        if held is not None:
+            moments.take_columns(held.names, held.stats())
+            if not held.complete and self.n_columns > len(moments.table):
+                moments.forget()
+
+    def _carried_constant(self) -> int:
+        return 0 if self._columns is None else int((self._columns.stats().m2 == 0.0).sum())
+
+    def _go_over_to(self, moments: Moments) -> None:
+        self._n_constant -= self._carried_constant()
+        self._beside = self._new_beside()
+        self._moments = moments
+        self._target = self._space = self._columns = None
+
+    def _sweep(self, window: Window) -> None:
+        twin = self.clone()
+        try:
+            names, X, target = window.columns()
+            if target is not None:
+                twin._take_target(target)
+        except ValueError:
+            # Nothing can be said of a target that does not vary; what stood before stands.
+            return
+        twin._columns = twin._new_columns(window.size)
+        if names:
+            twin.learn_columns(X, names)
+        for name in ("_columns", "_target", "_space", "n_columns", "n_passes", "_n_constant"):
+            setattr(self, name, getattr(twin, name))
+        self._without_target = twin._without_target
+        self._outdate()
+
+    # Copies and files
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"params": self._get_params(), "state": self._get_state()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        type(self).__init__(self, **state["params"])
+        self._set_state(state["state"])
+
+    def _get_state(self) -> dict[str, Any]:
+        """Return what was learnt, as arrays and values that JSON can hold (names as lists)."""
+        target = self._target
+        state: dict[str, Any] = {
+            "n_columns": self.n_columns,
+            "n_constant": self._n_constant,
+            "n_passes": self.n_passes,
+            "without_target": self._without_target,
+            "n_rows": None if target is None else target.n,
+        }
+        if isinstance(target, Target):
+            state |= target.to_state()
+        parts = {
+            "columns": self._columns,
+            "moments": self._moments,
+            "beside": self._beside,
+            "window": self._window,
+        }
+        state |= {name: part.to_state() for name, part in parts.items() if part is not None}
+        if self._moments is not None:
+            state["full_until"] = self._vocabulary.full_until
+        return state
+
+    def _set_state(self, state: dict[str, Any]) -> None:
+        """Take up what `_get_state` returned."""
+        expect_finite(state)
+        self.n_columns = state["n_columns"]
+        self._n_constant = state["n_constant"]
+        self.n_passes = state["n_passes"]
+        self._without_target = state["without_target"]
+        if "target_Y" in state:
+            self._take_target(Target.restored(state))
+        elif state["n_rows"] is not None:
+            self._target = NoTarget(state["n_rows"])
+        if "columns" in state:
+            self._columns = self._new_columns(state["n_rows"])
+            self._columns.set_state(state["columns"])
+        if "window" in state:
+            self._window = self._window_so_far()
+            self._window.set_state(state["window"])
+        if "moments" in state:
+            moments = self._rows_so_far()
+            moments.set_state(state["moments"])
+            self._beside = self._new_beside()
+            if self._beside is not None:
+                self._beside.set_state(state["beside"])
+            self._moments = moments
+            self._vocabulary.full_until = state["full_until"]
+        self._outdate()

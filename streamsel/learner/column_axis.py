@@ -1,0 +1,319 @@
+"""The column axis: what every learner does with columns, one at a time or a stream of them.
+
+ Columns come in whatever form, are let in by one door, and are handed on in order. A learner sees
+a column as its moments (`columns.Stats`) and, when it asks, its values; what it keeps of them its
+state says, or it says in `_observe`.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from streamsel.columns import (
+    Block,
+    Chunk,
+    Stats,
+    chunks,
+    column,
+    effective_jobs,
+    first_bad_name,
+    why_bad,
+    why_bad_name,
+)
+from streamsel.held.part import ColumnHeld
+from streamsel.learner.axis import Axis
+from streamsel.stream import ColumnStream, as_stream
+from streamsel.target.space import TargetSpace
+from streamsel.target.target import NoTarget, Target
+
+
+class ColumnAxis(Axis):
+    """Takes columns in by their door and hands them on, in order and with their moments."""
+
+    def _begin_columns(self) -> None:
+        self.n_columns = 0
+        self.n_passes = 0
+        self._n_constant = 0
+        self._target: Target | NoTarget | None = None
+        self._space: TargetSpace | None = None
+        self._without_target = not self.supervised
+        # What columns fill; None before the first, and once there are rows.
+        self._columns: ColumnHeld | None = None
+
+    def learn_target(self, y: Any, covariates: Any = None) -> None:
+        """Learn what is to be explained; once, before the columns.
+
+        Parameters
+        ----------
+        y
+            Numbers of shape (n,) or (n, c), labels of shape (n,), or a Series or DataFrame of
+            either. None, where the learner allows it, lets the variables explain each other.
+        covariates
+            What everything is asked *given*, such as age or batch: numbers of shape (n,) or
+            (n, d), labels, a Series or DataFrame of either, or a dict: name -> either. They are
+            projected out of target and variables: relevance is that of what they leave.
+
+        Raises
+        ------
+        ValueError
+            For a target that is constant, not finite, of fewer than two rows, or given after
+            columns were learnt, and for covariates that explain all of it.
+        TypeError
+            For values that are neither numbers nor labels.
+
+        Notes
+        -----
+        Costs O(n (c + d)²) once; holds O(n (c + d)).
+        """
+        self._refuse_after_rows()
+        if self.n_columns:
+            raise ValueError(
+                f"Expected the target before the columns. Got: one after {self.n_columns}.\n"
+                "Hint: a new target starts a new stream; model.clone() is a fresh model."
+            )
+        if not self.supervised and y is not None:
+            raise ValueError(
+                f"Expected no target: {type(self).__name__} learns without one. Got: a target.\n"
+                "Hint: learn_columns(X) is all that it takes."
+            )
+        if y is None:
+            self._learn_no_target(covariates)
+            return
+        names = self.covariates
+        if names and covariates is None:
+            raise ValueError(
+                f"Expected the covariates {list(names)}, as the parameter covariates says. Got: "
+                "none.\nHint: learn_target(y, covariates=Z)."
+            )
+        target = Target(y, self.target, covariates, names)
+        if target.codes:
+            warnings.warn(
+                f"The target is {target.codes} distinct integers and is taken as a quantity. If "
+                "they are codes of classes say target='class', if not target='numeric'.",
+                UserWarning,
+                stacklevel=2,
+            )
+        self._take_target(target)
+
+    def _take_target(self, target: Target) -> None:
+        self._check_target(int((~target.is_given).sum()), is_class=target.is_class)
+        space = TargetSpace(target.cyy, target.n, self._variable_kernel(), target.is_given)
+        if not space.linear_rank:
+            raise ValueError(
+                "Expected a target that varies beside its covariates. Got: one that they explain "
+                "in full.\nHint: check that the target is not among the covariates."
+            )
+        self._without_target, self._target, self._space = False, target, space
+
+    def _learn_no_target(self, covariates: Any) -> None:
+        if self.supervised and not self.takes_no_target:
+            raise ValueError(
+                f"Expected a target: {type(self).__name__} is supervised. Got: None.\n"
+                "Hint: ProjSe selects without a target too."
+            )
+        if covariates is not None:
+            raise ValueError(
+                "Expected a target beside covariates. Got: None.\n"
+                "Hint: to select given covariates, without a target, regress the columns on them."
+            )
+        self._without_target, self._target, self._space = True, None, None
+
+    def _refuse_after_rows(self) -> None:
+        if self._on_rows:
+            raise ValueError(
+                "Expected rows, for the model has learnt rows, and does not keep their "
+                "observations. Got: a target or a column.\n"
+                "Hint: columns first, then rows; or merge two models that learnt other rows."
+            )
+
+    def learn_column(self, name: Hashable, values: Any) -> None:
+        """Learn one variable.
+
+        Parameters
+        ----------
+        name
+            Any hashable name that the model does not hold yet.
+        values
+            The n observations: an array or sequence of shape (n,), or a sparse column. float64,
+            float32, int8 and uint8 are read in place.
+
+        Raises
+        ------
+        ValueError
+            For missing or infinite values, a wrong length, or a name that the model holds (names of
+            columns that were let go are forgotten).
+        TypeError
+            For values that are not real numbers, or a name that cannot be hashed.
+        """
+        self._check_source(None)
+        target = self._target
+        if target is None:
+            target = self._expected_target(len(np.shape(values)) and np.shape(values)[0])
+        chunk = column(name, values, target.n)
+        stats = chunk.scan(target, 1)
+        m2 = stats.m2[0]
+        if not math.isfinite(m2):
+            raise why_bad(name, chunk.column(0))
+        held = self._held_names()
+        # Nearly all names are text or numbers, and new.
+        plain = type(name) in (str, int) and name not in held
+        if not plain and first_bad_name((name,), held) is not None:
+            raise why_bad_name(name)
+        if self._columns is None:
+            with self._undone_by(BaseException):
+                self._learn_chunk(chunk, stats, target, int(m2 == 0.0))
+        else:
+            self._learn_chunk(chunk, stats, target, int(m2 == 0.0))
+
+    def learn_columns(self, X: Any, names: Sequence[Hashable] | None = None) -> None:
+        """Learn many variables: a block, or a whole stream of them.
+
+        Parameters
+        ----------
+        X
+            An (n, p) array or sparse matrix, a frame of any library that narwhals knows, a
+            `ColumnStream`, or any iterable of (name, values).
+        names
+            Names of the columns of an array or matrix; numbered on from `n_columns` if None.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `learn_column`, and for a name that stands twice in one block. Where X can be read
+            again the model is then as it was before the call; where it cannot (a generator), the
+            columns before the bad one stay learnt, for they would be lost.
+
+        Notes
+        -----
+        The result does not depend on how the columns are cut into blocks, nor on `n_jobs`. An
+        interrupt (Ctrl-C) leaves every whole block learnt and the model usable.
+        """
+        is_matrix = isinstance(X, np.ndarray) or hasattr(X, "tocsc")
+        if names is None and is_matrix and X.ndim == 2:
+            names = range(self.n_columns, self.n_columns + X.shape[1])
+        stream = as_stream(X, names)
+        self._check_source(stream)
+        before = self.n_columns
+        try:
+            with self._undone_by(Exception if stream.rereadable else ()):
+                self._learn_stream(stream)
+        except (ValueError, TypeError) as error:
+            if stream.rereadable or type(error) not in (ValueError, TypeError):
+                raise
+            raise type(error)(
+                f"{error}\nThe {self.n_columns - before} columns before it stay learnt."
+            ) from error
+
+    def _check_source(self, stream: ColumnStream | None) -> None:
+        """Refuse a stream, or a single column (None), where one source is to be read again."""
+        if not self._one_source:
+            return
+        if stream is None:
+            got = "a single column"
+        elif not stream.rereadable:
+            got = "a source that can be read once"
+        elif self.n_columns:
+            got = "another source"
+        else:
+            return
+        raise ValueError(
+            "Expected one source that can be read again, as exact=True asks for. Got: "
+            f"{got}.\nHint: exact=False proves what one pass can prove (n_certified); "
+            "max_candidates=None is exact in one pass."
+        )
+
+    def _learn_stream(self, stream: ColumnStream) -> None:
+        for block in stream.blocks():
+            self._learn_block(block)
+
+    def _learn_block(self, block: Block) -> None:
+        with self._undone_by(BaseException):
+            target = self._expected_target(block.values.shape[0])
+            for chunk in chunks(block, target.n):
+                stats = chunk.scan(target, effective_jobs(self.n_jobs))
+                stop, error = self._first_bad(chunk, stats)
+                if error is not None:
+                    stats = Stats(*(array[:stop] for array in stats))
+                if stop:
+                    constant = int(np.count_nonzero(stats.m2 == 0.0))
+                    self._learn_chunk(chunk, stats, target, constant)
+                if error is not None:
+                    break
+            else:
+                error = None
+            self._target = target
+        if error is not None:
+            raise error
+
+    def _learn_chunk(
+        self, chunk: Chunk, stats: Stats, target: Target | NoTarget, constant: int
+    ) -> None:
+        """Learn a chunk's columns, as many as stats has; all are good, and so many constant."""
+        if self._columns is None:
+            self._columns = self._new_columns(target.n)
+        self._observe(chunk, stats)
+        self.n_columns += stats.m2.size
+        self._n_constant += constant
+        self.n_passes = self.n_passes or 1
+        self._target = target
+        self._outdate()
+
+    def _observe(self, chunk: Chunk, stats: Stats) -> None:
+        """Learn the columns of a chunk, in order, as many as stats has; all of them are good."""
+        assert self._columns is not None  # noqa: S101
+        self._columns.admit(chunk, stats, self.n_columns)
+
+    def _first_bad(self, chunk: Chunk, stats: Stats) -> tuple[int, Exception | None]:
+        """Return how many columns stand before the first bad one, and what is wrong with it."""
+        stop, error = len(chunk.names), None
+        finite = np.isfinite(stats.m2)
+        if not finite.all():
+            stop = int(np.argmin(finite))
+            error = why_bad(chunk.names[stop], chunk.column(stop))
+        again = first_bad_name(chunk.names[:stop], self._held_names())
+        if again is None:
+            return stop, error
+        return again, why_bad_name(chunk.names[again])
+
+    def _expected_target(self, n: int) -> Target | NoTarget:
+        """Return the target that a column of n values belongs to."""
+        self._refuse_after_rows()
+        if self._target is not None:
+            return self._target
+        if not self._without_target:
+            raise ValueError(
+                "Expected a target before the first column. Got: a column.\n"
+                "Hint: call learn_target(y) first"
+                + ("; learn_target(None) selects without one." if self.takes_no_target else ".")
+            )
+        if n < 2:
+            raise ValueError(f"Expected columns of at least 2 observations. Got: {n}.")
+        return NoTarget(n)
+
+    def _held_names(self) -> Mapping[Hashable, int]:
+        """Return the names that the model holds, each with its place."""
+        return {} if self._columns is None else self._columns.slots
+
+    @contextmanager
+    def _undone_by(
+        self, errors: type[BaseException] | tuple[type[BaseException], ...]
+    ) -> Iterator[None]:
+        """Leave the model as it was if one of these errors is raised within."""
+        counts = (self.n_columns, self._n_constant, self.n_passes, self._target)
+        held = self._columns
+        mark = None if held is None else held.mark()
+        try:
+            yield
+        except errors:
+            if held is not None and mark is not None:
+                held.rewind(mark)
+            self.n_columns, self._n_constant, self.n_passes, self._target = counts
+            self._columns = held
+            self._outdate()
+            raise

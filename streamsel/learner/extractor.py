@@ -1,0 +1,185 @@
+"""What extractors have in common: they build new variables, linear in the original ones."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Collection, Hashable, Iterable
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from streamsel import params
+from streamsel.held.part import Floats
+from streamsel.learner.base import Learner, until_learnt
+from streamsel.learner.report import Report, is_above, number
+from streamsel.params import param
+from streamsel.rows import as_frame, first_bad, gather, read_some, why_bad
+
+
+class LinearMap(NamedTuple):
+    """New variables out of old ones: z = (x - means) @ weights.
+
+    Parameters
+    ----------
+    names, means
+        s variables, and what is taken off each (s,).
+    weights
+        (s, q).
+    """
+
+    names: Iterable[Hashable]
+    means: Floats
+    weights: Floats
+
+
+class Extractor(Learner):
+    """A learner that builds new variables, linear in the original ones: `_linear_map` says how."""
+
+    _hooks = ("_linear_map",)
+
+    n_components: int = param(
+        params.Whole(1), default=10, kw_only=False, doc="The number $q$ of components."
+    )
+
+    def _check_parameters(self) -> None:
+        self._more_than("n_components", "max_features")
+
+    # What a method says
+
+    # Whether the weights are a function of the names at hand, and nothing of them is kept.
+    by_name: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
+        """Return the map of the variables that have weights.
+
+        Parameters
+        ----------
+        names
+            Those that are at hand: for a method whose weights are a function of the name.
+        """
+
+    # What follows
+
+    @until_learnt
+    def _map(self) -> LinearMap:
+        return self._linear_map()
+
+    def _map_of(self, names: Iterable[Hashable]) -> LinearMap:
+        return self._linear_map(names) if self.by_name else self._map()
+
+    def _protected(self) -> Collection[Hashable]:
+        # Those beside the moments, where components are more than a function of these, know best.
+        return () if self._beside is None else self._beside.protected()
+
+    @property
+    def components(self) -> list[str]:
+        """Names of the components, as they come out of a transform."""
+        prefix = type(self).__name__.lower()
+        return [f"{prefix}{k}" for k in range(self.n_components)]
+
+    @property
+    def loadings(self) -> dict[Hashable, dict[str, float]]:
+        """The support: variable -> {component: weight}, without zeros.
+
+        In order of arrival; on rows in that in which they became candidates.
+        """
+        support, _, B = self._map()
+        names = self.components
+        return {
+            variable: {names[k]: w for k, w in enumerate(row) if w != 0.0}
+            for variable, row in zip(support, B.tolist(), strict=True)
+        }
+
+    def report(self) -> Report:
+        """Return what was found, for those who look at it: a command, a page, a notebook.
+
+        Returns
+        -------
+        A row a component, the most relevant first: its relevance, whether that is above the noise
+        floor of single columns, and its loadings, the largest first.
+        """
+        floor = self._floor()
+        relevance = self.relevance
+        loadings: dict[str, list[dict[str, Any]]] = {str(name): [] for name in relevance}
+        for variable, weights in self.loadings.items():
+            for component, weight in weights.items():
+                loadings[component].append({"variable": variable, "weight": float(weight)})
+        found = []
+        for name in sorted(loadings, key=relevance.__getitem__, reverse=True):
+            mine = number(relevance[name])
+            largest = sorted(loadings[name], key=lambda loading: -abs(loading["weight"]))
+            row = {"name": name, "relevance": mine, "above_noise": is_above(mine, floor)}
+            found.append(row | {"loadings": largest})
+        return self._report(floor, "components", found, self.n_components)
+
+    # Transforms
+
+    def transform_one(self, x: dict[Hashable, Any]) -> dict[Hashable, float]:
+        """Return the components of a row, as floats.
+
+        Parameters
+        ----------
+        x
+            A row. A variable of the support that it lacks counts as 0, as everywhere in River; NaN
+            or None counts as not observed, that is, as its mean; new features are ignored.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a value of the support that is infinite, or no number.
+        """
+        support, means, weights = self._map_of(x)
+        row = read_some(x, support)
+        bad = first_bad(row)
+        if bad is not None:
+            raise why_bad(list(support)[bad], row[bad])
+        z = _apply(row, means, weights)
+        return dict(zip(self._names(), z.tolist(), strict=True))
+
+    @until_learnt
+    def _names(self) -> list[str]:
+        return self.components
+
+    def transform_many(self, X: Any) -> Any:
+        """Return the components of many rows.
+
+        Parameters
+        ----------
+        X
+            A frame, an array or sparse matrix (whose columns are named from 0), or a
+            `ColumnStream`.
+
+        Returns
+        -------
+        A frame of the same library, or, for anything but a frame, an array of shape (n, q).
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a value of the support that is infinite, or no number.
+        """
+        frame = as_frame(X)
+        support, means, weights = self._map_of(() if frame is None else frame.columns)
+        names = list(support)
+        values = gather(X, names)
+        infinite = np.argwhere(np.isinf(values))
+        if infinite.size:
+            row, column = infinite[0].tolist()
+            raise why_bad(names[column], values[row, column], row)
+        Z = _apply(values, means, weights)
+        if frame is None:
+            return Z
+        from river.utils.dataframe import to_native_frame
+
+        return to_native_frame(Z, like=frame, columns=self.components)
+
+
+def _apply(X: Floats, means: Floats, weights: Floats) -> Floats:
+    centred = X - means
+    Z: Floats = centred @ weights
+    # NaN shows in every component, for NaN times zero is NaN.
+    if np.isnan(Z).any():
+        centred[np.isnan(centred)] = 0.0
+        Z = centred @ weights
+    return Z

@@ -1,0 +1,156 @@
+"""Models put together: that have learnt other columns of the same rows, or other rows."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from streamsel.held.beside import Along
+from streamsel.held.merging import merge_columns, merge_rows, same_rows
+from streamsel.held.moments import Moments
+from streamsel.learner.column_axis import ColumnAxis
+from streamsel.learner.row_axis import RowAxis
+
+
+class Merging(ColumnAxis, RowAxis):
+    """Takes in what another model has learnt."""
+
+    def merge(self, other: Self, along: str = "columns") -> None:
+        """Take in what another model has learnt.
+
+        Parameters
+        ----------
+        other
+            A model of the same class and parameters; left as it is.
+        along
+            `"columns"`: the other learnt other variables over the same rows; `"rows"`: it learnt
+            other rows.
+
+        Raises
+        ------
+        ValueError
+            Where class, parameters or targets do not fit, or, along columns, a variable is held by
+            both.
+        """
+        # The number of threads is the one parameter that changes nothing.
+        apart = {"n_jobs": None}
+        if (
+            type(other) is not type(self)
+            or other._get_params() | apart != self._get_params() | apart
+        ):
+            raise ValueError(
+                f"Expected a {type(self).__name__} with the same parameters. Got: {other!r}.\n"
+                "Hint: models that are to be merged are clones of one another."
+            )
+        if other is self:
+            raise ValueError("Expected another model to merge. Got: the model itself.")
+        if (
+            self._window is not None
+            or other._window is not None
+            or (self._by_window and along == "rows")
+        ):
+            raise ValueError(
+                "Expected models whose rows add up. Got: windows of rows, which do not.\n"
+                "Hint: models of this kind can be merged along columns, before they learn rows."
+            )
+        if along == "rows":
+            self._merge_along_rows(other)
+        elif along != "columns":
+            raise ValueError(f"Expected along='columns' or 'rows'. Got: {along!r}.")
+        elif other._moments is not None or self._moments is not None:
+            self._merge_along_columns_of_rows(other)
+        elif other._target is not None:
+            self._merge_along_columns(other)
+
+    def _merge_along_columns(self, other: Self) -> None:
+        if self._target is None and not self._without_target:
+            raise ValueError(
+                "Expected a model with a target to merge into. Got: one without.\n"
+                "Hint: call learn_target(y) on both, with the same y."
+            )
+        assert other._target is not None  # noqa: S101
+        target = self._expected_target(other._target.n)
+        if not target.same_as(other._target):
+            raise ValueError(
+                "Expected two models of the same target. Got: different targets.\n"
+                "Hint: models can be merged that learnt different columns of the same rows; "
+                "merge(other, along='rows') joins different rows."
+            )
+        _refuse_common(self._held_names(), other._held_names())
+        with self._undone_by(BaseException):
+            if other._columns is not None:
+                if self._columns is None:
+                    self._columns = self._new_columns(target.n)
+                self._columns.merge(other._columns, self.n_columns)
+            self._target = target
+            self.n_columns += other.n_columns
+            self._n_constant += other._n_constant
+            self.n_passes = max(self.n_passes, other.n_passes)
+            self._outdate()
+
+    def _merge_along_columns_of_rows(self, other: Self) -> None:
+        moments, theirs = self._moments, other._moments
+        if moments is None or theirs is None or not same_rows(moments, theirs):
+            raise ValueError(
+                "Expected two models of the same rows. Got: models of different rows.\n"
+                "Hint: merge(other, along='rows') joins different rows."
+            )
+        _refuse_common(moments.slots, theirs.slots)
+        merge_columns(moments, theirs)
+        self.n_columns += other.n_columns
+        self._merged(other, moments, "columns")
+
+    def _merge_along_rows(self, other: Self) -> None:
+        theirs = other._rows_so_far() if other._moments is None else other._moments
+        if theirs.rows == 0:
+            return
+        moments = self._rows_so_far() if self._moments is None else self._moments
+        if moments.rows == 0:
+            self._set_state(copy.deepcopy(other)._get_state())
+            return
+        if not moments.target.goes_with(theirs.target):
+            raise ValueError(
+                "Expected two models of the same form of target. Got: "
+                f"{moments.target.form!r} and {theirs.target.form!r}, or other kinds of several, "
+                "or of covariates."
+            )
+        columns = moments.target.slots.keys() | theirs.target.slots.keys()
+        self._check_target(moments.target.asked(columns), is_class=moments.target.form == "class")
+        if self._moments is None:
+            self._go_over_to(moments)
+        common = len(moments.slots.keys() & theirs.slots.keys())
+        merge_rows(moments, theirs)
+        self.n_columns += other.n_columns - common
+        self._merged(other, moments, "rows")
+
+    def _merged(self, other: Self, moments: Moments, along: Along) -> None:
+        """Follow a merge of the moments."""
+        carried = other._carried_constant() if other._moments is None else 0
+        self._n_constant += other._n_constant - carried
+        self._outdate()
+        theirs = other._new_beside() if other._beside is None else other._beside
+        if self._beside is None or theirs is None:
+            self._let_go_at_once(moments)
+            return
+        self._beside.merging(theirs, along)
+        self._let_go_at_once(moments)
+        self._beside.merged(theirs, along, moments)
+        self._outdate()
+
+    if TYPE_CHECKING:
+        # What River's base and the learner's have.
+        def _get_params(self) -> dict[str, Any]: ...
+
+        def _get_state(self) -> dict[str, Any]: ...
+
+        def _set_state(self, state: dict[str, Any]) -> None: ...
+
+
+def _refuse_common(mine: Mapping[Hashable, int], theirs: Mapping[Hashable, int]) -> None:
+    both = mine.keys() & theirs.keys()
+    if both:
+        raise ValueError(
+            f"Expected models of different columns. Got: {next(iter(both))!r} in both.\n"
+            "Hint: merge(other, along='rows') joins different rows of the same variables."
+        )

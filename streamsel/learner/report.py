@@ -1,0 +1,74 @@
+"""What a model has found, in terms that a terminal, a page and JSON know."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+# Of so many columns of pure noise the best exceeds the noise floor with this chance.
+NOISE_LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a model has found.
+
+    Parameters
+    ----------
+    learner, parameters
+        Its class, and its parameters by name.
+    rows, columns_seen, columns_constant
+        How many; rows is None before there is one.
+    noise_floor
+        The relevance that pure noise reaches; None where there is none.
+    kind
+        "selected" or "components": what `found` lists.
+    found
+        What was found, each as name -> value, all of them with the same names; None is a value that
+        does not apply.
+    asked
+        How many were asked for; None for as many as there are.
+    facts
+        What else is known of the model: name -> value.
+    """
+
+    learner: str
+    parameters: dict[str, Any]
+    rows: int | None
+    columns_seen: int
+    columns_constant: int
+    noise_floor: float | None
+    kind: str
+    found: list[dict[str, Any]]
+    asked: int | None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def unfinished(self) -> Report:
+        """Return the report of a model that has not seen all its columns: nothing is certain."""
+        found = [row | {"certified": False} if "certified" in row else row for row in self.found]
+        facts = self.facts | ({"n_certified": 0} if "n_certified" in self.facts else {})
+        return replace(self, found=found, facts=facts)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "class": self.learner,
+            "parameters": self.parameters,
+            "rows": self.rows,
+            "columns_seen": self.columns_seen,
+            "columns_constant": self.columns_constant,
+            "noise_floor": self.noise_floor,
+            **self.facts,
+            self.kind: self.found,
+        }
+
+
+def number(value: float) -> float | None:
+    """Return a number for JSON, which does not know NaN."""
+    return float(value) if math.isfinite(value) else None
+
+
+def is_above(relevance: float | None, floor: float | None) -> bool | None:
+    """Whether a relevance is above the noise floor; None where there is one of them only."""
+    return None if relevance is None or floor is None else relevance > floor

@@ -1,0 +1,121 @@
+"""How River sees a learner: supervised or not, in every place of a pipeline."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Hashable
+from typing import Any, ClassVar
+
+from river import base
+
+from streamsel.target.rows import no_target
+
+
+class Supervised(
+    base.MiniBatchSupervisedTransformer, base.MiniBatchTransformer, base.SupervisedTransformer
+):
+    """A learner that learns about a target.
+
+    These three bases together are what River's Pipeline and TransformerUnion treat rightly in every
+    place: a plain `SupervisedTransformer` is not applied while a pipeline learns (River 0.26).
+    """
+
+    supervised: ClassVar[bool] = True
+
+    @abc.abstractmethod
+    def _learn_row(self, x: dict[Hashable, Any], y: Any) -> None: ...
+
+    @abc.abstractmethod
+    def _learn_rows(self, X: Any, y: Any) -> None: ...
+
+    def learn_one(self, x: dict[Hashable, Any], y: Any = None) -> None:
+        """Learn a row.
+
+        Parameters
+        ----------
+        x
+            Feature -> real number. A feature that is absent counts as 0, in the rows before it
+            first came too; NaN or None as not observed: as if it had its mean there.
+        y
+            A number, a label, or a dict of several targets: name -> number or label. What the first
+            row brings the others must bring too. A class or a target that appears later had been 0.
+
+        Raises
+        ------
+        ValueError
+            For an infinite value, a target that is missing, or a model that selects without one.
+        TypeError
+            For values that are not numbers, or a target of another form than before. In either case
+            the model is as it was.
+
+        Notes
+        -----
+        Costs O(c) for each feature that the row has, c the number of target columns. A feature
+        takes 3c + 6 numbers.
+        """
+        self._learn_row(x, y)
+
+    def learn_many(self, X: Any, y: Any = None) -> None:
+        """Learn many rows, by matrix products: the same as one after another.
+
+        Parameters
+        ----------
+        X
+            A frame of any library that narwhals knows, or an (n, p) array, whose columns are named
+            from 0. A null counts as not observed, a variable that has no column as 0.
+        y
+            An array, list or Series of n numbers or labels, or a frame or an (n, c) array of
+            several targets.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `learn_one`, and where X and y are not of the same length. The model is as it was.
+        """
+        if y is None:
+            raise no_target(y)
+        self._learn_rows(X, y)
+
+
+class Unsupervised(base.MiniBatchTransformer):
+    """A learner that has no target, and is asked for none."""
+
+    supervised: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def _learn_row(self, x: dict[Hashable, Any], y: Any) -> None: ...
+
+    @abc.abstractmethod
+    def _learn_rows(self, X: Any, y: Any) -> None: ...
+
+    def learn_one(self, x: dict[Hashable, Any]) -> None:
+        """Learn a row.
+
+        Parameters
+        ----------
+        x
+            Feature -> real number. A feature that is absent counts as 0, in the rows before it
+            first came too; NaN or None as not observed: as if it had its mean there.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a value that is infinite, or no number; the model is as it was.
+        """
+        self._learn_row(x, None)
+
+    def learn_many(self, X: Any) -> None:
+        """Learn many rows: the same as one after another.
+
+        Parameters
+        ----------
+        X
+            A frame of any library that narwhals knows, or an (n, p) array, whose columns are named
+            from 0. A null counts as not observed, a variable that has no column as 0.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `learn_one`.
+        """
+        self._learn_rows(X, None)

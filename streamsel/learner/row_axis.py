@@ -1,0 +1,271 @@
+"""The row axis: what every learner does with rows, one at a time or a frame of them."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from streamsel.columns import Stats, first_bad_name, why_bad_name
+from streamsel.held.beside import Beside
+from streamsel.held.moments import Moments
+from streamsel.held.part import Floats, Places
+from streamsel.held.vocabulary import Vocabulary
+from streamsel.learner.axis import Axis
+from streamsel.learner.window import Said, Window
+from streamsel.rows import (
+    RowDoor,
+    first_bad,
+    in_canonical_order,
+    read_beside,
+    read_strictly,
+    read_values,
+    why_bad,
+)
+from streamsel.target.rows import NO_TARGET, Observation, RowTarget, unequal
+from streamsel.target.target import Target
+
+_UNASKED = Observation(NO_TARGET, {})
+
+
+class RowAxis(Axis):
+    """Takes rows in by their door and adds them to the moments of the variables they name.
+
+    A model that has learnt columns goes on from their moments; the observations themselves are let
+    go, so that the way back to columns is closed.
+    """
+
+    def _begin_rows(self) -> None:
+        # What rows fill; None before the first.
+        self._moments: Moments | None = None
+        self._beside: Beside | None = None
+        self._window: Window | None = None
+        self._door = RowDoor()
+        self._vocabulary = Vocabulary(self.max_features, self.grace_period)
+
+    @property
+    def _on_rows(self) -> bool:
+        """Whether rows were learnt."""
+        return self._moments is not None or self._window is not None
+
+    # One row
+
+    def _learn_row(self, x: dict[Hashable, Any], y: Any) -> None:
+        if self._by_window:
+            self._learn_in_window(*self._window_so_far().read_one(x, y), y)
+            return
+        moments = self._moments
+        if moments is None:
+            moments = self._rows_so_far()
+        target = moments.target
+        covariates = target.covariates
+        if covariates and isinstance(x, Mapping):
+            seen = target.one(y, x)
+            x = {name: value for name, value in x.items() if name not in covariates}
+        else:
+            seen = target.one(y) if self.supervised else _UNASKED
+        values = read_values(x)
+        # Moments that are not the model's yet may be let go again, and the door must not know them.
+        held = moments is self._moments
+        places = self._door.places(x, moments.table.slots) if held else None
+        known = places is not None and seen.first.keys() <= target.slots.keys()
+        if places is None or not known:
+            values = read_strictly(x)
+            bad = first_bad(values)
+            if bad is not None:
+                raise why_bad(list(x)[bad], values[bad])
+            values, places = self._admit(moments, seen, list(x), values)
+        self._outdate()
+        bad = moments.learn_one(values, places, target.vector(seen.first)) - 1
+        if bad >= 0:
+            raise why_bad(list(x)[bad], values[bad])
+        beside = self._beside
+        if beside is not None:
+            beside.learn_one(values, places, moments)
+            beside.refresh_if_due(moments)
+        target.note_codes(y, moments.rows)
+
+    # Many rows
+
+    def _learn_rows(self, X: Any, y: Any) -> None:
+        if self._by_window:
+            self._learn_in_window(*self._window_so_far().read_many(X, y), y)
+            return
+        moments = self._moments
+        if moments is None:
+            moments = self._rows_so_far()
+        names, X, covariates = read_beside(X, moments.target.covariates)
+        if len(X) == 0 and (y is None or len(y) == 0):
+            return
+        if self.supervised:
+            seen, encoded = moments.target.many(y, covariates)
+            if len(encoded.columns) != len(X):
+                raise unequal(len(X), len(encoded.columns))
+        else:
+            seen, encoded = _UNASKED, None
+        start = 0
+        while start < len(X):
+            # Again after every stretch: who found no room may find it now.
+            values, places = self._admit(moments, seen, names, X[start:])
+            Y = np.empty((len(X), 0)) if encoded is None else moments.target.matrix(encoded)
+            limit = self._stretch(moments, all_held=len(places) == len(names))
+            stop = len(X) if limit is None else min(len(X), start + limit)
+            for piece in moments.pieces(stop - start, len(places) + Y.shape[1]):
+                rows = values[piece]
+                self._outdate()
+                moments.learn_many(rows, places, Y[start:stop][piece])
+                if self._beside is not None:
+                    self._beside.learn_many(rows, places, moments)
+                    self._beside.refresh_if_due(moments)
+            start = stop
+        moments.target.note_codes(y, moments.rows)
+
+    def _stretch(self, moments: Moments, *, all_held: bool) -> int | None:
+        """Return how many rows may be learnt at once; None for any number."""
+        limits = [] if all_held else [max(1, self._vocabulary.full_until - moments.rows)]
+        if self._beside is not None:
+            limits.append(self._beside.until_refresh())
+        return min(limits, default=None)
+
+    # Variables that come and go
+
+    def _admit(
+        self, moments: Moments, seen: Observation, names: list[Hashable], values: Floats
+    ) -> tuple[Floats, Places]:
+        """Take up new targets and variables; return the values that are held, and their places."""
+        bad = first_bad_name(names, {})
+        if bad is not None:
+            raise why_bad_name(names[bad])
+        self._check_columns(moments.target, seen)
+        if self._moments is None:
+            self._go_over_to(moments)
+            self._let_go_at_once(moments)
+        if moments.target.form is None or not seen.first.keys() <= moments.target.slots.keys():
+            moments.admit_targets(seen)
+            self._outdate()
+        slots = moments.table.slots
+        new = in_canonical_order(name for name in names if name not in slots)
+        if new:
+            room = self._vocabulary.make_room(
+                moments, len(new), self._protected, self._all_relevances
+            )
+            self._door.forget()
+            self._outdate()
+            if room < len(new):
+                # Not always the first of the alphabet.
+                turn = moments.rows % len(new)
+                new = in_canonical_order((new[turn:] + new[:turn])[:room])
+            moments.admit(new)
+            self.n_columns += room
+            if self._beside is not None:
+                self._beside.take_up(new, moments)
+            slots = moments.table.slots
+        places = [slots.get(name, -1) for name in names]
+        if -1 in places:
+            held = [j for j, place in enumerate(places) if place >= 0]
+            values, places = values[..., held], [places[j] for j in held]
+        return values, np.array(places, dtype=np.intp)
+
+    def _check_columns(self, target: RowTarget, seen: Observation) -> None:
+        """Refuse a target that the parameters cannot be used with."""
+        columns = target.slots.keys() | seen.first.keys()
+        c = len(columns) if not target.covariates else target.asked(columns)
+        # Labels among several targets are a column each, though one at most has come yet.
+        several = seen.form == "several" and any(seen.kinds.values())
+        self._check_target(max(c, 2) if several else c, is_class=seen.form == "class")
+
+    def _let_go_at_once(self, moments: Moments) -> None:
+        """Let go whom `max_features` has no room for, new or not: from columns, or by a merge."""
+        room = Vocabulary(self.max_features, 0)
+        room.make_room(moments, 0, self._protected, self._all_relevances)
+        self._door.forget()
+        self._outdate()
+
+    def _all_relevances(self, stats: Stats) -> Floats:
+        """Return the relevances of variables with these moments."""
+        assert self._moments is not None  # noqa: S101
+        space = self._moments.space
+        if space is None:
+            return stats.m2
+        return space.relevance(stats.m2, stats.cxy, signed=self._is_signed)
+
+    # From columns to rows
+
+    def _rows_so_far(self) -> Moments:
+        """Return moments that go on from the columns learnt, if any; leave the model as it is."""
+        if self.supervised and self._without_target:
+            raise _selects_without_target()
+        target, names = self._target, (self.covariates or ())
+        row_target = RowTarget(self.target, names)
+        moments = Moments(self.fading_factor, row_target, self._variable_kernel())
+        if target is None:
+            return moments
+        if isinstance(target, Target) and set(target.given_kinds) != set(names):
+            raise ValueError(
+                f"Expected the covariates of the columns, {list(target.given_kinds)}, in the "
+                f"parameter covariates, for rows to bring them. Got: {list(names)}.\n"
+                "Hint: name them in the constructor, and pass them to learn_target under these "
+                "names."
+            )
+        moments.follow(target)
+        self._carry_over(moments)
+        return moments
+
+    @abc.abstractmethod
+    def _carry_over(self, moments: Moments) -> None:
+        """Give the moments the variables that were learnt as columns."""
+
+    @abc.abstractmethod
+    def _go_over_to(self, moments: Moments) -> None:
+        """Let the columns' observations go: from here on the moments are the state."""
+
+    # Rows by windows
+
+    def _window_so_far(self) -> Window:
+        """Return the window, a new one if there is none; leave the model as it is."""
+        if self._window is not None:
+            return self._window
+        if self.supervised and self._without_target:
+            raise _selects_without_target()
+        target = RowTarget(self.target) if self.supervised else None
+        window = Window(self._window_size, target, self.max_features)
+        if self._target is not None:
+            window.rows = self._target.n
+            if isinstance(self._target, Target):
+                window.target = RowTarget.following(self._target, self.target)
+        return window
+
+    def _learn_in_window(self, names: list[Hashable], values: Floats, said: Said, y: Any) -> None:
+        """Let rows into the window, as many as it has room for; sweep it when it is full."""
+        if not len(values):
+            return
+        window = self._window_so_far()
+        if window.target is not None:
+            self._check_columns(window.target, said.seen)
+        self._window = window
+        start = 0
+        while start < len(values):
+            stop = window.take(names, values, said, start)
+            if window.is_full:
+                self._sweep(window)
+                window.empty()
+            start = stop
+        if window.target is not None:
+            window.target.note_codes(y, window.rows)
+
+    @property
+    @abc.abstractmethod
+    def _window_size(self) -> int: ...
+
+    @abc.abstractmethod
+    def _sweep(self, window: Window) -> None:
+        """Learn a full window as columns."""
+
+
+def _selects_without_target() -> ValueError:
+    return ValueError(
+        "Expected a model with a target. Got: a row for one that selects without.\n"
+        "Hint: without a target the variables' observations are needed, column by column."
+    )

@@ -1,0 +1,1 @@
+"""What is to be explained: as columns of numbers, as rows deliver it, and the space it spans."""

@@ -1,0 +1,227 @@
+"""What may be a target: numbers, labels, series and frames of them, as columns of floats."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import numbers
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# An integer target with 3 to this many distinct values may be class codes.
+FEW_VALUES = 20
+# What pandas holds for a missing value.
+_MISSING = ("NAType", "NaTType")
+
+
+class Encoded(NamedTuple):
+    """A target as columns.
+
+    Parameters
+    ----------
+    columns
+        (n, c) float64.
+    names
+        One a column.
+    is_class
+        Whether the columns are the indicators of one set of labels.
+    codes
+        How many distinct integers a target has that was taken as a quantity and may be class
+        codes; 0 otherwise.
+    kinds
+        Column of a frame -> whether it was labels, and became one column each.
+    """
+
+    columns: Floats
+    names: list[Hashable]
+    is_class: bool
+    codes: int = 0
+    kinds: Mapping[Hashable, bool] = MappingProxyType({})
+
+
+def encode(y: Any, kind: str, numeric: Collection[Hashable] = ()) -> Encoded:
+    """Return the target as columns.
+
+    Parameters
+    ----------
+    y
+        As in `streamsel.base.Learner.learn_target`.
+    kind
+        "auto", "class" or "numeric".
+    numeric
+        Columns of a frame whose booleans are numbers.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For what is neither numbers nor labels, and for missing labels.
+    """
+    import narwhals.stable.v2 as nw
+
+    native = nw.from_native(y, allow_series=True, pass_through=True)
+    if isinstance(native, nw.LazyFrame):
+        raise TypeError(
+            "Expected a target in memory. Got: a lazy frame.\nHint: call .collect() on it first."
+        )
+    if isinstance(native, nw.DataFrame):
+        return _encode_frame(native, kind, numeric)
+    if isinstance(native, nw.Series):
+        if native.null_count():
+            raise _missing(native.null_count(), native.is_null().arg_true()[0])
+        if isinstance(native.dtype, nw.Categorical | nw.Enum):
+            _refuse_labels(kind, native[0])
+            return _indicators(native.to_list())
+        native = native.to_list() if native.dtype == nw.String else native.to_numpy()
+    elif hasattr(native, "toarray"):
+        native = native.toarray()
+    return _encode_array(_as_array(native), kind)
+
+
+def kinds_to_state(kinds: Mapping[Hashable, bool]) -> list[list[Hashable]]:
+    """Return the names that are labels, and those that are numbers, for a file."""
+    return [
+        [name for name, is_label in kinds.items() if is_label is kind] for kind in (True, False)
+    ]
+
+
+def kinds_from_state(state: Sequence[Sequence[Hashable]]) -> dict[Hashable, bool]:
+    """Return the kinds that `kinds_to_state` described."""
+    labels, numbers = state
+    return dict.fromkeys(labels, True) | dict.fromkeys(numbers, False)
+
+
+def _encode_frame(frame: Any, kind: str, numeric: Collection[Hashable]) -> Encoded:
+    if not frame.columns:
+        raise ValueError("Expected a target of at least one column. Got: a frame without columns.")
+    # By position: a pandas frame may have any labels, integers too.
+    parts = []
+    for j, name in enumerate(frame.columns):
+        as_number = name in numeric and str(frame[:, j].dtype) == "Boolean"
+        parts.append(encode(frame[:, j].to_native(), "numeric" if as_number else kind))
+    names: list[Hashable] = []
+    for name, part in zip(frame.columns, parts, strict=True):
+        names += [(name, label) for label in part.names] if part.is_class else [name]
+    codes = max(part.codes for part in parts)
+    columns = np.hstack([part.columns for part in parts])
+    kinds = {name: part.is_class for name, part in zip(frame.columns, parts, strict=True)}
+    return Encoded(columns, names, is_class=False, codes=codes, kinds=kinds)
+
+
+def _encode_array(values: NDArray[Any], kind: str) -> Encoded:
+    if values.ndim not in (1, 2) or (values.ndim == 2 and values.shape[1] == 0):
+        raise ValueError(
+            "Expected a target of shape (n,) or (n, c). Got: an array of shape "
+            f"{values.shape}.\nHint: pass one value, or one row of values, an observation."
+        )
+    if len(values) == 0:
+        raise ValueError("Expected a target of at least 2 observations. Got: none.")
+    numeric = values.dtype.kind in "iuf"
+    if values.dtype.kind == "b" and kind == "numeric":
+        numeric = True
+    if numeric and kind != "class":
+        columns = values.astype(np.float64).reshape(len(values), -1)
+        codes = 0
+        if kind == "auto" and values.dtype.kind in "iu" and values.ndim == 1:
+            distinct = np.unique(values).size
+            codes = distinct if 3 <= distinct <= min(FEW_VALUES, len(values) // 2) else 0
+        return Encoded(columns, list(range(columns.shape[1])), is_class=False, codes=codes)
+    if not numeric:
+        _refuse_labels(kind, values.flat[0])
+    if values.ndim == 2:
+        if values.shape[1] != 1:
+            raise ValueError(
+                f"Expected labels of shape (n,). Got: labels of shape {values.shape}.\n"
+                "Hint: pass several sets of labels as a frame, or as indicator columns."
+            )
+        values = values[:, 0]
+    return _indicators(values.tolist())
+
+
+def _as_array(y: Any) -> NDArray[Any]:
+    """Return y as an array of numbers, booleans or labels that has not mixed one into another."""
+    if isinstance(y, np.ma.MaskedArray):
+        y = np.ma.filled(y.astype(np.float64), np.nan)
+    try:
+        values = np.asarray(y)
+        if values.dtype.kind in "US" and not isinstance(y, np.ndarray):
+            values = np.asarray(y, dtype=object)
+    except ValueError as error:
+        raise ValueError(
+            "Expected a target of shape (n,) or (n, c). Got: rows of different lengths."
+        ) from error
+    if values.dtype.kind == "O" and values.size:
+        values = _from_objects(values)
+    if values.dtype.kind in "mMVc":
+        raise TypeError(
+            f"Expected a target of real numbers or labels. Got: values of type {values.dtype}.\n"
+            "Hint: turn dates into numbers or strings, and complex numbers into two columns."
+        )
+    return values
+
+
+def _from_objects(values: NDArray[Any]) -> NDArray[Any]:
+    """Return objects that are all numbers, some perhaps missing, as floats."""
+    # By type: a look at every label would cost more than learning many a column.
+    kinds = set(map(type, values.flat))
+    unfit = (dt.date, dt.timedelta, list, dict, np.ndarray)
+    if any(issubclass(kind, unfit) for kind in kinds):
+        example = next(value for value in values.flat if isinstance(value, unfit))
+        raise TypeError(
+            f"Expected a target of real numbers or labels. Got: values like {example!r}.\n"
+            "Hint: turn dates into numbers or strings, and lists into columns."
+        )
+    known = {kind for kind in kinds if kind is not type(None) and kind.__name__ not in _MISSING}
+    numeric = {kind for kind in known if issubclass(kind, numbers.Real | decimal.Decimal)}
+    if not known or numeric != known or bool in known:
+        return values
+    try:
+        floats = [np.nan if is_missing(value) else float(value) for value in values.flat]
+    except OverflowError:
+        raise ValueError(
+            "Expected a finite target. Got: a whole number too large for float64.\n"
+            "Hint: divide the target by its scale; relevance does not depend on it."
+        ) from None
+    return np.array(floats).reshape(values.shape)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is NaN, None, or what pandas holds in its place."""
+    if value is None or type(value).__name__ in _MISSING:
+        return True
+    if isinstance(value, decimal.Decimal):
+        return value.is_nan()
+    return isinstance(value, float) and np.isnan(value)
+
+
+def _indicators(labels: list[Any]) -> Encoded:
+    """One-hot columns of labels, classes in canonical order: by type, then by value."""
+    distinct = set(labels)
+    if any(map(is_missing, distinct)):
+        missing = [row for row, label in enumerate(labels) if is_missing(label)]
+        raise _missing(len(missing), missing[0])
+    classes: list[Hashable] = sorted(distinct, key=lambda v: (type(v).__name__, v))
+    slot = {label: k for k, label in enumerate(classes)}
+    columns = np.zeros((len(labels), len(classes)))
+    columns[np.arange(len(labels)), list(map(slot.__getitem__, labels))] = 1.0
+    return Encoded(columns, classes, is_class=True)
+
+
+def _refuse_labels(kind: str, example: Any) -> None:
+    if kind == "numeric":
+        raise TypeError(
+            f"Expected numbers, as target='numeric' says. Got: values like {example!r}.\n"
+            "Hint: target='class' or 'auto' takes labels."
+        )
+
+
+def _missing(count: int, row: int) -> ValueError:
+    return ValueError(
+        f"Expected a target without missing values. Got: {count} missing, the first in row {row}.\n"
+        "Hint: drop those rows, in the columns too, or give missing a label of its own."
+    )

@@ -1,0 +1,115 @@
+"""Kernels between variables, as functions of their moments.
+
+ A kernel here compares two *variables* (columns), not two samples: kappa(u, v) of two vectors of n
+observations, centred. The linear, polynomial and RBF kernels need of u and v only <u, u>, <v, v>
+and <u, v>, which is why moments are enough for everything that is built on them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# A squared distance below this part of the product of the lengths is none.
+_ROUNDING = 1e-12
+# What such a distance may take off the kernel and not show.
+_TELLING = 1e-6
+
+
+@dataclass(frozen=True)
+class VariableKernel:
+    """A kernel between variables, divided by the lengths of both in feature space.
+
+    Parameters
+    ----------
+    name
+        "linear", "poly" or "rbf".
+    degree, gamma, coef0
+        poly: (gamma <u, v> + coef0)^degree; rbf: exp(-gamma |u - v|^2). gamma None is 1/n for poly,
+        so that gamma <u, v> is the correlation of scaled variables, and 1/(2 sigma^2) with sigma =
+        sqrt(2n), the distance of unrelated variables of unit variance, for rbf.
+    scale
+        Whether variables are first scaled to unit variance. The linear kernel cannot tell.
+    """
+
+    name: str = "linear"
+    degree: int = 3
+    gamma: float | None = None
+    coef0: float = 0.0
+    scale: bool = True
+
+    def normalised(self, inner: Floats, uu: Floats, vv: Floats, n: float) -> Floats:
+        """Return kappa(u, v) / sqrt(kappa(u, u) kappa(v, v)) for every pair.
+
+        Parameters
+        ----------
+        inner
+            (a, b) inner products <u_i, v_j> of centred variables.
+        uu, vv
+            (a,) and (b,) squared lengths; a pair with a constant variable gets 0.0.
+        n
+            Number of observations.
+        """
+        lengths = np.sqrt(uu)[:, None] * np.sqrt(vv)[None, :]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            cosine = np.where(lengths > 0.0, inner / lengths, 0.0)
+        return self.of_cosine(cosine, uu, vv, n)
+
+    def of_cosine(self, cosine: Floats, uu: Floats, vv: Floats, n: float) -> Floats:
+        """Return what `normalised` does from the (a, b) cosines <u_i, v_j> / (|u_i| |v_j|)."""
+        if self.name == "linear":
+            return cosine
+        a, b = (np.full(uu.size, n), np.full(vv.size, n)) if self.scale else (uu, vv)
+        if self.name == "poly":
+            gamma = 1.0 / n if self.gamma is None else self.gamma
+            root_a, root_b = gamma * a + self.coef0, gamma * b + self.coef0
+            norm = np.sqrt(root_a)[:, None] * np.sqrt(root_b)[None, :]
+            across = gamma * cosine * (np.sqrt(a)[:, None] * np.sqrt(b)[None, :]) + self.coef0
+            with np.errstate(divide="ignore", invalid="ignore"):
+                result = (across / norm) ** self.degree
+        else:
+            gamma = 0.25 / n if self.gamma is None else self.gamma
+            # (|u| - |v|)^2 + 2 |u||v| (1 - cos): no cancellation where u and v are long and alike
+            root_a, root_b = np.sqrt(a)[:, None], np.sqrt(b)[None, :]
+            apart = (root_a - root_b) ** 2 + 2.0 * root_a * root_b * (1.0 - cosine)
+            # Of the distance of a variable to itself rounding is left, perhaps below 0, and where
+            # gamma is large against the lengths it would be told apart, or exp overflow.
+            rounding = _ROUNDING * root_a * root_b
+            apart[(apart < rounding) & (gamma * rounding > _TELLING)] = 0.0
+            result = np.exp(-gamma * apart)
+        return np.where((uu > 0.0)[:, None] & (vv > 0.0)[None, :], result, 0.0)
+
+    def fitted(self, inner: Floats, squares: Floats, n: float) -> VariableKernel:
+        """Return the kernel with rbf's gamma from the mean pairwise distance of these variables.
+
+        Parameters
+        ----------
+        inner
+            (c, c) inner products of the centred target variables.
+        squares
+            (c,) their squared lengths.
+        n
+            Number of observations.
+        """
+        held = squares > 0.0
+        if self.name != "rbf" or self.gamma is not None or held.sum() < 2:
+            return self
+        inner, squares = inner[np.ix_(held, held)], squares[held]
+        lengths = np.sqrt(squares)
+        cosine = inner / lengths[:, None] / lengths[None, :]
+        if self.scale:
+            lengths = np.full(squares.size, np.sqrt(n))
+        u, v = lengths[:, None], lengths[None, :]
+        apart = (u - v) ** 2 + 2.0 * u * v * (1.0 - cosine)
+        # What is left of the distance of one variable to itself is rounding.
+        apart[apart < _ROUNDING * u * v] = 0.0
+        sigma = float(np.sqrt(apart[np.triu_indices(squares.size, 1)]).mean())
+        if sigma == 0.0:
+            return self
+        return VariableKernel(
+            self.name, self.degree, 1.0 / (2.0 * sigma**2), self.coef0, self.scale
+        )

@@ -1,0 +1,203 @@
+"""The space that the target variables span, and where in it a variable stands."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from streamsel._jit.relevance import coordinates, relevances
+from streamsel.target.kernels import VariableKernel
+
+Floats = NDArray[np.float64]
+
+# A target variable whose square, once the others are taken out, is below this part of it adds
+# nothing.
+_RANK_TOLERANCE = 1e-10
+# A variable of whose sum of squares the covariates leave less than this is theirs: what is left is
+# rounding.
+_THEIRS = 1e-12
+
+
+class TargetSpace:
+    """The span of the target variables, in the feature space of a kernel, and coordinates in it.
+
+    With K the normalised kernel matrix of the target variables and K = L Lᵀ its pivoted Cholesky
+    factorisation, the coordinates of a variable x are g = L⁻¹ K(Y_piv, x), and its relevance is
+    ‖g‖. With the linear kernel that is ‖Uᵀx̃‖ / ‖x̃‖, U an orthonormal basis of the centred target
+    columns.
+
+    Everything is asked *given* the covariates Z among the columns: with V = Z Wᵀ an orthonormal
+    basis of their span, x̃ stands for x̃ - V Vᵀx̃, and the target likewise. Both are functions of the
+    moments: Vᵀx̃ = W Zᵀx̃.
+
+    Parameters
+    ----------
+    cyy
+        (c, c) centred sums of products of the columns: targets and covariates.
+    n
+        Number of observations.
+    kernel
+        The kernel between variables; its gamma is fitted to the target here.
+    is_given
+        (c,) which columns are covariates; None for none.
+
+    Attributes
+    ----------
+    rank
+        Dimension r of the space.
+    kernel
+        The fitted kernel.
+    weights
+        (r, c) the matrix L⁻¹, zero for target columns that are no pivots; for the linear kernel it
+        takes the scale of the target columns along, and the covariates out.
+    given
+        (d, c) the matrix W, d the dimension of the covariates' span.
+    """
+
+    def __init__(
+        self,
+        cyy: Floats,
+        n: float,
+        kernel: VariableKernel,
+        is_given: NDArray[np.bool_] | None = None,
+    ) -> None:
+        self.c = len(cyy)
+        self.n = n
+        self._columns = cyy, is_given
+        self.given: Floats = np.zeros((0, self.c))
+        # What turns products with the columns into those with what the covariates leave of them.
+        self._left: Floats | None = None
+        if is_given is not None and is_given.any():
+            cyy = self._take_out(cyy, is_given)
+        squares = np.diag(cyy).copy()
+        self.kernel = kernel.fitted(cyy, squares, n)
+        self._cyy, self._squares = cyy, squares
+        self.rank, weights = _inverse_factor(cyy, self.kernel, n)
+        if self._left is not None and self.kernel.name == "linear":
+            weights = weights @ self._left
+        self.weights: Floats = weights
+        # Nothing stands between a variable's moments and its coordinates.
+        self._is_plain = self._left is None and self.kernel.name == "linear"
+
+    def _take_out(self, cyy: Floats, is_given: NDArray[np.bool_]) -> Floats:
+        """Note what to take the covariates out with; return the products of what is left."""
+        asked, given = np.flatnonzero(~is_given), np.flatnonzero(is_given)
+        rank, W = _inverse_factor(cyy[np.ix_(given, given)], VariableKernel(), self.n)
+        self.given = np.zeros((rank, self.c))
+        self.given[:, given] = W
+        self._left = np.zeros((asked.size, self.c))
+        self._left[np.arange(asked.size), asked] = 1.0
+        self._left -= (cyy[asked] @ self.given.T) @ self.given
+        left = self._left @ cyy @ self._left.T
+        left = 0.5 * (left + left.T)
+        theirs = np.diag(left) <= _THEIRS * np.diag(cyy)[asked]
+        left[theirs] = 0.0
+        left[:, theirs] = 0.0
+        return left
+
+    @property
+    def _linear(self) -> TargetSpace:
+        if self.kernel.name == "linear":
+            return self
+        cyy, is_given = self._columns
+        return TargetSpace(cyy, self.n, VariableKernel(), is_given)
+
+    @property
+    def linear_rank(self) -> int:
+        """Dimension of the span of the centred target columns."""
+        return self._linear.rank
+
+    def left(self, m2: Floats, cxy: Floats) -> Floats:
+        """Return what the covariates leave of the sums of squares m2 (p,) of variables."""
+        if not len(self.given):
+            return m2
+        left = m2 - np.square(cxy @ self.given.T).sum(axis=1)
+        return np.where(left > _THEIRS * m2, left, 0.0)
+
+    def _seen_by_kernel(self, m2: Floats, cxy: Floats) -> tuple[Floats, Floats]:
+        """Return products, or kernels, with the targets (p, c), and what to divide them by."""
+        m2 = self.left(m2, cxy)
+        if not self.rank:
+            # Before there are rows a kernel has no width, and nothing is relevant to nothing.
+            return np.zeros((m2.size, self.weights.shape[1])), m2
+        if self.kernel.name == "linear":
+            return cxy, m2
+        if self._left is not None:
+            cxy = cxy @ self._left.T
+        K = self.kernel.normalised(cxy, m2, self._squares, self.n)
+        return K, (m2 > 0.0).astype(np.float64)
+
+    def coordinates(self, m2: Floats, cxy: Floats) -> Floats:
+        """Return the (p, r) coordinates of variables with moments m2 (p,) and cxy (p, c).
+
+        A constant variable (m2 = 0) has coordinates zero.
+        """
+        G = np.empty((m2.size, self.rank))
+        K, squares = self._seen_by_kernel(m2, cxy)
+        coordinates(K, np.sqrt(squares), self.weights, G)
+        return G
+
+    def relevance(self, m2: Floats, cxy: Floats, *, signed: bool = False) -> Floats:
+        """Return the (p,) relevances of variables with moments m2 (p,) and cxy (p, c).
+
+        A constant variable (m2 = 0) gets -inf. Signed is for one target column and the linear
+        kernel: the correlation itself.
+        """
+        out = np.empty(m2.size)
+        if not self._is_plain:
+            cxy, m2 = self._seen_by_kernel(m2, cxy)
+        relevances(cxy, m2, self.weights, signed, out)
+        return out
+
+    def largest_relevance(self, correlation: float) -> float:
+        """Return the largest relevance of variables whose linear relevance is this.
+
+        Unless the kernel is linear: over 4,096 directions in the linear target space, drawn from a
+        fixed seed, and both ends of its first. NaN for a kernel that sees the scale of a variable.
+        """
+        linear = self._linear
+        if linear is self or not linear.rank:
+            return correlation
+        if not self.kernel.scale:
+            return float("nan")
+        directions = np.random.default_rng(0).normal(size=(4096, linear.rank))
+        directions[:2] = 0.0
+        directions[0, 0], directions[1, 0] = 1.0, -1.0
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        # Moments of the variables x̃ = √n U g: cxy = √n Cyy Wᵀ g, for U = Y Wᵀ.
+        cxy = correlation * np.sqrt(self.n) * directions @ linear.weights @ self._columns[0]
+        return float(self.relevance(np.full(len(cxy), float(self.n)), cxy).max())
+
+
+def _inverse_factor(cyy: Floats, kernel: VariableKernel, n: float) -> tuple[int, Floats]:
+    """Return rank and L⁻¹, (r, c), of the normalised kernel matrix of columns, K = L Lᵀ.
+
+    For the linear kernel it takes the scale of the columns along.
+    """
+    squares = np.diag(cyy).copy()
+    c = squares.size
+    if c == 0 or n == 0.0:
+        return 0, np.zeros((0, c))
+    if c == 1:
+        # Nothing to factorise, and on rows this is done after each of them.
+        square = float(squares[0])
+        rank = int(square > 0.0)
+        weights: Floats = np.ones((rank, 1))
+        if rank and kernel.name == "linear":
+            weights[0, 0] = 1.0 / math.sqrt(square)
+        return rank, weights
+    gram = kernel.normalised(cyy, squares, squares, n)
+    L, pivots, rank, _ = lapack.dpstrf(gram, tol=_RANK_TOLERANCE, lower=1)
+    rank = int(rank)
+    weights = np.zeros((rank, c))
+    if rank:
+        # Not solve_triangular: BLAS may wake its threads for a matrix of any size.
+        inverse, _ = lapack.dtrtri(L[:rank, :rank], lower=1)
+        weights[:, pivots[:rank] - 1] = np.tril(inverse)
+    if kernel.name == "linear":
+        # Normalised here, once, and not in every column.
+        weights[:, squares > 0.0] /= np.sqrt(squares[squares > 0.0])
+    return rank, weights

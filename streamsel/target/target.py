@@ -1,0 +1,216 @@
+"""The target: what is to be explained, as columns of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsel._jit.scan import variation
+from streamsel.shapes import expect_shapes
+from streamsel.summation import two_sum
+from streamsel.target.covariates import (
+    encode_covariates,
+    is_given,
+    names_from_state,
+    names_to_state,
+)
+from streamsel.target.encode import encode, kinds_from_state, kinds_to_state
+
+Floats = NDArray[np.float64]
+
+KINDS = ("auto", "class", "numeric")
+
+# Rows of a tile of a transposing copy.
+_TILE = 1024
+
+
+class Target:
+    """The observations of what is to be explained, centred, and their moments.
+
+    Parameters
+    ----------
+    y
+        (n,) or (n, c) numbers, (n,) labels, or a Series or DataFrame of either, of any library that
+        narwhals knows. Labels (strings, booleans, categories) become one indicator column a class.
+    kind
+        "class" makes classes of numbers too, "numeric" refuses labels, "auto" goes by the type.
+    covariates
+        Further columns, given which everything is asked; None for none.
+    covariate_names
+        What they are called, if not as their frame says.
+
+    Attributes
+    ----------
+    names
+        One a column: the class of an indicator, the column's name or its number; a covariate's is a
+        `Given`, and comes after the others.
+    n, c
+        Observations, and columns.
+    is_class, kinds, given_kinds
+        Whether it is one set of labels, which columns of a frame were, and which covariates.
+    mean, low, cyy
+        (c,) means, what rounding took from them, and (c, c) centred sums of products.
+    codes
+        How many distinct integers it has, if those may be class codes; 0 otherwise.
+    Y
+        (c', n) the centred columns, one a row: c' = 1, or c and zero rows up to a multiple of four,
+        as the loops over them like it.
+    """
+
+    def __init__(
+        self,
+        y: Any,
+        kind: str = "auto",
+        covariates: Any = None,
+        covariate_names: tuple[Hashable, ...] | None = None,
+    ) -> None:
+        encoded = encode(y, kind)
+        self.codes, self.is_class = encoded.codes, encoded.is_class
+        self.kinds, self.given_kinds = dict(encoded.kinds), dict[Hashable, bool]()
+        if covariates is not None:
+            beside = encode_covariates(covariates, covariate_names)
+            if len(beside.columns) != len(encoded.columns):
+                raise ValueError(
+                    f"Expected covariates of {len(encoded.columns)} rows, as the target has. Got: "
+                    f"{len(beside.columns)}."
+                )
+            self.given_kinds = dict(beside.kinds)
+            encoded = encoded._replace(
+                columns=np.hstack([encoded.columns, beside.columns]),
+                names=[*encoded.names, *beside.names],
+            )
+        self._centre(encoded.columns, encoded.names)
+
+    @classmethod
+    def of_columns(
+        cls, columns: Floats, names: list[Hashable], *, is_class: bool = False
+    ) -> Target:
+        """Return the target of these (n, c) columns."""
+        target = cls.__new__(cls)
+        target.codes, target.is_class, target.kinds, target.given_kinds = 0, is_class, {}, {}
+        target._centre(columns, names)
+        return target
+
+    def _centre(self, columns: Floats, names: list[Hashable]) -> None:
+        n, c = columns.shape
+        if n < 2:
+            raise ValueError(
+                f"Expected a target of at least 2 observations. Got: {n}.\n"
+                "Hint: a relation between a column and a target needs several rows."
+            )
+        if not np.isfinite(columns).all():
+            row, column = np.argwhere(~np.isfinite(columns))[0]
+            raise ValueError(
+                f"Expected a finite target. Got: {columns[row, column]} in row {row}, column "
+                f"{names[column]!r}.\n"
+                "Hint: drop the rows whose target is missing, in the columns too."
+            )
+        # The first row is near enough to the mean to keep an offset of 1e9 from eating the digits.
+        shift = columns[0]
+        centred = columns - shift
+        offset = centred.mean(axis=0)
+        centred -= offset
+        self.mean, self.low = two_sum(shift, offset)
+        squares = np.einsum("ij,ij->j", centred, centred)
+        if not np.isfinite(squares).all():
+            raise ValueError(
+                "Expected a target whose squares fit into float64. Got: values beyond 1e150.\n"
+                "Hint: divide the target by its scale; relevance does not depend on it."
+            )
+        for k in range(c):
+            squares[k] = variation(squares[k], self.mean[k], n)
+        if not squares[~is_given(names)].any():
+            raise ValueError(
+                "Expected a target that varies. Got: one value in all "
+                f"{n} rows.\nHint: check that the right column was taken as the target."
+            )
+        centred[:, squares == 0.0] = 0.0
+        self.names = names
+        self._hold(centred.T)
+
+    @classmethod
+    def restored(cls, state: dict[str, Any]) -> Target:
+        """Return the target that `to_state` described."""
+        c = len(state["target_names"]["names"])
+        shapes = {"target_Y": (c, state["n_rows"]), "target_mean": (c,), "target_low": (c,)}
+        expect_shapes(state, **shapes)
+        target = cls.__new__(cls)
+        target.codes = 0
+        target.names = names_from_state(state["target_names"])
+        target.is_class = state["target_is_class"]
+        target.kinds = kinds_from_state(state["target_kinds"])
+        target.given_kinds = kinds_from_state(state["target_given_kinds"])
+        target.mean, target.low = state["target_mean"], state["target_low"]
+        target._hold(state["target_Y"])
+        return target
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what a file needs, but for n."""
+        return {
+            "target_names": names_to_state(self.names),
+            "target_is_class": self.is_class,
+            "target_kinds": kinds_to_state(self.kinds),
+            "target_given_kinds": kinds_to_state(self.given_kinds),
+            "target_mean": self.mean,
+            "target_low": self.low,
+            "target_Y": self.Y[: self.c],
+        }
+
+    def _hold(self, centred: Floats) -> None:
+        self.c, self.n = c, n = centred.shape
+        self.cyy: Floats = centred @ centred.T
+        rows = 1 if c == 1 else -(-c // 4) * 4
+        self.Y: Floats = np.zeros((rows, n))
+        # In tiles: centred mostly lies the other way round, and would be read across the cache.
+        for start in range(0, n, _TILE):
+            self.Y[:c, start : start + _TILE] = centred[:, start : start + _TILE]
+        self._transposed: Floats | None = None
+
+    @property
+    def is_given(self) -> NDArray[np.bool_]:
+        """Which columns are covariates, (c,)."""
+        return is_given(self.names)
+
+    def columns(self) -> Floats:
+        """Return the columns as they came, (n, number of them), without the covariates."""
+        asked = np.flatnonzero(~self.is_given)
+        found: Floats = self.Y[asked].T + self.mean[asked]
+        return found
+
+    @property
+    def YT(self) -> Floats:
+        """Y transposed, (n, c') in rows: made when the first sparse column asks for it."""
+        if self._transposed is None:
+            self._transposed = np.ascontiguousarray(self.Y.T)
+        return self._transposed
+
+    def same_as(self, other: Target | NoTarget) -> bool:
+        """Whether the other target has the same observations."""
+        return (
+            self.names == other.names
+            and self.Y.shape == other.Y.shape
+            and bool(np.array_equal(self.Y, other.Y))
+        )
+
+
+class NoTarget:
+    """Stands for the target where variables explain each other: n rows, no columns."""
+
+    names: tuple[Hashable, ...] = ()
+    is_class = False
+    c = 0
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self.mean: Floats = np.zeros(0)
+        self.cyy: Floats = np.zeros((0, 0))
+        self.is_given = np.zeros(0, dtype=np.bool_)
+        self.Y: Floats = np.zeros((0, n))
+        self.YT: Floats = np.zeros((n, 0))
+
+    def same_as(self, other: Target | NoTarget) -> bool:
+        """Whether the other stands for no target too, of as many rows."""
+        return isinstance(other, NoTarget) and self.n == other.n

@@ -1,0 +1,172 @@
+"""`--method` and `--set`: all that the catalogue has, with the parameters that it has."""
+
+import pytest
+
+from streamsel import ProjSe, SelectKBest, catalogue, load
+from streamsel.params import rules_of
+
+COMMANDS = {"selector": "select", "extractor": "reduce"}
+
+
+def test_methods_are_those_of_the_catalogue(call, files, data, tmp_path):
+    for entry in catalogue.LEARNERS:
+        path, cls = tmp_path / entry.name, catalogue.fetch(entry.name)
+        arguments = ["-t", "y", "--drop", "labels", "-m", path, "--method", entry.name]
+        found = call(COMMANDS[entry.kind], files / "data.parquet", *arguments, "--json").json()
+        model = cls()
+        model.learn_target(data.y)
+        model.learn_columns(data.X, names=data.names)
+        report = model.report().as_dict()
+        assert list(found) == [*report, "notes"]
+        assert found["class"] == entry.name
+        kind = model.report().kind
+        assert [row["name"] for row in found[kind]] == [row["name"] for row in report[kind]]
+        # It can be applied, whatever it is.
+        result = call("transform", path, files / "data.feather").stdout.splitlines()
+        assert len(result) == 61
+        assert entry.name in call("info", path).stdout
+
+
+@pytest.mark.parametrize("command", ["select", "reduce"])
+def test_help_lists_the_methods(call, command):
+    shown = call(command, "--help").stdout
+    for entry in catalogue.LEARNERS:
+        assert (f"{entry.name}  " in shown) is (COMMANDS[entry.kind] == command)
+
+
+@pytest.mark.parametrize("entry", catalogue.LEARNERS, ids=lambda entry: entry.name)
+def test_help_on_a_method(call, entry):
+    command = COMMANDS[entry.kind]
+    shown = call(command, "--method", entry.name.lower(), "--help").stdout
+    options = {o.parameter: o for o in command_of(command).params if hasattr(o, "parameter")}
+    rules = rules_of(catalogue.fetch(entry.name))
+    for name, option in options.items():
+        # The options that are said of it are those that it has.
+        assert (f" {option.opts[-1]} " in shown) is (name is None or name in rules)
+    for name in rules:
+        assert (f"--set {name}=VALUE" in shown) is (name not in options)
+
+
+def command_of(name):
+    from streamsel.cli._app import app
+
+    return app.commands[name]
+
+
+def test_defaults_are_those_of_the_method(call, files):
+    for method, k in (("ProjSe", 20), ("SelectKBest", 10)):
+        arguments = ["-t", "y", "--drop", "labels", "--method", method]
+        assert len(call("select", files / "data.parquet", *arguments).rows()) == k
+        shown = call("select", "--method", method, "--help").stdout
+        assert f"[default: {k}]" in shown
+
+
+@pytest.mark.parametrize("y", ["y", "labels"])
+def test_set(call, files, data, y):
+    arguments = ["-t", y, "--drop", "y,labels", "-k", 3, "--method", "SelectKBest"]
+    settings = ["--set", "score=mutual_info", "--set", "n_bins=4", "--set", "binning=width"]
+    found = call("select", files / "data.parquet", *arguments, *settings, "--json").json()
+    model = SelectKBest(3, score="mutual_info", n_bins=4, binning="width")
+    model.learn_target(getattr(data, y))
+    model.learn_columns(data.X, names=data.names)
+    assert [row["name"] for row in found["selected"]] == model.selected
+    assert [row["score"] for row in found["selected"]] == list(model.scores.values())
+    assert found["parameters"]["n_bins"] == 4
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("scale=no", False),
+        ("exact=true", True),
+        ("kernel=poly", "poly"),
+        ("gamma=0.5", 0.5),
+        ("gamma=None", None),
+        ("max_features=50", 50),
+        ("target=numeric", "numeric"),
+    ],
+)
+def test_values_are_read_by_the_rule(call, files, tmp_path, setting, value):
+    path = tmp_path / "m"
+    arguments = ["-t", "y", "--drop", "labels", "-k", 2, "--max-candidates", 9, "-m", path]
+    call("select", files / "data.parquet", *arguments, "--set", setting)
+    assert load(path)._get_params()[setting.partition("=")[0]] == value
+
+
+@pytest.mark.parametrize("further", [[], ["--set", "k=None"], ["-k", "None"]])
+def test_a_rate_instead_of_a_number(call, files, data, further):
+    arguments = ["-t", "y", "--drop", "labels", "--method", "SelectKBest", "--set", "fdr=0.05"]
+    result = call("select", files / "data.parquet", *arguments, *further)
+    model = SelectKBest(None, fdr=0.05)
+    model.learn_target(data.y)
+    model.learn_columns(data.X, names=data.names)
+    assert [row["name"] for row in result.rows()] == model.selected
+    assert result.rows()[0]["p_value"]
+    assert "asked for" not in result.stderr
+
+
+def test_a_rate_that_nothing_passes(call, files):
+    arguments = ["-t", "y", "--drop", "labels", "--method", "SelectKBest", "--set", "fdr=1e-300"]
+    result = call("select", files / "data.parquet", *arguments, code=1)
+    assert "nothing was selected: none of 40 columns passes\n" in result.stderr
+
+
+K_BEST = ["--method", "SelectKBest"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--method", "Nonesuch"], "'Nonesuch' is none of ProjSe, SelectKBest"),
+        ([*K_BEST, "--kernel", "rbf"], "--kernel: SelectKBest has no such parameter"),
+        ([*K_BEST, "--exact"], "--exact: SelectKBest has no such parameter"),
+        ([*K_BEST, "--no-target"], "--no-target: SelectKBest selects by a target"),
+        ([*K_BEST, "--set", "scoer=f"], "Hint: did you mean score? It has k, score, "),
+        ([*K_BEST, "--set", "zzz=1"], "--set zzz: SelectKBest has no such parameter. Hint: it has"),
+        ([*K_BEST, "--set", "score=g"], "--set score must be one of 'correlation', 'f'"),
+        ([*K_BEST, "--set", "n_bins=some"], "--set n_bins must be an int in the range [2, inf)"),
+        ([*K_BEST, "--set", "n_bins=1"], "--set n_bins must be an int in the range [2, inf)"),
+        ([*K_BEST, "--set", "score"], "--set score: say PARAM=VALUE"),
+        ([*K_BEST, "--set", "fdr=0.1", "-k", 3], "Expected one of k and fdr"),
+        ([*K_BEST, "--set", "fdr=0.1", "--set", "score=margin"], "a score with p-values"),
+        (["-k", 3, "--set", "k=4"], "--set k: k was said before"),
+        (["--set", "degree=3", "--set", "degree=4"], "--set degree: degree was said before"),
+        (["--target-kind", "class", "--set", "target=auto"], "target was said before"),
+        (["--target-kind", "labels"], "--target-kind must be one of 'auto', 'class', 'numeric'"),
+        (["--set", "exact=yes"], "--exact goes with --max-candidates"),
+        (["--set", "scale=perhaps"], "--set scale must be True or False. Got 'perhaps'"),
+        (["-k", 30, "--set", "max_features=20"], "must be None or above -k = 30"),
+    ],
+)
+def test_usage(call, files, arguments, message):
+    target = [] if "--no-target" in arguments else ["-t", "y"]
+    result = call("select", files / "data.parquet", *target, *arguments, code=2)
+    assert message in result.stderr
+    assert not result.stdout
+
+
+def test_no_method_takes_what_another_kind_is_asked(call, files):
+    result = call("reduce", files / "data.parquet", "-t", "y", "--method", "ProjSe", code=2)
+    assert "is none of SOSPCA" in result.stderr
+
+
+def test_a_resumed_run_knows_its_method(call, files):
+    for option in (["--method", "SelectKBest"], ["--set", "k=3"], ["--covariate", "v0"]):
+        result = call("select", files / "data.parquet", "--resume", "m", *option, code=2)
+        assert f"{option[0]} goes without --resume" in result.stderr
+
+
+def test_a_learner_without_a_target(call, files, data, monkeypatch):
+    """No catalogued learner is unsupervised yet: ProjSe serves as one."""
+    monkeypatch.setattr(ProjSe, "supervised", False)
+    rows = call("select", files / "data.parquet", "--drop", "y", "-k", 3).rows()
+    assert rows[0]["name"] == "v0"
+    result = call("select", files / "data.parquet", "-t", "y", code=2)
+    assert "ProjSe learns without a target" in result.stderr
+
+
+def test_fewer_components_than_asked_for_are_written(call, table, tmp_path):
+    path, out = table(y=[1, 2, 3, 5], a=[1, 2, 4, 4], b=[2, 1, 1, 1]), tmp_path / "out.csv"
+    call("reduce", path, "-t", "y", "-q", 3, "-m", tmp_path / "m", "-o", out)
+    assert out.read_text() == call("transform", tmp_path / "m", path).stdout
+    assert out.read_text().splitlines()[0] == "sospca0,sospca1,sospca2"

@@ -1,0 +1,127 @@
+"""Learners that no one has registered: as short as a newcomer would write them.
+
+They are in the catalogue while the conformance suite runs, and no test has a line for them.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from streamsel import params
+from streamsel.catalogue import Entry
+from streamsel.held.part import Held
+from streamsel.held.pool import Picks, Pool, SamplePool
+from streamsel.learner.extractor import Extractor, LinearMap
+from streamsel.learner.river import Supervised, Unsupervised
+from streamsel.learner.selector import Selector
+from streamsel.learner.window import Window
+from streamsel.params import param
+from streamsel.ties import most_relevant_first
+
+ENTRIES = (
+    Entry("Centroid", __name__, "extractor", "the sum of the standardised variables"),
+    Entry("LargestVariance", __name__, "selector", "the most variable"),
+    Entry("Apart", __name__, "selector", "relevant, and unlike the others"),
+)
+
+
+class Centroid(Extractor, Unsupervised):
+    """One component, the sum of the standardised variables; others are 0.
+
+    Examples
+    --------
+    >>> model = Centroid(1)
+    >>> model.learn_columns(np.array([[1.0, 8.0], [3.0, 4.0]]))
+    >>> model.transform_one({0: 3.0, 1: 8.0})
+    {'centroid0': 2.0}
+    """
+
+    keeps = Pool
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"n_components": 1}
+        yield {"n_components": 1, "fading_factor": 0.05}
+
+    def _new_columns(self, n: int) -> Pool:
+        return Pool(None, n, None)
+
+    @property
+    def relevance(self) -> dict[Any, float]:
+        return {} if self._held is None else dict.fromkeys(self.components, 1.0)
+
+    def _linear_map(self, names: Any = ()) -> LinearMap:
+        held = self._held
+        if held is None:
+            return LinearMap((), np.zeros(0), np.zeros((0, self.n_components)))
+        places = np.flatnonzero(held.stats().m2)
+        stats = held.stats(places)
+        weights = np.zeros((len(places), self.n_components))
+        weights[:, 0] = np.sqrt(held.n / stats.m2)
+        return LinearMap([held.names[j] for j in places], stats.mean, weights)
+
+
+class LargestVariance(Selector[Held], Unsupervised):
+    """The k variables of the largest variance.
+
+    Examples
+    --------
+    >>> model = LargestVariance(1)
+    >>> model.learn_columns(np.array([[1.0, 8.0], [3.0, 4.0]]))
+    >>> model.selected
+    [1]
+    """
+
+    k: int = param(params.Whole(1), default=10, kw_only=False)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"k": 2}
+        yield {"k": 2, "fading_factor": 0.05}
+        yield {"k": 2, "max_features": 4, "grace_period": 20}
+
+    def _bound(self, pool: Pool, rows: Any) -> Any:
+        return rows["m2"] / pool.n
+
+    def _select(self, held: Held, k: int) -> Picks:
+        variance = held.stats().m2 / held.n
+        order = np.argsort(-variance, kind="stable")
+        order = order[variance[order] > 0.0][:k]
+        return Picks(order.tolist(), variance[order].tolist(), [0] * len(order))
+
+
+class Apart(Selector[SamplePool], Supervised):
+    """Relevance, less the mean absolute correlation with those that were picked.
+
+    Examples
+    --------
+    >>> model = Apart(2)
+    >>> model.learn_target([1.0, 2.0, 3.0, 4.0])
+    >>> model.learn_columns(np.array([[1, 1, 0], [1, 1, 2], [3, 3, 1], [4, 5, 2]]))
+    >>> model.selected
+    [0, 2]
+    """
+
+    keeps = SamplePool
+    rows = Window
+
+    k: int = param(params.Whole(1), default=10, kw_only=False)
+    window_size: int = param(params.Whole(2), default=100)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"k": 2, "window_size": 30}
+        yield {"k": 3, "window_size": 20, "max_features": 4}
+
+    def _select(self, held: SamplePool, k: int) -> Picks:
+        relevance, redundancy = held.relevance(), np.zeros(len(held.names))
+        picks = Picks([], [], [])
+        while len(picks.places) < min(k, len(held.names)):
+            score = relevance - redundancy / max(1, len(picks.places))
+            score[picks.places] = -np.inf
+            j = int(most_relevant_first(score)[0])
+            for part, value in zip(picks, (j, float(score[j]), 0), strict=True):
+                part.append(value)
+            redundancy += np.abs(held.products(j))
+        return picks

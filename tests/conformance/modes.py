@@ -1,0 +1,214 @@
+"""Every learner in every mode: what the whole suite is run over.
+
+A mode is a learner of the catalogue with one of its `_unit_test_params`; learners that take no
+target have each mode once more without. On columns some modes are one, and others come twice: with
+a bounded pool too, where a learner has one.
+"""
+
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from streamsel import catalogue
+from streamsel.params import rules_of
+from tests.conformance import imagined
+
+# Those that are registered, and those that are while the suite runs.
+REGISTERED = catalogue.LEARNERS
+ENTRIES = (*REGISTERED, *imagined.ENTRIES)
+CLASSES = {entry.name: getattr(import_module(entry.module), entry.name) for entry in ENTRIES}
+
+# What says nothing about columns.
+OF_ROWS = {"fading_factor", "max_features", "grace_period", "window_size"}
+# What a model shows of what it has found.
+SHOWN = (
+    *("relevance", "scores", "p_values", "loadings", "selected", "rounds", "components"),
+    *("n_certified", "n_passes", "n_rows", "n_columns", "n_constant"),
+)
+
+
+class Mode(NamedTuple):
+    """A learner, its parameters, and whether it has a target."""
+
+    learner: str
+    params: dict[str, Any]
+    has_target: bool
+
+    def __str__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
+        apart = CLASSES[self.learner].supervised and not self.has_target
+        return f"{self.learner}({given}){' without target' if apart else ''}"
+
+    @property
+    def cls(self) -> Any:
+        return CLASSES[self.learner]
+
+    @property
+    def in_pieces(self) -> bool:
+        """Whether columns may come in several calls."""
+        return not self.params.get("exact", False)
+
+    def has(self, parameter: str) -> bool:
+        return parameter in rules_of(self.cls)
+
+    def also(self, **params: Any) -> "Mode":
+        return self._replace(params=self.params | params)
+
+
+def by_name(modes: Any) -> dict[str, Mode]:
+    return {str(mode): mode for mode in modes}
+
+
+def _declared():
+    for name, cls in CLASSES.items():
+        for has_target in [cls.supervised, False][: 1 + cls.takes_no_target]:
+            for params in cls._unit_test_params():
+                yield Mode(name, params, has_target)
+
+
+def _on_columns():
+    seen = []
+    for mode in MODES.values():
+        there = mode._replace(params={k: v for k, v in mode.params.items() if k not in OF_ROWS})
+        if there in seen:
+            continue
+        seen.append(there)
+        yield mode
+        if mode.has("max_candidates") and "max_candidates" not in mode.params:
+            size = {} if mode.params.get("k") is None else {"k": 5}
+            yield there.also(**size, max_candidates=8)
+
+
+MODES = by_name(_declared())
+COLUMN_MODES = by_name(_on_columns())
+IN_PIECES = {name: mode for name, mode in COLUMN_MODES.items() if mode.in_pieces}
+
+
+def over(modes: dict[str, Mode], name: str = "mode") -> Any:
+    """Run a test once in every mode."""
+    return pytest.mark.parametrize(name, list(modes.values()), ids=list(modes))
+
+
+def rotated(modes: dict[str, Mode], name: str, cases: Any, each: int) -> Any:
+    """Run a test for every case in `each` of the modes, another set for every next case."""
+    modes, cases = list(modes.items()), list(cases)
+    step = max(1, len(modes) // each)
+    pairs = [
+        pytest.param(mode, case, id=f"{label}-{case}")
+        for i, case in enumerate(cases)
+        for j, (label, mode) in enumerate(modes)
+        if (i + j) % step == 0
+    ]
+    return pytest.mark.parametrize(("mode", name), pairs)
+
+
+# ------------------------------------------------------------------------------- data and models
+
+
+def target_of(mode: Mode, X: Any, c: int = 1, seed: int = 1) -> Any:
+    """Return a target that suits a mode and of which a few of the variables tell.
+
+    That is c columns of numbers, or one where the mode takes no more; three classes; or None.
+    """
+    if not mode.has_target:
+        return None
+    p, rng = X.shape[1], np.random.default_rng(seed)
+    Y = X[:, np.arange(c) * 2 % p] - X[:, (np.arange(c) + 2 * p // 3) % p]
+    Y = Y + 0.5 * rng.normal(size=Y.shape)
+    if mode.params.get("target") == "class":
+        return np.digitize(Y[:, 0], np.quantile(Y[:, 0], [0.3, 0.6]))
+    return Y if c > 1 and takes(mode, c) else Y[:, 0]
+
+
+def takes(mode: Mode, c: int, *, is_class: bool = False) -> bool:
+    """Whether the target of a mode may be so many columns of numbers, or classes."""
+    try:
+        build(mode)._check_target(c, is_class=is_class)
+    except ValueError:
+        return False
+    return True
+
+
+def data(mode: Mode, n: int = 40, p: int = 160, c: int = 1, seed: int = 0) -> tuple[Any, Any]:
+    """Return columns, (n, p), and a target that suits a mode."""
+    X = np.asfortranarray(np.random.default_rng(seed).normal(size=(n, p)) + 2.0)
+    return X, target_of(mode, X, c, seed + 1)
+
+
+def build(mode: Mode, **further: Any) -> Any:
+    """Return a model that has learnt nothing."""
+    return mode.cls(**mode.params | further)
+
+
+def fresh(mode: Mode, y: Any, **further: Any) -> Any:
+    """Return a model that knows its target, if it has one."""
+    model = build(mode, **further)
+    if mode.cls.supervised:
+        model.learn_target(y)
+    return model
+
+
+def learnt(mode: Mode, X: Any, y: Any, names: Any = None, **further: Any) -> Any:
+    """Return a model that has learnt columns."""
+    model = fresh(mode, y, **further)
+    model.learn_columns(X, names)
+    return model
+
+
+# ------------------------------------------------------------------------------------ comparison
+
+
+def flat(state: dict[str, Any], place: str = "") -> dict[str, Any]:
+    """Return everything in a state by its place, however deep."""
+    parts = {}
+    for key, value in state.items():
+        if isinstance(value, dict):
+            parts |= flat(value, f"{place}{key}/")
+        else:
+            parts[f"{place}{key}"] = value
+    return parts
+
+
+def bits(model: Any) -> dict[str, Any]:
+    """Return all that a model holds, to the last bit."""
+    return {
+        key: (value.shape, value.dtype.str, value.tobytes())
+        if isinstance(value, np.ndarray)
+        else repr(value)
+        for key, value in flat(model._get_state()).items()
+    }
+
+
+def shown(model: Any) -> dict[str, Any]:
+    """Return what a model shows."""
+    return {name: getattr(model, name) for name in SHOWN if hasattr(model, name)}
+
+
+def same(one: Any, other: Any, rtol: float = 1e-10) -> None:
+    """Check that two models have decided the same, and hold the same to rounding."""
+    mine, theirs = shown(one), shown(other)
+    for name, value in mine.items():
+        close(theirs[name], value, rtol)
+    mine, theirs = flat(one._get_state()), flat(other._get_state())
+    assert mine.keys() == theirs.keys()
+    for key, value in mine.items():
+        if isinstance(value, np.ndarray):
+            assert value.shape == theirs[key].shape, key
+            # What rounding took from a mean is measured against the mean.
+            whole = mine[key.removesuffix("low") + "mean"] if key.endswith("low") else value
+            size = np.abs(whole).max(initial=0.0)
+            np.testing.assert_allclose(theirs[key], value, rtol, rtol * size, err_msg=key)
+
+
+def close(got: Any, expected: Any, rtol: float = 1e-10) -> None:
+    """Check that two values that a model shows are the same, numbers in them to rounding."""
+    if isinstance(expected, dict):
+        assert list(got) == list(expected)
+        for key, value in expected.items():
+            close(got[key], value, rtol)
+    elif isinstance(expected, float):
+        np.testing.assert_allclose(got, expected, rtol, rtol)
+    else:
+        assert got == expected

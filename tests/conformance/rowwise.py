@@ -1,0 +1,115 @@
+"""What the conformance tests of rows have in common: modes that learn rows, rows, and how."""
+
+import numpy as np
+
+from streamsel.held.beside import Beside
+from tests.conformance.modes import MODES, build, close, shown
+
+# A model that selects without a target learns no rows.
+ROW_MODES = {
+    name: mode for name, mode in MODES.items() if mode.has_target or not mode.cls.supervised
+}
+WITHOUT_TARGET = {name: mode for name, mode in MODES.items() if name not in ROW_MODES}
+BY_WINDOW = {name: mode for name, mode in ROW_MODES.items() if build(mode)._by_window}
+# Those that know, after any rows, no more and no less than moments tell.
+BY_MOMENTS = {
+    name: mode
+    for name, mode in ROW_MODES.items()
+    if name not in BY_WINDOW and not issubclass(mode.cls.rows, Beside)
+}
+
+
+# ------------------------------------------------------------------------------------ learning
+
+
+def of_target(model, y):
+    """Return what a model, or what hosts one, is taught beside a row."""
+    return (y,) if getattr(model, "supervised", True) else ()
+
+
+def learn_one(model, x, y):
+    model.learn_one(x, *of_target(model, y))
+
+
+def learn_many(model, X, y):
+    model.learn_many(X, *of_target(model, y))
+
+
+def taught(model, rows):
+    """Return the model, which has learnt rows of x and y."""
+    for x, y in rows:
+        learn_one(model, x, y)
+    return model
+
+
+def outputs(model, rows):
+    return [model.transform_one(x) for x, _ in rows]
+
+
+# -------------------------------------------------------------------------------- rows, targets
+
+
+def kinds_of(mode):
+    """Return the kinds of target that the rows of a mode may bring; one of none without."""
+    if not mode.cls.supervised:
+        return ["none"]
+    classes = is_of_classes(mode)
+    asked = {
+        "number": (3, True) if classes else (1, False),
+        "labels": (3, True),
+        "two labels": (2, True),
+        "several": (3, False),
+    }
+    return [kind for kind, (c, is_class) in asked.items() if suits(mode, c, is_class=is_class)]
+
+
+def is_of_classes(mode):
+    """Whether numbers are classes."""
+    return mode.params.get("target") == "class"
+
+
+def suits(mode, c, *, is_class):
+    """Whether the target of a mode may be c columns, or classes."""
+    try:
+        build(mode)._check_target(c, is_class=is_class)
+    except ValueError:
+        return False
+    return True
+
+
+def of_kind(mode, kind, value, i):
+    """Return the target of row i as one of a kind; what is new comes with row 20."""
+    if kind == "number" and is_of_classes(mode):
+        return float(np.digitize(value, [-1.0, 1.0])) if i >= 20 else float(value > 0.0)
+    if kind in ("number", "none"):
+        return value
+    if kind == "two labels":
+        return "uv"[int(value > 0.0)]
+    if kind == "labels":
+        return "uvw"[int(value > 0.0) + int(value > 1.0 and i >= 20)]
+    return {"p": value, "q": value**2} | ({"r": abs(value)} if i >= 20 else {})
+
+
+def stream(mode, n, kind=None, seed=0, names="abcdef"):
+    """Return rows of these features, of which b and, less so, e tell of the target."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    kind = kind or kinds_of(mode)[0]
+    for i in range(n):
+        x = dict(zip(names, (rng.normal(size=len(names)) + 2.0).tolist(), strict=True))
+        values = [*x.values()]
+        value = values[1] + 0.5 * values[-2] - 3.0 + 0.5 * float(rng.normal())
+        rows.append((x, of_kind(mode, kind, value, i)))
+    return rows
+
+
+# ---------------------------------------------------------------------------------- comparison
+
+
+def alike(one, other, tolerance=1e-9):
+    """Check that two models have learnt the same from rows, to rounding."""
+    mine, theirs = shown(one), shown(other)
+    close(theirs, mine, tolerance)
+    names = [None if model._held is None else list(model._held.names) for model in (one, other)]
+    assert names[0] == names[1]
+    assert one.n_rows == other.n_rows

@@ -1,0 +1,90 @@
+"""Every learner has an oracle, a benchmark, a page, an example and documented parameters."""
+
+import importlib
+import inspect
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from streamsel.params import rules_of
+from tests.conformance.modes import CLASSES, REGISTERED
+
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "docs" / "pages"
+# Oracles of what is no learner, and of learners on rows.
+OTHER_ORACLES = {"evaluate", "frames", "noise", "target", "text", "rows", "sospca_rows"}
+OTHER_PAGES = {"evaluate", "persist", "stream"}
+
+every_learner = pytest.mark.parametrize(
+    ("name", "module"), [(entry.name, entry.module.rpartition(".")[2]) for entry in REGISTERED]
+)
+
+
+def nav(entries):
+    """Yield (title, page) of everything in a navigation."""
+    for entry in entries:
+        for title, page in entry.items():
+            if isinstance(page, str):
+                yield title, page
+            else:
+                yield from nav(page)
+
+
+def navigation():
+    text = (ROOT / "docs" / "zensical.toml").read_text(encoding="utf-8")
+    return dict(nav(tomllib.loads(text)["project"]["nav"]))
+
+
+@every_learner
+def test_oracle(name, module):
+    oracle = importlib.import_module(f"tests.reference.{module}")
+    first, second, *_ = inspect.signature(oracle.answer).parameters
+    assert (first, second) == ("X", "y")
+
+
+@every_learner
+def test_benchmark(name, module):
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "tests/bench").glob("*.py")]
+    assert any(re.search(rf"\b{name}\b", text) for text in texts)
+
+
+@every_learner
+def test_page(name, module):
+    page = f"reference/{module}.md"
+    assert f"::: streamsel.{name}\n" in (PAGES / page).read_text(encoding="utf-8")
+    assert navigation().get(name) == page
+
+
+@every_learner
+def test_docstring(name, module):
+    doc = inspect.getdoc(CLASSES[name])
+    assert "\n>>> " in doc.partition("\nExamples\n--------\n")[2]
+    section = doc.partition("\nParameters\n----------\n")[2].partition("\n\n")[0]
+    told = [
+        parameter.strip()
+        for line in section.split("\n")
+        if line[:1].strip()
+        for parameter in line.split(",")
+    ]
+    assert sorted(told) == sorted(rules_of(CLASSES[name]))
+
+
+def test_no_oracle_of_what_is_gone():
+    oracles = {path.stem for path in (ROOT / "tests/reference").glob("*.py")} - {"__init__"}
+    learners = {entry.module.rpartition(".")[2] for entry in REGISTERED}
+    assert oracles == learners | OTHER_ORACLES
+
+
+def test_no_page_of_what_is_gone():
+    pages = {path.stem for path in (PAGES / "reference").glob("*.md")}
+    learners = {entry.module.rpartition(".")[2] for entry in REGISTERED}
+    assert pages == learners | OTHER_PAGES
+
+
+def test_every_page_is_in_the_navigation():
+    pages = {path.relative_to(PAGES).as_posix() for path in PAGES.rglob("*.md")}
+    assert set(navigation().values()) <= pages
+    in_reference = {page for page in pages if page.startswith("reference/")}
+    assert in_reference <= set(navigation().values())

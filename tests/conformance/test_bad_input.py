@@ -1,0 +1,424 @@
+"""Every bad input is refused, says why, and leaves the model exactly as it was."""
+
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+
+from streamsel.learner.window import Window
+from streamsel.params import Choice, Flag, Jobs, Names, Real, Whole, rules_of
+from tests.conformance.modes import (
+    CLASSES,
+    COLUMN_MODES,
+    IN_PIECES,
+    MODES,
+    build,
+    fresh,
+    learnt,
+    over,
+    rotated,
+    target_of,
+)
+
+N = 12
+
+
+@pytest.fixture(name="X")
+def columns():
+    return np.random.default_rng(0).normal(size=(N, 20))
+
+
+def held(mode, X):
+    """Return a model that has learnt something."""
+    return learnt(mode, X, target_of(mode, X), [f"held {j}" for j in range(20)])
+
+
+def refused(model, error, act, match=None):
+    """Run `act`, expecting an error and no other trace of it; return what it says."""
+    before = pickle.dumps(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(error, match=match) as info:
+            act()
+    assert pickle.dumps(model) == before
+    return str(info.value)
+
+
+def changed(at, value, dtype=float):
+    x = np.arange(N).astype(dtype)
+    x[at] = value
+    return x
+
+
+# ----------------------------------------------------------------------------------------- columns
+
+BAD_COLUMNS = {
+    "NaN": (ValueError, changed(4, np.nan)),
+    "NaN first": (ValueError, changed(0, np.nan)),
+    "NaN last": (ValueError, changed(N - 1, np.nan)),
+    "all NaN": (ValueError, np.full(N, np.nan)),
+    "inf": (ValueError, changed(4, np.inf)),
+    "-inf": (ValueError, changed(0, -np.inf)),
+    "inf and -inf": (ValueError, changed([2, 3], [np.inf, -np.inf])),
+    "NaN in float32": (ValueError, changed(4, np.nan, np.float32)),
+    "inf in float16": (ValueError, changed(4, np.inf, np.float16)),
+    "NaN in sparse": (ValueError, sp.csc_array(changed(4, np.nan)[:, None])),
+    "inf in sparse": (ValueError, sp.csc_array(changed(4, np.inf)[:, None])),
+    "too short": (ValueError, np.arange(N - 1.0)),
+    "too long": (ValueError, np.arange(N + 1.0)),
+    "empty": (ValueError, np.empty(0)),
+    "too long and sparse": (ValueError, sp.csc_array(np.arange(N + 1.0)[:, None])),
+    "scalar": ((ValueError, TypeError), 3.0),
+    "None": ((ValueError, TypeError), None),
+    "2-D": (ValueError, np.ones((N, 2)) * np.arange(N)[:, None]),
+    "3-D": (ValueError, np.ones((N, 1, 1)) * np.arange(N)[:, None, None]),
+    "two sparse columns": (ValueError, sp.csc_array(np.ones((N, 2)))),
+    "strings": (TypeError, np.array([f"{j}" for j in range(N)])),
+    "bytes": (TypeError, np.array([b"a"] * N)),
+    "list of strings": (TypeError, [f"{j}" for j in range(N)]),
+    "one string": ((TypeError, ValueError), "a" * N),
+    "objects": (TypeError, np.array([object() for _ in range(N)])),
+    "None among numbers": ((TypeError, ValueError), [1.0, None] * (N // 2)),
+    "text among numbers": (TypeError, np.array([1.0, "a"] * (N // 2), dtype=object)),
+    "complex": (TypeError, np.arange(N) + 1j),
+    "complex and sparse": (TypeError, sp.csc_array((np.arange(N) + 1j)[:, None])),
+    "dates": (TypeError, np.arange(N).astype("datetime64[D]")),
+    "durations": (TypeError, np.arange(N).astype("timedelta64[s]")),
+    "structured": (TypeError, np.zeros(N, dtype=[("a", float)])),
+    "dict": ((TypeError, ValueError), dict.fromkeys(range(N), 1.0)),
+    "set": ((TypeError, ValueError), set(range(N))),
+}
+
+
+@rotated(IN_PIECES, "case", BAD_COLUMNS, each=12)
+def test_columns(mode, case, X):
+    """Alone, and among good ones: those before it are held back, for a list can be read again."""
+    error, values = BAD_COLUMNS[case]
+    model = held(mode, X)
+    message = refused(model, error, lambda: model.learn_column("the bad one", values))
+    assert "the bad one" in message
+    assert "Got" in message
+    pairs = [("good", X[:, 1] ** 2), ("better", X[:, 0]), ("the bad one", values), ("c", X[:, 2])]
+    assert "the bad one" in refused(model, error, lambda: model.learn_columns(pairs))
+
+
+MASKED = np.ma.array(np.arange(N) * 1.0, mask=[0] * (N - 1) + [1])
+HANDED_IN = {
+    "column": lambda model: model.learn_column("x", MASKED),
+    "array": lambda model: model.learn_columns(MASKED[:, None]),
+    "pairs": lambda model: model.learn_columns([("x", MASKED)]),
+}
+
+
+@pytest.mark.parametrize("way", ["column", "array", "pairs"])
+@over(IN_PIECES)
+def test_what_is_masked_is_missing(mode, way, X):
+    model = held(mode, X)
+    refused(model, ValueError, lambda: HANDED_IN[way](model), f"row {N - 1}")
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@rotated(
+    IN_PIECES,
+    "case",
+    ["NaN", "inf", "NaN in float32", "all NaN", "complex", "strings", "objects", "dates"],
+    each=6,
+)
+def test_arrays(mode, case, order, X):
+    error, values = BAD_COLUMNS[case]
+    model = held(mode, X)
+    X = X.astype(values.dtype if values.dtype.kind in "fc" else object)
+    X[:, 13] = values
+    if case in ("strings", "dates"):
+        X = np.array(X.astype(str))
+    X = np.asarray(X, order=order)
+    names = ["the bad one" if j == 13 else f"good {j}" for j in range(20)]
+    message = refused(model, error, lambda: model.learn_columns(X, names=names))
+    assert "the bad one" in message or X.dtype.kind != "f"
+
+
+BAD_FRAMES = {
+    "NaN": (ValueError, changed(4, np.nan)),
+    "inf": (ValueError, changed(4, np.inf)),
+    "strings": (TypeError, np.array([f"{j}" for j in range(N)])),
+    "dates": (TypeError, np.arange(N).astype("datetime64[ms]")),
+    "null": (ValueError, pa.array([None, *range(1, N)], pa.float64())),
+    "bool and null": ((ValueError, TypeError), pa.array([None] + [True, False] * 5 + [True])),
+}
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
+@rotated(IN_PIECES, "case", BAD_FRAMES, each=6)
+def test_frames(mode, case, library, X):
+    error, values = BAD_FRAMES[case]
+    if library is not pa.table and isinstance(values, pa.Array):
+        values = values.to_pandas() if library is pd.DataFrame else pl.from_arrow(values)
+    frame = library({"good": X[:, 1] ** 2, "the bad one": values, "last": X[:, 2]})
+    model = held(mode, X)
+    assert "the bad one" in refused(model, error, lambda: model.learn_columns(frame))
+
+
+@over(IN_PIECES)
+def test_what_is_no_columns(mode, X):
+    model = held(mode, X)
+    for wrong in (X[:-1], X[0], X[:, :, None], np.float64(3.0), np.empty((0, 5))):
+        refused(model, (ValueError, TypeError), lambda wrong=wrong: model.learn_columns(wrong))
+    refused(model, ValueError, lambda: model.learn_columns(sp.csc_array(X[:-1])))
+    for wrong in (None, 3, "text", object(), [1, 2, 3], [("a", 1.0)], {"a": 1}, [("a",)]):
+        refused(model, (ValueError, TypeError), lambda wrong=wrong: model.learn_columns(wrong))
+    lazy = pl.DataFrame({"a": X[:, 0] ** 2}).lazy()
+    refused(model, TypeError, lambda: model.learn_columns(lazy), "collect")
+
+
+@over(COLUMN_MODES)
+def test_columns_before_the_target(mode, X):
+    if not mode.cls.supervised:
+        return
+    model = build(mode)
+    refused(model, ValueError, lambda: model.learn_columns(X), "learn_target")
+    if mode.in_pieces:
+        refused(model, ValueError, lambda: model.learn_column("a", X[:, 0]), "learn_target")
+
+
+# ------------------------------------------------------------------------------------------- names
+
+BAD_NAMES = {
+    "list": (TypeError, ["a"]),
+    "dict": (TypeError, {"a": 1}),
+    "list in a tuple": (TypeError, ("a", ["b"])),
+    "NaN": (ValueError, math.nan),
+    "NumPy's NaN": (ValueError, np.float64("nan")),
+    "NaN in a tuple": (ValueError, ("a", (math.nan,))),
+    "pandas' NA": (ValueError, pd.NA),
+    "pandas' NaT": (ValueError, pd.NaT),
+}
+
+
+@rotated(IN_PIECES, "case", BAD_NAMES, each=12)
+def test_names(mode, case, X):
+    error, name = BAD_NAMES[case]
+    model = held(mode, X)
+    refused(model, error, lambda: model.learn_column(name, X[:, 0] ** 2), "name")
+    pairs = [("good", X[:, 0] ** 2), (name, X[:, 1] ** 2)]
+    refused(model, error, lambda: model.learn_columns(pairs), "name")
+    names = [*range(100, 119), name]
+    refused(model, error, lambda: model.learn_columns(X**2, names=names))
+
+
+@over(IN_PIECES)
+def test_names_of_arrays(mode, X):
+    model = held(mode, X)
+    for names in (["a"] * 20, list("abc"), 5, "abc", [["list"]] * 20):
+        refused(model, (ValueError, TypeError), lambda n=names: model.learn_columns(X**2, names=n))
+
+
+@over(IN_PIECES)
+def test_the_name_of_a_held_column(mode, X):
+    model = held(mode, X)
+    name = model._columns.names[0]
+    x = X[:, 0] + 0.01 * X[:, 1]
+    for pairs in ([("new", x**2), (name, x)], [("twice", x), ("twice", X[:, 0])]):
+        message = refused(model, ValueError, lambda pairs=pairs: model.learn_columns(pairs))
+        assert repr(pairs[1][0]) in message
+    assert repr(name) in refused(model, ValueError, lambda: model.learn_column(name, x))
+
+
+@pytest.mark.parametrize("name", [True, np.int64(1), 1.0, np.float32(1), np.True_])
+@over(IN_PIECES)
+def test_a_range_of_names_meets_an_equal_name_of_another_type(mode, name, X):
+    model = fresh(mode, target_of(mode, X))
+    model.learn_column(name, X[:, 0])
+    assert name in model._columns.slots
+    refused(model, ValueError, lambda: model.learn_columns(X, range(20)), "1 again")
+
+
+# ------------------------------------------------------------------------------------------ target
+
+BAD_TARGETS = {
+    "constant": (ValueError, np.full(N, 3.0)),
+    "all columns constant": (ValueError, np.ones((N, 3))),
+    "one label": (ValueError, np.array(["a"] * N)),
+    "NaN": (ValueError, changed(4, np.nan)),
+    "inf": (ValueError, changed(4, np.inf)),
+    "one row": (ValueError, np.array([3.0])),
+    "empty": (ValueError, np.empty(0)),
+    "no columns": (ValueError, np.empty((N, 0))),
+    "3-D": (ValueError, np.zeros((N, 2, 2))),
+    "scalar": ((ValueError, TypeError), 3.0),
+    "missing label": (ValueError, np.array(["a", None] * (N // 2), dtype=object)),
+    "missing in polars": (ValueError, pl.Series([1.0, None] * (N // 2))),
+    "missing in pandas": (ValueError, pd.Series([1.0, None] * (N // 2))),
+    "masked": (ValueError, np.ma.array(np.arange(N) * 1.0, mask=[0] * (N - 1) + [1])),
+    "complex": (TypeError, np.arange(N) + 1j),
+    "dates": (TypeError, np.arange(N).astype("datetime64[D]")),
+    "objects": (TypeError, np.array([[1], {2}] * (N // 2), dtype=object)),
+    "labels in two columns": ((ValueError, TypeError), np.array([["a", "b"]] * N)),
+    "lazy": (TypeError, pl.DataFrame({"a": np.arange(N)}).lazy()),
+}
+
+
+@rotated(MODES, "case", BAD_TARGETS, each=10)
+def test_targets(mode, case, X):
+    """The model is none the worse for it."""
+    error, y = BAD_TARGETS[case]
+    model = build(mode)
+    if not mode.cls.supervised:
+        error = ValueError
+    if case == "inf" and mode.params.get("target") == "class":
+        return  # a class may be called so
+    refused(model, error, lambda: model.learn_target(y))
+    other = fresh(mode, target_of(mode, X))
+    if mode.cls.supervised:
+        model.learn_target(target_of(mode, X))
+    model.learn_columns(X)
+    other.learn_columns(X)
+    assert pickle.dumps(model) == pickle.dumps(other)
+
+
+@over(MODES)
+def test_a_target_or_none(mode, X):
+    """Who has none refuses one, and who needs one refuses none."""
+    model = build(mode)
+    if not mode.cls.supervised:
+        refused(model, ValueError, lambda: model.learn_target(X[:, 0]), "without one")
+    elif not mode.cls.takes_no_target:
+        refused(model, ValueError, lambda: model.learn_target(None), "is supervised")
+
+
+@over(IN_PIECES)
+def test_a_second_target_after_columns(mode, X):
+    model = held(mode, X)
+    refused(model, ValueError, lambda: model.learn_target(target_of(mode, X)), "before the columns")
+
+
+# -------------------------------------------------------------------------------------- parameters
+
+
+def bad_values(rule):
+    """Return values that a rule does not admit."""
+    if isinstance(rule, Choice):
+        return ["nonesuch", "", 3, None, *[option.upper() for option in rule.options]]
+    if isinstance(rule, Flag):
+        return ["yes", 1, None]
+    if isinstance(rule, Names):
+        return [["a"], "a", (), ("a", "a"), (["a"],)]
+    if isinstance(rule, Jobs):
+        return [0, 1.5, "2", None, True]
+    none = [] if rule.optional else [None]
+    odd = ["3", math.nan, math.inf, [3], True, 1 + 0j, *none]
+    if isinstance(rule, Whole):
+        return [rule.low - 1, rule.low + 0.5, float(rule.low), *odd]
+    assert isinstance(rule, Real), f"say what is bad for {type(rule).__name__}"
+    ends = [rule.low] if rule.open else []
+    return [*odd, *ends, rule.low - 1e-9, -math.inf, *([rule.below] if rule.below < 1e300 else [])]
+
+
+@pytest.mark.parametrize(
+    ("learner", "parameter"), [(name, p) for name, cls in CLASSES.items() for p in rules_of(cls)]
+)
+def test_parameters(learner, parameter):
+    """Each is refused by the constructor, in the words of its rule, by name and with its value."""
+    rule = rules_of(CLASSES[learner])[parameter]
+    for value in bad_values(rule):
+        with pytest.raises(ValueError, match="parameter") as info:
+            CLASSES[learner](**{parameter: value})
+        assert str(info.value) == (
+            f"The {parameter!r} parameter of {learner} must be {rule}. Got {value!r} instead."
+        )
+
+
+@pytest.mark.parametrize("learner", CLASSES)
+def test_numbers_may_be_numpys(learner):
+    for parameter, rule in rules_of(CLASSES[learner]).items():
+        if isinstance(rule, Whole):
+            value = np.int64(30 + rule.low)
+            assert getattr(CLASSES[learner](**{parameter: value}), parameter) == value
+    if "fading_factor" in rules_of(CLASSES[learner]) and CLASSES[learner].rows is not Window:
+        assert CLASSES[learner](fading_factor=np.float32(0.5)).fading_factor == 0.5
+
+
+@pytest.mark.parametrize("learner", CLASSES)
+def test_bounds_leave_room_for_what_is_asked_for(learner):
+    cls = CLASSES[learner]
+    size = next(iter(rules_of(cls)))
+    for parameter in ("max_candidates", "max_features"):
+        if parameter in rules_of(cls):
+            with pytest.raises(ValueError, match=rf"'{parameter}' parameter .*{size} = 7") as info:
+                cls(**{size: 7, parameter: 6})
+            assert learner in str(info.value)
+
+
+# ------------------------------------------------------------------- strange, and yet good, columns
+
+
+@pytest.mark.parametrize("value", [0.0, 3.0, -1e9, 0.1, 1e150, 1e-310, -0.0])
+@over(IN_PIECES)
+def test_a_constant_column_is_counted_and_changes_nothing(mode, value, X):
+    model = held(mode, X)
+    before = model.relevance, model.transform_one({"held 1": 3.0})
+    constant, seen = model.n_constant, model.n_columns
+    for dtype in (np.float64, np.float32, np.int8):
+        if abs(value) > {np.int8: 127, np.float32: 3e38, np.float64: 1e308}[dtype]:
+            value = 77.0
+        x = np.full(N, value).astype(dtype)
+        name = np.dtype(dtype).name
+        model.learn_column(f"constant {name}", x)
+        model.learn_columns(np.column_stack([x, x]), names=[f"{name} 1", f"{name} 2"])
+        model.learn_column(f"sparse {name}", sp.csc_array(x[:, None]))
+    assert (model.relevance, model.transform_one({"held 1": 3.0})) == before
+    assert (model.n_constant, model.n_columns) == (constant + 12, seen + 12)
+
+
+# 1e-150 and 1e150 are powers of two: what they scale is not rounded.
+SCALES = [5e-324, 1e-310, 1e-200, 2.0**-498, 2.0**498, 1e160, 1e250, 1e306]
+
+
+@pytest.mark.parametrize("scale", SCALES, ids=lambda scale: f"{scale:.0e}")
+@over(IN_PIECES)
+def test_columns_of_any_scale_are_right_or_refused_but_never_nonsense(mode, scale, X):
+    model = fresh(mode, target_of(mode, X))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        if scale > 2.0**498:
+            refused(
+                model, ValueError, lambda: model.learn_columns(np.round(X * 8) * scale), "squares"
+            )
+            return
+        model.learn_columns(np.round(X * 8) * scale)
+        found = np.array(list(model.relevance.values()))
+    assert np.isfinite(found).all()
+    assert (found <= 1.0 + 1e-9).all()
+    if scale in (2.0**-498, 2.0**498):
+        plain = learnt(mode, np.round(X * 8), target_of(mode, X))
+        np.testing.assert_allclose(found, list(plain.relevance.values()), atol=1e-9)
+
+
+@over(IN_PIECES)
+def test_steps_beside_an_offset_are_noise_not_signal(mode):
+    """An offset of 1e9 with steps of the last bit: relevance between 0 and 1, never NaN."""
+    rng = np.random.default_rng(2)
+    X = 1e9 + rng.integers(-3, 4, size=(N, 8)) * 2.0**-23
+    model = learnt(mode, X, target_of(mode, rng.normal(size=(N, 4))))
+    assert all(abs(found) <= 1 + 1e-9 for found in model.relevance.values())
+
+
+@over(IN_PIECES)
+def test_subnormal_among_ordinary(mode, X):
+    model = held(mode, X)
+    model.learn_column("subnormal", changed(3, 5e-324))
+    assert np.isfinite(list(model.relevance.values())).all()
+
+
+@over(COLUMN_MODES)
+def test_two_rows_are_enough(mode):
+    y = {True: [1, 2] if mode.params.get("target") == "class" else [1.0, 2.0], False: None}
+    model = learnt(mode, np.array([[1.0, 5.0, 3.0], [4.0, 5.0, 1.0]]), y[mode.has_target])
+    assert model.n_constant == 1
+    assert max(model.relevance.values(), default=1.0) == pytest.approx(1.0)
+    assert mode.params.get("kernel") or not mode.has_target or model.noise_floor() == 1.0

@@ -1,0 +1,102 @@
+"""Files of every learner: a state that contradicts itself is refused, never half a model.
+
+Compiled loops do not look where they read, so what does not fit must stop at the door.
+"""
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+
+from streamsel import load, save
+from tests.conformance.modes import CLASSES, COLUMN_MODES, MODES, build, data, learnt, over
+from tests.test_persist import HEADER, array_entry, forge
+
+ON_ROWS = [
+    pytest.param(mode, id=name)
+    for name, mode in MODES.items()
+    if mode.has_target == mode.cls.supervised
+]
+
+
+def parts_of(model, path):
+    """Return the header and the arrays of a model's file."""
+    save(model, path)
+    with zipfile.ZipFile(path) as archive:
+        header = json.loads(archive.read("header.json"))
+        return header, {n: archive.read(n) for n in archive.namelist() if n != "header.json"}
+
+
+def is_read(path, header, entries):
+    """Whether a file of these parts is read."""
+    path.write_bytes(forge(header, list(entries.items())))
+    try:
+        load(path)
+    except ValueError:
+        return False
+    return True
+
+
+def shorter(entry):
+    """Yield an array with one less along each of its axes."""
+    array = np.load(io.BytesIO(entry))
+    for axis in range(array.ndim):
+        if array.shape[axis]:
+            yield axis, array_entry(np.delete(array, -1, axis=axis))
+
+
+def places(state, place=""):
+    """Yield the place of everything in a state, as its header tells it, but of whole parts."""
+    for key, value in state.items():
+        if set(value) == {"dict"} if isinstance(value, dict) else False:
+            yield from places(dict(value["dict"]), f"{place}{key}/")
+        else:
+            yield f"{place}{key}"
+
+
+def without(state, place):
+    """Return a state that lacks what stands in a place."""
+    key, _, deeper = place.partition("/")
+    if not deeper:
+        return {name: value for name, value in state.items() if name != key}
+    part = without(dict(state[key]["dict"]), deeper)
+    return state | {key: {"dict": [list(pair) for pair in part.items()]}}
+
+
+def check(model, path):
+    header, entries = parts_of(model, path)
+    state = header["state"]
+    assert is_read(path, header, entries)
+    assert not is_read(path, header | {"state": state | {"extra": 1}}, entries)
+    for place in places(state):
+        rest = {name: entry for name, entry in entries.items() if name != f"{place}.npy"}
+        assert not is_read(path, header | {"state": without(state, place)}, rest), place
+    accepted = [
+        (name, axis)
+        for name, entry in entries.items()
+        for axis, cut in shorter(entry)
+        if is_read(path, header, entries | {name: cut})
+    ]
+    assert not accepted
+
+
+@over(COLUMN_MODES)
+def test_states_of_columns_with_one_thing_changed(mode, tmp_path):
+    X, y = data(mode, n=12, p=40, c=3)
+    check(learnt(mode, X, y), tmp_path / "model")
+
+
+@pytest.mark.parametrize("mode", ON_ROWS)
+def test_states_of_rows_with_one_thing_changed(mode, tmp_path):
+    X, y = data(mode, n=50, p=8)
+    model = build(mode)
+    model.learn_many(X, *([] if y is None else [y]))
+    check(model, tmp_path / "model")
+
+
+@pytest.mark.parametrize("learner", CLASSES)
+@pytest.mark.parametrize("state", [{}, {"nonsense": 1}, {"names": [1, 2, 3]}])
+def test_states_that_a_learner_does_not_know(learner, state, tmp_path):
+    assert not is_read(tmp_path / "model", HEADER | {"class": learner, "state": state}, {})

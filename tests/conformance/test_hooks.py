@@ -1,0 +1,154 @@
+"""A hook that asks for what its learner does not keep fails when its class is defined."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import streamsel
+from streamsel import catalogue, params
+from streamsel.held.moments import Moments
+from streamsel.held.part import Held
+from streamsel.held.pool import Picks, Pool, SamplePool
+from streamsel.learner.extractor import Extractor
+from streamsel.learner.river import Supervised, Unsupervised
+from streamsel.learner.selector import Selector
+from streamsel.learner.window import Window
+from streamsel.params import param
+from tests.conformance.modes import CLASSES, REGISTERED
+
+
+def asks_for_products(self, held, k):
+    held.products([0])
+    return Picks([], [], [])
+
+
+def asks_for_samples(self, held, k):
+    held.samples([0])
+    return Picks([], [], [])
+
+
+def asks_for_moments(self, held, k):
+    held.stats()
+    return Picks([], [], [])
+
+
+def body_of(keeps, rows, hook):
+    """A selector of k variables, and of a window if it has one, as a class statement has it."""
+    names = ["k"] + ["window_size"] * (rows is Window)
+    declared = {name: param(params.Whole(1), default=3) for name in names}
+    tags = {"keeps": keeps, "rows": rows, "_select": hook}
+    return tags | declared | {"__annotations__": dict.fromkeys(names, int)}
+
+
+@pytest.mark.parametrize("base", [Supervised, Unsupervised])
+@pytest.mark.parametrize(
+    ("keeps", "rows", "hook", "asked", "lacking"),
+    [
+        (Pool, Window, asks_for_products, "products", "Pool"),
+        (Pool, Moments, asks_for_samples, "samples", "Pool"),
+        (SamplePool, Moments, asks_for_products, "products", "Moments"),
+    ],
+)
+def test_what_is_not_kept_is_refused_in_the_class(base, keeps, rows, hook, asked, lacking):
+    with pytest.raises(TypeError) as info:
+        type("Mine", (Selector, base), body_of(keeps, rows, hook))
+    for said in ("Mine._select", repr(asked), lacking, "SamplePool does", "Window"):
+        assert said in str(info.value)
+
+
+@pytest.mark.parametrize(
+    ("keeps", "rows", "hook"),
+    [
+        (SamplePool, Window, asks_for_products),
+        (SamplePool, Window, asks_for_samples),
+        (SamplePool, Moments, asks_for_moments),
+        (Pool, Moments, asks_for_moments),
+        (Pool, Window, asks_for_moments),
+    ],
+)
+def test_what_is_kept_is_not(keeps, rows, hook):
+    model = type("Mine", (Selector, Supervised), body_of(keeps, rows, hook))(k=2)
+    model.learn_target([1.0, 2.0, 4.0])
+    model.learn_column("a", [1.0, 0.0, 0.0])
+    assert model.selected == []
+
+
+def test_without_tags():
+    """A selector keeps moments, and rows fill them; without a hook it is no class to use."""
+    assert Selector.keeps is Pool
+    assert Selector.rows is Moments
+    with pytest.raises(TypeError, match="abstract"):
+        type("Mine", (Selector, Supervised), {})()
+    with pytest.raises(TypeError, match="abstract"):
+        type("Mine", (Extractor, Unsupervised), {})()
+
+
+@pytest.mark.parametrize(
+    ("bases", "further", "lacking"),
+    [
+        ((Selector,), {}, "Supervised"),
+        ((Selector, Supervised), {"rows": Window}, "window_size"),
+    ],
+)
+def test_what_a_learner_lacks_is_said_when_its_class_is_defined(bases, further, lacking):
+    with pytest.raises(TypeError, match=lacking):
+        type("Mine", bases, {"_select": asks_for_moments, "k": None} | further)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_tags(name):
+    cls = CLASSES[name]
+    assert issubclass(cls, Supervised if cls.supervised else Unsupervised)
+    assert issubclass(cls.keeps, Held)
+    assert issubclass(cls, Selector) == (name in catalogue.names("selector"))
+    assert issubclass(cls, Extractor) == (name in catalogue.names("extractor"))
+
+
+# ------------------------------------------------------------------------------------ the catalogue
+
+
+def test_the_package_has_the_learners_of_the_catalogue():
+    rest = {"evaluate", "load", "save", "stream"}
+    assert set(streamsel.__all__) == {entry.name for entry in REGISTERED} | rest
+    assert len(streamsel.__all__) == len(set(streamsel.__all__))
+
+
+def test_type_checkers_are_told_of_them():
+    tree = ast.parse(Path(streamsel.__file__).read_text(encoding="utf-8"))
+    told = {
+        (alias.name, node.module)
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for node in ast.walk(block)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert {(entry.name, entry.module) for entry in REGISTERED} <= told
+    assert {name for name, _ in told} == set(streamsel.__all__)
+
+
+def test_what_is_in_the_catalogue():
+    for entry in catalogue.LEARNERS:
+        cls = catalogue.fetch(entry.name)
+        assert (cls.__name__, cls.__module__) == (entry.name, entry.module)
+        assert entry.title
+        assert not entry.title.endswith(".")
+    assert catalogue.names() == [entry.name for entry in catalogue.LEARNERS]
+    with pytest.raises(KeyError):
+        catalogue.fetch("Nonesuch")
+
+
+def test_every_learner_is_in_it():
+    """A class that anybody could take for a learner of the package is one."""
+
+    def below(cls):
+        return [cls, *(sub for child in cls.__subclasses__() for sub in below(child))]
+
+    found = {
+        cls.__name__
+        for base in (Selector, Extractor)
+        for cls in below(base)
+        if cls.__module__.startswith("streamsel.") and not cls.__abstractmethods__
+    }
+    assert found == {entry.name for entry in REGISTERED}

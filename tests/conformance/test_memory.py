@@ -1,0 +1,71 @@
+"""What is bounded stays so: ten times the columns take no more memory."""
+
+import pickle
+import tracemalloc
+
+import numpy as np
+
+from streamsel.columns import Block
+from streamsel.stream import ColumnStream
+from tests.conformance.modes import COLUMN_MODES, MODES, build, fresh, learnt, over, target_of
+
+N = 50
+# Those whose parameters promise it, or whose components are all they keep.
+BOUNDED = {
+    name: mode
+    for name, mode in COLUMN_MODES.items()
+    if mode.params.get("max_candidates") or not mode.has("max_candidates")
+    if getattr(learnt(mode, np.eye(N)[:, :3], target_of(mode, np.eye(N)))._columns, "limit", 1)
+}
+
+
+def made_up(p):
+    """Return a stream of generated columns, a hundred of which are made when they are read."""
+
+    def blocks():
+        for start in range(0, p, 100):
+            X = np.random.default_rng(start).normal(size=(100, N)).T
+            yield Block(range(start, start + 100), X)
+
+    return ColumnStream(blocks, n_rows=N)
+
+
+def held_after(mode, p):
+    """Return the bytes of what a model holds, and the most that was needed to learn it."""
+    X = np.random.default_rng(0).normal(size=(100, N)).T
+    model = fresh(mode, target_of(mode, X))
+    model.learn_columns(made_up(100))
+    model = fresh(mode, target_of(mode, X))
+    tracemalloc.start()
+    try:
+        model.learn_columns(made_up(p))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert model.n_columns == p
+    return len(pickle.dumps(model)), peak
+
+
+@over(BOUNDED)
+def test_columns(mode):
+    (few, for_few), (many, for_many) = (held_after(mode, p) for p in (300, 3000))
+    # A pool holds up to twice its limit; SOSPCA's loadings grow as log p.
+    assert many < 2 * few
+    assert for_many < for_few + 2e5 < 1e6  # all columns are 1.2 MB
+
+
+def test_the_bounded_are_found():
+    assert {"SOSPCA", "ProjSe", "SelectKBest"} <= {mode.learner for mode in BOUNDED.values()}
+
+
+@over({name: mode for name, mode in MODES.items() if mode.params.get("max_features")})
+def test_rows(mode):
+    """A bounded vocabulary: names come and go for ever."""
+    rng, model, sizes = np.random.default_rng(0), build(mode), []
+    for i in range(600):
+        names = [*(f"v{j}" for j in rng.permutation(40)[:3]), f"once {i}"]
+        x = dict(zip(names, rng.normal(size=4).tolist(), strict=True))
+        y = i % 3 if mode.params.get("target") == "class" else sum(x.values())
+        model.learn_one(x, *([y] if mode.cls.supervised else []))
+        sizes += [len(pickle.dumps(model))] if i % 20 == 7 else []
+    assert max(sizes[5:]) < 1.2 * max(sizes[:5])

@@ -1,0 +1,190 @@
+"""Models put together: what both have learnt, and nothing of what does not fit."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+
+from tests.conformance.modes import (
+    CLASSES,
+    COLUMN_MODES,
+    IN_PIECES,
+    MODES,
+    bits,
+    build,
+    close,
+    data,
+    fresh,
+    learnt,
+    over,
+    same,
+    shown,
+)
+from tests.copies import COPIES
+
+NAMES = [f"v{j}" for j in range(160)]
+# What is kept whole is put together whole, whatever the order.
+WHOLE = {
+    name: mode
+    for name, mode in IN_PIECES.items()
+    if getattr(learnt(mode, *data(mode, p=3))._columns, "limit", 0) is None
+}
+
+
+def parts_of(mode, X, y, *cuts, **further):
+    """Return models, each of which has learnt the columns up to the next cut."""
+    edges = [0, *cuts, X.shape[1]]
+    return [
+        learnt(mode, X[:, start:stop], y, NAMES[start:stop], **further)
+        for start, stop in itertools.pairwise(edges)
+    ]
+
+
+@over(WHOLE)
+def test_merged_is_learnt_together(mode):
+    X, y = data(mode, c=3)
+    whole = learnt(mode, X, y, NAMES)
+    left, middle, right = parts_of(mode, X, y, 50, 90)
+    middle.merge(right)
+    left.merge(middle)
+    same(whole, left)
+
+
+@over(WHOLE)
+def test_merged_with_a_model_from_a_file(mode, tmp_path):
+    X, y = data(mode)
+    left, right = (COPIES["save"](part, tmp_path) for part in parts_of(mode, X, y, 70))
+    left.merge(right)
+    same(learnt(mode, X, y, NAMES), left)
+
+
+@over(IN_PIECES)
+def test_merged_models_go_on(mode):
+    X, y = data(mode, c=3)
+    X[:, 120] = 1.0
+    one, other = (parts_of(mode, X, y, 50, 100) for _ in range(2))
+    beside = pickle.dumps(one[1])
+    one[0].merge(one[1])
+    assert pickle.dumps(one[1]) == beside
+    other[0].merge(other[1])
+    assert bits(one[0]) == bits(other[0])
+    one[0].learn_columns(X[:, 100:], NAMES[100:])
+    twin = pickle.loads(pickle.dumps(other[0]))  # noqa: S301
+    twin.learn_columns(X[:, 100:], NAMES[100:])
+    assert bits(one[0]) == bits(twin)
+    assert (one[0].n_columns, one[0].n_constant, one[0].n_rows) == (160, 1, 40)
+
+
+@over(COLUMN_MODES)
+def test_claims_of_merged_models_are_true(mode):
+    """The leading picks that are said to be proven are those over all columns."""
+    if not hasattr(mode.cls, "n_certified"):
+        return
+    bounded = {name: None for name in ("max_candidates", "exact") if mode.has(name)}
+    for seed in range(3):
+        X, y = data(mode, c=3, seed=seed)
+        whole = learnt(mode, X, y, NAMES, **bounded | dict.fromkeys({"exact"} & {*bounded}, False))
+        left, right = parts_of(mode, X, y, 90)
+        left.merge(right)
+        proven = left.n_certified
+        assert left.selected[:proven] == whole.selected[:proven]
+
+
+@over(IN_PIECES)
+def test_an_empty_model(mode):
+    X, y = data(mode)
+    model, empty = learnt(mode, X, y), fresh(mode, y)
+    before = bits(model)
+    model.merge(empty)
+    model.merge(build(mode))
+    assert bits(model) == before
+    empty.merge(model)
+    same(model, empty, rtol=0)
+
+
+@over(IN_PIECES)
+def test_threads_do_not_stand_in_the_way(mode):
+    X, y = data(mode)
+    left, right = parts_of(mode, X, y, 70)
+    left.merge(learnt(mode, X[:, 70:], y, NAMES[70:], n_jobs=2))
+    again, _ = parts_of(mode, X, y, 70)
+    again.merge(right)
+    assert bits(left) == bits(again)
+
+
+@over(IN_PIECES)
+def test_what_does_not_fit_changes_neither(mode):
+    X, y = data(mode)
+    model = learnt(mode, X, y)
+    other = next(cls for cls in CLASSES.values() if cls is not mode.cls)()
+    size = "k" if mode.has("k") else "n_components"
+    shorter = learnt(mode, X[:-1], None if y is None else y[:-1], range(160, 320))
+    wrong = [model, other, build(mode.also(grace_period=77)), shorter, None, "model"]
+    if mode.params[size] is not None:
+        wrong.append(build(mode, **{size: 1 if mode.params[size] > 1 else 2}))
+    if mode in WHOLE.values():
+        wrong.append(learnt(mode, X, y))  # the same columns once more
+    if y is not None:
+        wrong.append(learnt(mode, X, y[::-1].copy(), range(160, 320)))
+    for bad in wrong:
+        before, beside = pickle.dumps(model), pickle.dumps(bad)
+        with pytest.raises(ValueError, match=r"Expected.*\. Got"):
+            model.merge(bad)
+        assert pickle.dumps(model) == before
+        assert pickle.dumps(bad) == beside
+    with pytest.raises(ValueError, match="along"):
+        model.merge(learnt(mode, X, y, NAMES), along="diagonal")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+@over(IN_PIECES)
+def test_an_interrupted_merge_is_none(mode, error, monkeypatch):
+    X, y = data(mode)
+    model, other = parts_of(mode, X, y, 70)
+    before, keeps = bits(model), type(model._columns)
+
+    def merge(self, *args, inner=keeps.merge):
+        inner(self, *args)
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(keeps, "merge", merge)
+        with pytest.raises(error):
+            model.merge(other)
+    assert bits(model) == before
+    model.merge(other)
+    expected, _ = parts_of(mode, X, y, 70)
+    expected.merge(other)
+    assert bits(model) == bits(expected)
+
+
+# ------------------------------------------------------------------------------------ along rows
+
+
+def by_rows(mode, X, y, start, stop):
+    model = build(mode)
+    rows = X[start:stop]
+    model.learn_many(rows, *([] if y is None else [y[start:stop]]))
+    return model
+
+
+@over({name: mode for name, mode in MODES.items() if mode.has_target == mode.cls.supervised})
+def test_along_rows(mode):
+    """Moments add up; windows of rows do not, and say so."""
+    X, y = data(mode, n=120, p=12)
+    left, right = by_rows(mode, X, y, 0, 50), by_rows(mode, X, y, 50, 120)
+    beside = pickle.dumps(right)
+    if left._by_window:
+        with pytest.raises(ValueError, match="windows of rows"):
+            left.merge(right, along="rows")
+        return
+    left.merge(right, along="rows")
+    assert pickle.dumps(right) == beside
+    assert left.n_rows == 120
+    assert np.isfinite(list(left.relevance.values())).all()
+    steady = not mode.params.get("fading_factor") and not mode.params.get("max_features")
+    if steady and left._beside is None:  # what stands beside the moments depends on the order
+        whole = by_rows(mode, X, y, 0, 120)
+        for name, value in shown(whole).items():
+            close(getattr(left, name), value, 1e-9)

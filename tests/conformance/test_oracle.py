@@ -1,0 +1,127 @@
+"""Every learner against its definition: `answer` of its module in `tests.reference`."""
+
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from tests.conformance.modes import (
+    COLUMN_MODES,
+    REGISTERED,
+    build,
+    learnt,
+    over,
+    takes,
+    target_of,
+)
+
+MODULES = {entry.name: entry.module.rpartition(".")[2] for entry in REGISTERED}
+MODES = {name: mode for name, mode in COLUMN_MODES.items() if mode.learner in MODULES}
+# Two scores that are computed in two ways.
+CLOSE = {"rtol": 1e-8, "atol": 1e-8}
+
+
+def columns(kind, n, p=24, seed=0):
+    """Return columns with copies, opposites and constants among them; whole numbers make ties."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)) if kind == "normal" else rng.integers(-3, 4, (n, p)) * 1.0
+    X[:, 5], X[:, 6], X[:, 9] = X[:, 2], 3.0 - 2.0 * X[:, 1], 1.5
+    return X
+
+
+def expected(mode, X, y):
+    module = import_module(f"tests.reference.{MODULES[mode.learner]}")
+    return module.answer(X, y, **mode.params)
+
+
+def labels(mode, X, seed):
+    """Return three classes, as text, where the mode takes them."""
+    y = target_of(mode, X, 1, seed)
+    if y is None or not takes(mode, 3, is_class=True):
+        return y
+    return np.array(["ant", "bee", "cat"])[np.digitize(y, np.quantile(y, [0.3, 0.6]))]
+
+
+@pytest.mark.parametrize("target", ["a number", "numbers", "labels"])
+@pytest.mark.parametrize("n", [5, 9, 30])
+@pytest.mark.parametrize("kind", ["normal", "ties"])
+@over(MODES)
+def test_the_answer_is_that_of_the_definition(mode, kind, n, target):
+    for seed in range(2):
+        X = columns(kind, n, seed=seed)
+        if target == "labels":
+            y = labels(mode, X, seed)
+        else:
+            y = target_of(mode, X, 3 if target == "numbers" else 1, seed)
+        model, answer = learnt(mode, X, y), expected(mode, X, y)
+        if hasattr(model, "selected"):
+            check_selector(model, answer)
+        else:
+            check_extractor(model, answer)
+
+
+def check_selector(model, answer):
+    """Compare the picks that are proven with the first of the answer's."""
+    n = len(answer["selected"]) if model.max_candidates is None else model.n_certified
+    assert model.selected[:n] == answer["selected"][:n]
+    assert len(model.selected) == len(answer["selected"]) or n < len(model.selected)
+    for shown in ("scores", "p_values", "rounds", "relevance"):
+        if shown in answer and hasattr(model, shown):
+            found = getattr(model, shown)
+            assert list(found) == model.selected
+            values = [answer[shown].get(name, np.nan) for name in model.selected[:n]]
+            np.testing.assert_allclose(list(found.values())[:n], values, **CLOSE, err_msg=shown)
+
+
+def check_extractor(model, answer):
+    """Compare components, each up to its sign."""
+    relevance, loadings = answer["relevance"], answer["loadings"]
+    assert list(model.relevance) == list(relevance)
+    np.testing.assert_allclose(list(model.relevance.values()), list(relevance.values()), **CLOSE)
+    assert list(model.loadings) == list(loadings)
+    for k, name in enumerate(relevance):
+        B = [row.get(name, 0.0) for row in loadings.values()]
+        found = [row.get(name, 0.0) for row in model.loadings.values()]
+        sign = np.sign(np.dot(B, found))
+        np.testing.assert_allclose(sign * np.array(found), B, **CLOSE)
+        if "embedding" in answer:
+            found, Z = model.embedding[:, k], answer["embedding"][:, k]
+            np.testing.assert_allclose(sign * found, Z, **CLOSE)
+
+
+@over(MODES)
+def test_the_answer_after_every_column(mode):
+    """Where columns may come one by one, each prefix of the stream has its answer."""
+    if not mode.in_pieces or mode.params.get("max_candidates"):
+        return
+    X = columns("normal", 9)
+    y = target_of(mode, X, 1)
+    model = learnt(mode, X[:, :1], y)
+    for p in range(2, X.shape[1] + 1):
+        model.learn_column(p - 1, X[:, p - 1])
+        answer = expected(mode, X[:, :p], y)
+        (check_selector if hasattr(model, "selected") else check_extractor)(model, answer)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_learner_has_an_answer(name):
+    assert callable(import_module(f"tests.reference.{MODULES[name]}").answer)
+
+
+@pytest.mark.parametrize("c", [1, 3])
+@over(MODES)
+def test_given_covariates_the_answer_is_that_of_what_they_leave(mode, c):
+    X = np.random.default_rng(5).normal(size=(30, 24))
+    y = target_of(mode, X, c)
+    if y is None or mode.params.get("target") == "class" or build(mode)._by_window:
+        return
+    Z = np.c_[X[:, 0] + X[:, 20], np.random.default_rng(6).normal(size=30)]
+    model = build(mode)
+    model.learn_target(y, covariates=Z)
+    model.learn_columns(X)
+    basis = np.linalg.qr(np.c_[np.ones(30), Z])[0]
+    answer = expected(mode, X - basis @ (basis.T @ X), y - basis @ (basis.T @ y))
+    for shown in ("scores", "embedding"):  # of which degrees of freedom, and raw columns, are part
+        answer.pop(shown, None)
+    answer.pop("p_values", None)
+    (check_selector if hasattr(model, "selected") else check_extractor)(model, answer)

@@ -1,0 +1,99 @@
+"""The report says what the model shows, in rows of equal keys, and JSON can hold it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from streamsel.learner.report import NOISE_LEVEL
+from tests.conformance.modes import COLUMN_MODES, MODES, build, data, fresh, learnt, over
+
+
+def told(model):
+    """Return a report as JSON gives it back."""
+    told = model.report().as_dict()
+    # Names of variables are the caller's.
+    return json.loads(json.dumps(told, allow_nan=False, default=str))
+
+
+@pytest.mark.parametrize("c", [1, 3])
+@over(COLUMN_MODES)
+def test_it_is_what_the_model_shows(mode, c):
+    X, y = data(mode, c=c)
+    names = [f"v{j}" for j in range(160)]
+    X[:, 17] = 3.0
+    model = learnt(mode, X, y, names)
+    report = told(model)
+    assert report["class"] == mode.learner
+    assert report["parameters"] == json.loads(json.dumps(model._get_params()))
+    assert (report["rows"], report["columns_seen"], report["columns_constant"]) == (40, 160, 1)
+    floor = model.noise_floor(NOISE_LEVEL)
+    assert report["noise_floor"] == (floor if np.isfinite(floor) else None)
+    kind = model.report().kind
+    rows = report[kind]
+    assert rows
+    assert len({tuple(row) for row in rows}) == 1
+    for row in rows:
+        relevance = model.relevance[row["name"]]
+        assert row["relevance"] == relevance
+        assert row["above_noise"] == (relevance > floor if np.isfinite(floor) else None)
+    if kind == "selected":
+        check_selected(model, report, rows)
+    else:
+        check_components(model, rows)
+
+
+def check_selected(model, report, rows):
+    assert [row["name"] for row in rows] == model.selected
+    scores = [score if np.isfinite(score) else None for score in model.scores.values()]
+    assert [row["score"] for row in rows] == scores
+    assert [row["round"] for row in rows] == list(model.rounds.values())
+    assert sum(row["certified"] for row in rows) == report["n_certified"] == model.n_certified
+    assert report["n_passes"] == model.n_passes
+    unfinished = model.report().unfinished()
+    assert not any(row["certified"] for row in unfinished.found)
+    assert unfinished.facts["n_certified"] == 0
+
+
+def check_components(model, rows):
+    assert {row["name"] for row in rows} == model.relevance.keys()
+    relevances = [row["relevance"] for row in rows]
+    assert relevances == sorted(relevances, reverse=True)
+    for row in rows:
+        weights = {loading["variable"]: loading["weight"] for loading in row["loadings"]}
+        assert weights == {
+            variable: parts[row["name"]]
+            for variable, parts in model.loadings.items()
+            if row["name"] in parts
+        }
+        sizes = [abs(weight) for weight in weights.values()]
+        assert sizes == sorted(sizes, reverse=True)
+
+
+@over(MODES)
+def test_before_anything_is_learnt(mode):
+    _, y = data(mode)
+    report = told(build(mode))
+    assert (report["rows"], report["columns_seen"], report["noise_floor"]) == (None, 0, None)
+    assert report[build(mode).report().kind] == []
+    if y is not None:
+        report = told(fresh(mode, y))
+        assert (report["rows"], report["columns_seen"]) == (40, 0)
+    told(learnt(mode, np.full((40, 2), 3.0), y))
+
+
+@over({name: mode for name, mode in MODES.items() if mode.has_target == mode.cls.supervised})
+def test_after_rows(mode):
+    X, y = data(mode, n=60, p=12)
+    model = build(mode)
+    model.learn_many(X, *([] if y is None else [y]))
+    report = told(model)
+    assert (report["rows"], len(report[model.report().kind])) == (60, len(model.relevance))
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 2, float("nan"), "0.05", None])
+@over(MODES)
+def test_the_level_of_a_noise_floor(mode, level):
+    X, y = data(mode)
+    with pytest.raises(ValueError, match="level"):
+        learnt(mode, X, y).noise_floor(level)

@@ -1,0 +1,459 @@
+"""Every learner as a guest of River: its checks, its pipelines, and what is built on them."""
+
+import functools
+import importlib
+import inspect
+import itertools
+import pickle
+import random
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pytest
+from river import api as river
+from river.checks import yield_checks
+
+from streamsel.params import Choice, rules_of
+from tests.conformance.modes import CLASSES, REGISTERED, bits, build, over, shown
+from tests.conformance.rowwise import ROW_MODES, learn_many, learn_one, outputs, taught
+from tests.copies import COPIES
+from tests.test_package import HEAVY, modules_after
+
+CHECKS = {
+    mode: [run.__name__ for run in yield_checks(build(ROW_MODES[mode]))] for mode in ROW_MODES
+}
+BACKENDS = ["pandas", "polars", "pyarrow"]
+N = 100
+
+every_mode = over(ROW_MODES)
+
+
+@pytest.fixture
+def make(mode):
+    return functools.partial(build, mode)
+
+
+@pytest.fixture
+def rows():
+    """Rows of six features, of which b, e and, less so, c tell of y; y in halves, as classes."""
+    X = np.random.default_rng(0).normal(size=(N, 7)) + 3.0
+    y = np.round(2.0 * (X[:, 1] - X[:, 4] + 0.5 * X[:, 2] + 0.3 * X[:, 6])) / 2.0
+    return [(dict(zip("abcdef", x, strict=False)), v) for *x, v in np.c_[X[:, :6], y].tolist()]
+
+
+def frame(rows, library):
+    """Rows as X, with a column for every feature that any of them has, and y."""
+    names = dict.fromkeys(name for x, _ in rows for name in x)
+    data = {name: [x.get(name, 0.0) for x, _ in rows] for name in names}
+    y = [y for _, y in rows]
+    module = importlib.import_module(library)
+    if library == "pyarrow":
+        return module.table(data), module.chunked_array([y])
+    return module.DataFrame(data), module.Series(y)
+
+
+def records(X):
+    return nw.from_native(X).rows(named=True)
+
+
+def assert_alike(one, other):
+    """The same names in the same order, the same values to 1e-9."""
+    assert [list(here) for here in one] == [list(there) for there in other]
+    one, other = ([v for row in rows for v in row.values()] for rows in (one, other))
+    np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
+def tells(model):
+    """Whether what the model has learnt in a hundred rows must tell of the target.
+
+    A window of twenty rows need not.
+    """
+    return model.supervised and not model._by_window
+
+
+def steady(model):
+    """Whether the model is to be as good at any time as all rows allow."""
+    return tells(model) and not model.fading_factor and not model.max_features
+
+
+def pipeline_of(model):
+    return river.preprocessing.StandardScaler() | model | river.linear_model.LinearRegression()
+
+
+def held(host):
+    """Find the learner in a host; a union holds a copy of what it was given."""
+    union = river.compose.TransformerUnion
+    parts = host.transformers if isinstance(host, union) else host.steps
+    (part,) = (p for p in parts.values() if isinstance(p, union) or type(p).__name__ in CLASSES)
+    return held(part) if isinstance(part, union) else part
+
+
+# ------------------------------------------------------------------------- River's own checks
+
+
+@every_mode
+def test_no_check_is_lost(mode):
+    """Without pandas or scikit-learn River leaves checks out and says nothing."""
+    assert river.utils.pandas.PANDAS_INSTALLED
+    assert importlib.util.find_spec("sklearn")
+    names = CHECKS[str(mode)]
+    assert len(set(names)) == len(names) > 25
+    assert {f"check_{way}_many_matches_{way}_one" for way in ("learn", "transform")} < {*names}
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in REGISTERED])
+def test_every_choice_is_a_mode(name):
+    modes = [vars(build(mode)) for mode in ROW_MODES.values() if mode.learner == name]
+    for parameter, rule in rules_of(CLASSES[name]).items():
+        if isinstance(rule, Choice) and parameter != "target":  # River's data suit one only
+            assert {params[parameter] for params in modes} == set(rule.options)
+    assert any(params["fading_factor"] for params in modes)
+    assert any(params["max_features"] for params in modes)
+
+
+@pytest.mark.parametrize(
+    ("mode", "check"),
+    [
+        pytest.param(mode, check, id=f"{name}-{check}")
+        for name, mode in ROW_MODES.items()
+        for check in CHECKS[name]
+    ],
+)
+def test_river_check(make, check):
+    random.seed(0)  # some checks shuffle features
+    model = make()
+    assert model._unit_test_skips() == set()
+    (run,) = (found for found in yield_checks(model) if found.__name__ == check)
+    run(model.clone())
+
+
+@every_mode
+def test_bases(make):
+    """Of all that River offers these alone are right in all hosting positions."""
+    model = make()
+    assert isinstance(model, river.base.MiniBatchTransformer)
+    supervised = river.base.MiniBatchSupervisedTransformer, river.base.SupervisedTransformer
+    assert [isinstance(model, base) for base in supervised] == [model.supervised] * 2
+    assert model._supervised is model.supervised
+    for learn, size in ((model.learn_one, 2), (model.learn_many, 2)):
+        assert len(inspect.signature(learn).parameters) == size - (not model.supervised)
+
+
+# ------------------------------------------------------------------------- hosting positions
+
+
+class Recorder(river.base.MiniBatchRegressor):
+    """A model that learns nothing, but notes what it is shown."""
+
+    def __init__(self):
+        self.learnt, self.asked = [], []
+
+    def learn_one(self, x, y):
+        self.learnt.append(dict(x))
+
+    def predict_one(self, x):
+        self.asked.append(dict(x))
+
+    def learn_many(self, X, y):
+        self.learnt += records(X)
+
+    def predict_many(self, X):
+        self.asked += records(X)
+
+
+class Twice(river.base.MiniBatchTransformer):
+    """A transformer to stand beside: every feature, doubled, under a name of its own."""
+
+    def transform_one(self, x):
+        return {f"twice {name}": 2.0 * value for name, value in x.items()}
+
+    def transform_many(self, X):
+        X = nw.from_native(X)
+        return X.select(
+            (nw.col(name) * 2.0).alias(f"twice {name}") for name in X.columns
+        ).to_native()
+
+
+five = functools.partial(river.compose.Select, *"abcde")
+POSITIONS = {
+    "mid-pipeline": lambda model: five() | model | Recorder(),
+    "last step": lambda model: five() | model,
+    "union": lambda model: Twice() + model,
+    "union in a pipeline": lambda model: five() | model + Twice() | Recorder(),
+}
+
+
+def batches(rows, way):
+    """Yield rows, or frames of them."""
+    if way == "one":
+        yield from rows
+    else:
+        yield from (frame(rows[start : start + 26], way) for start in range(0, len(rows), 26))
+
+
+def feed(host, rows, way):
+    """Let a host answer rows, then learn them; return its answers, or what its last step saw."""
+    recorder = getattr(host, "steps", {}).get("Recorder")
+    verb, kind = "predict" if recorder else "transform", "one" if way == "one" else "many"
+    answers = []
+    for x, y in batches(rows, way):
+        found = getattr(host, f"{verb}_{kind}")(x)
+        if not recorder:
+            assert type(found) is type(x)
+            answers += [found] if way == "one" else records(found)
+        getattr(host, f"learn_{kind}")(x, y)
+    return (recorder.asked, recorder.learnt) if recorder else (answers,)
+
+
+def feed_alone(model, rows, way):
+    """Let a learner do what a pipeline would; return its answers, before it learns and while.
+
+    The trap in River's bases is to be trained on some features and asked about others: what a
+    supervised step says while it learns is what it said before. One without a target learns first.
+    """
+    before, meanwhile = [], []
+    kind = "one" if way == "one" else "many"
+    for x, y in batches(rows, way):
+        found = []
+        for _ in range(2):
+            answer = getattr(model, f"transform_{kind}")(x)
+            found.append([answer] if way == "one" else records(answer))
+            if len(found) == 1:
+                (learn_one if way == "one" else learn_many)(model, x, y)
+        before += found[0]
+        meanwhile += found[0 if model.supervised else 1]
+    return before, meanwhile
+
+
+@pytest.mark.parametrize(
+    ("position", "way"),
+    [*itertools.product(POSITIONS, ["one", "pandas"]), ("mid-pipeline", "polars")],
+)
+@every_mode
+def test_hosted(make, position, way, rows):
+    host, alone = POSITIONS[position](make()), make()
+    seen = feed(host, rows, way)
+    kept = "abcdef" if position == "union" else "abcde"
+    expected = feed_alone(alone, [({name: x[name] for name in kept}, y) for x, y in rows], way)
+    model = held(host)
+    assert model.n_rows == N
+    assert not tells(model) or max(model.relevance.values()) > model.noise_floor()
+    # To rounding: the columns of a frame come in the order in which Select hands them on.
+    assert_alike([model.relevance], [alone.relevance])
+    beside = {f"twice {name}" for name in kept} if "union" in position else set()
+    for got, own in zip(seen, expected, strict=False):  # a last step shows no more than answers
+        pairs = list(zip(got, own, strict=True))
+        assert all(row.keys() == mine.keys() | beside for row, mine in pairs)
+        assert_alike([{name: row[name] for name in mine} for row, mine in pairs], own)
+
+
+@every_mode
+def test_outputs_are_plain(make, rows):
+    """Components are floats under the promised names; selected features are what came in."""
+    model = make()
+    for x, y in rows:
+        out = model.transform_one(x)
+        if hasattr(model, "components"):
+            assert list(out) == model.components
+            assert {type(value) for value in out.values()} == {float}
+        else:
+            assert list(out) == (model.selected if model.n_columns else list(x))
+            assert all(out[name] is x[name] for name in out)
+        learn_one(model, x, y)
+    names = list(model.transform_one(x))
+    for library in BACKENDS:
+        many = nw.from_native(model.transform_many(frame(rows, library)[0]))
+        assert many.columns == names
+        assert set(many.schema.values()) == {nw.Float64}
+
+
+# ------------------------------------------------------------------------- built on pipelines
+
+
+@pytest.mark.parametrize("task", ["classes", "numbers"])
+@every_mode
+def test_progressive_validation(make, task):
+    """Without features 0.53 are right, or 0.84 the error; with all of them 0.85 and 0.55."""
+    good, further = steady(make()), {}
+    if task == "classes":
+        data = [(x, not y) for x, y in river.datasets.Phishing().take(300)]
+        last, metric = river.linear_model.LogisticRegression(), river.metrics.Accuracy()
+        try:
+            learn_one(make(), *data[0])
+        except ValueError:  # it is for numbers only, as which bools can be taken
+            good, further = False, {"target": "numeric"}
+    else:
+        data = list(river.datasets.TrumpApproval().take(300))
+        last = river.preprocessing.TargetStandardScaler(river.linear_model.LinearRegression())
+        metric = river.metrics.MAE()
+    model = make(**further)
+    pipeline = model | river.preprocessing.StandardScaler() | last
+    score = river.evaluate.progressive_val_score(data, pipeline, metric).get()
+    # Models that forget or let go, or that see one sign only, tell the next one less.
+    if model.supervised:
+        bar = (0.8 if good else 0.6) if task == "classes" else (0.8 if good else 0.95)
+        assert score > bar if task == "classes" else score < bar
+    assert bits(model) == bits(taught(make(**further), data))
+
+
+@every_mode
+def test_as_a_transformer_of_scikit_learn(make, rows):
+    convert = river.compat.convert_river_to_sklearn
+    X = np.array([list(x.values()) for x, _ in rows])
+    y = np.array([y for _, y in rows])
+    rows = list(river.stream.iter_array(X, y))
+    expected = [list(out.values()) for out in outputs(taught(make(), rows), rows)]
+    np.testing.assert_array_equal(convert(make()).fit(X, y).transform(X), expected)
+    guest = convert(make()).partial_fit(X[:60], y[:60]).partial_fit(X[60:], y[60:])
+    np.testing.assert_array_equal(guest.transform(X), expected)
+    found = convert(pipeline_of(make())).fit(X, y).predict(X)
+    assert not make().supervised or np.corrcoef(found, y)[0, 1] > 0.3
+
+
+def can_be(make, **params):
+    try:
+        return bool(make(**params))
+    except ValueError:
+        return False
+
+
+@every_mode
+def test_model_selection(make, rows):
+    size = next(name for name, value in make()._get_params().items() if type(value) is int)
+    sizes = [number for number in range(1, 6) if can_be(make, **{size: number})][:3]
+    grid = {type(make()).__name__: {size: sizes}}
+    models = river.utils.expand_param_grid(pipeline_of(make()), grid)
+    chosen = taught(river.model_selection.GreedyRegressor(models, river.metrics.MAE()), rows)
+    assert [getattr(held(model), size) for model in chosen] == sizes
+    assert len(sizes) == 3
+    assert {held(model).n_rows for model in chosen} == {N}
+
+
+@pytest.mark.parametrize("n_models", [0, 3])
+@every_mode
+def test_wrapped(make, rows, n_models):
+    """In a bag, or, n_models = 0, behind a target that is scaled."""
+    if n_models:
+        host = river.ensemble.BaggingRegressor(pipeline_of(make()), n_models, seed=1)
+    else:
+        host = river.preprocessing.TargetStandardScaler(pipeline_of(make()))
+    found = []
+    for x, y in rows:
+        found.append(host.predict_one(x))
+        host.learn_one(x, y)
+    inner = [held(model) for model in (host if n_models else [host.regressor])]
+    assert all(model.n_rows > N / 2 for model in inner)
+    assert len({str(bits(model)) for model in inner}) == (n_models or 1)
+    if make().supervised:
+        assert np.corrcoef(found[50:], [y for _, y in rows[50:]])[0, 1] > 0.1
+
+
+@every_mode
+def test_clones(make, rows):
+    pipeline = taught(pipeline_of(make()), rows)
+    before = bits(held(pipeline))
+    fresh = [held(pipeline).clone(), held(pipeline.clone())]
+    assert bits(fresh[0]) == bits(fresh[1]) == bits(make()) != before
+    assert fresh[0]._get_params() == fresh[1]._get_params() == make()._get_params()
+    twin = held(pipeline.clone(include_attributes=True))
+    assert bits(twin) == before
+    assert bits(taught(twin, rows)) != before
+    assert bits(held(pipeline)) == before  # nothing is shared
+
+
+@every_mode
+def test_debug_one(make, rows):
+    pipeline, x = taught(pipeline_of(make()), rows), rows[0][0]
+    before = bits(held(pipeline))
+    report = pipeline.debug_one(x)
+    assert all(f"{name}: " in report for name in pipeline.transform_one(x))
+    assert bits(held(pipeline)) == before
+
+
+# ------------------------------------------------------------------------- in mid-stream
+
+
+@pytest.mark.parametrize("way", COPIES)
+@pytest.mark.parametrize("cut", [1, 137])
+@every_mode
+def test_a_copy_in_mid_stream_goes_on(make, way, cut, rows, tmp_path):
+    rows = rows + rows[::-1]
+    whole, model = taught(make(), rows), taught(make(), rows[:cut])
+    twin = COPIES[way](model, tmp_path)
+    before = bits(model)
+    assert bits(twin) == before
+    assert outputs(taught(twin, rows[cut:]), rows) == outputs(whole, rows)
+    assert bits(twin) == bits(whole)
+    assert bits(model) == before  # nothing is shared
+
+
+@every_mode
+def test_reading_changes_nothing(make, rows):
+    model, silent = make(), make()
+    for i, (x, y) in enumerate(rows[:60]):
+        learn_one(model, x, y)
+        learn_one(silent, x, y)
+        model.transform_one(x)
+        if i % 7 == 0 and model.n_columns:
+            shown(model), model.noise_floor(), model.report()
+        assert bits(model) == bits(silent)
+
+
+# ------------------------------------------------------------------------- features
+
+
+@every_mode
+def test_names_are_any_hashable(make):
+    names = [7, "7", ("a", 7), (7, "a"), None, 2.5, frozenset({1}), 1j, 2j]
+    rng = np.random.default_rng(0)
+    model, other = make(), make()
+    for _ in range(N):
+        x = dict(zip(names, rng.normal(size=9).tolist(), strict=True))
+        y = round(2.0 * x[7] + x[7, "a"] - 2.0 * x[1j] + 0.2 * rng.normal()) / 2.0
+        learn_one(model, x, y)
+        learn_one(other, {names[j]: x[names[j]] for j in rng.permutation(9)}, y)
+    assert not tells(model) or max(model.relevance.values()) > model.noise_floor()
+    assert any(model.transform_one(x).values())
+    twin = pickle.loads(pickle.dumps(model))  # noqa: S301
+    assert model.transform_one(x) == other.transform_one(x) == twin.transform_one(x)
+
+
+@every_mode
+def test_before_anything_is_learnt(make):
+    model, x = make(), {"a": 1.5, "b": 3.0}
+    nothing = dict.fromkeys(model.components, 0.0) if hasattr(model, "components") else x
+    assert model.transform_one(x) == nothing
+    for library in BACKENDS:
+        assert records(model.transform_many(frame([(x, 0.0)], library)[0])) == [nothing]
+
+
+@every_mode
+def test_features_never_seen_and_gone(make, rows):
+    names = "bcefad"[: make().max_features]  # as many as there is room for: none has to make any
+    rows = [({name: x[name] for name in names}, y) for x, y in rows]
+    model, other = taught(make(), rows), taught(make(), rows)
+    x, zeros = rows[0][0], dict.fromkeys(names, 0.0)
+    assert model.transform_one(x | {"new": 7.0}) == model.transform_one(x)
+    assert model.transform_one({"new": 7.0}) == model.transform_one({})
+    for i, (x, y) in enumerate(rows):  # one feature stays, then none: what is absent is 0
+        left = {"b": x["b"]} if i < 60 else {}
+        learn_one(model, left, y)
+        learn_one(other, zeros | left, y)
+    assert model.n_rows == other.n_rows == 2 * N
+    assert_alike(outputs(model, rows), outputs(other, rows))
+
+
+def test_import_budget():
+    """Of all learners of the catalogue, in a process of its own."""
+    loaded = modules_after(
+        "import streamsel.catalogue as catalogue\n"
+        "for name in catalogue.names():\n"
+        "    model = catalogue.fetch(name)(1)\n"
+        "    for i in range(120):\n"
+        "        y = [i % 5 + 0.1 * i][: model.supervised]\n"
+        "        model.learn_one({'a': i % 7, 'b': 1.0}, *y)\n"
+        "    assert any(model.transform_one({'a': 1.0}).values())\n"
+        "assert not {'river.datasets', 'river.preprocessing'} & set(sys.modules)"
+    )
+    assert "river" in loaded
+    assert not loaded & HEAVY

@@ -1,0 +1,860 @@
+"""Rows in every mode: frames are loops of rows, errors leave no trace, columns go on as rows."""
+
+import copy
+import datetime as dt
+import decimal
+import fractions
+import itertools
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from tests.conformance.modes import bits, build, close, fresh, over, shown
+from tests.conformance.rowwise import (
+    BY_MOMENTS,
+    BY_WINDOW,
+    ROW_MODES,
+    WITHOUT_TARGET,
+    alike,
+    is_of_classes,
+    kinds_of,
+    learn_many,
+    learn_one,
+    outputs,
+    stream,
+    taught,
+)
+from tests.copies import COPIES
+from tests.reference.frames import BACKENDS, dicts, frame, series
+from tests.reference.rows import canonical, observed
+
+NAN = float("nan")
+NAMES = "abcdef"
+N = 100
+
+
+def over_kinds(modes, start=0):
+    """Run a test in every mode with every kind of target that it takes, or but the first few."""
+    return pytest.mark.parametrize(
+        ("mode", "kind"),
+        [
+            pytest.param(mode, kind, id=f"{name}-{kind}")
+            for name, mode in modes.items()
+            for kind in kinds_of(mode)[start:]
+        ],
+    )
+
+
+def parts_of(rows, sizes, names=None):
+    """Cut rows into parts of these sizes again and again, each with a column for all its names."""
+    ends = itertools.accumulate(itertools.cycle(sizes))
+    for start, stop in itertools.pairwise(itertools.chain([0], ends)):
+        part = rows[start:stop]
+        if not part:
+            return
+        held = list(dict.fromkeys(name for x, _ in part for name in x)) if names is None else names
+        yield {name: [x.get(name, 0.0) for x, _ in part] for name in held}, [y for _, y in part]
+
+
+def many_targets(backend, ys):
+    """Return the targets of many rows in the way of a library."""
+    if isinstance(ys[0], dict):
+        columns = {name: [y.get(name, 0.0) for y in ys] for name in {k: 0 for y in ys for k in y}}
+        return frame("pandas" if backend == "array" else backend, columns)
+    return series(backend, ys)
+
+
+# ------------------------------------------------------------------------------------- frames
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind", "backend"),
+    [
+        pytest.param(mode, kind, backend, id=f"{name}-{kind}-{backend}")
+        for i, (name, mode) in enumerate(ROW_MODES.items())
+        for j, kind in enumerate(kinds_of(mode))
+        for turn, backend in enumerate(BACKENDS)
+        if not j or (i + j + turn) % 5 < 2  # all of them, and of further kinds two in turn
+    ],
+)
+def test_frames_in_any_split_are_loops_of_rows(mode, kind, backend):
+    """Features, classes and targets come late; some are gone for a while, or not observed."""
+    names = range(6) if backend == "array" else "badcfe"
+    rows = stream(mode, N, kind, names=names)
+    for i, (x, _) in enumerate(rows):
+        if i % 7 == 3:
+            x[names[2]] = None if i % 2 else NAN
+        if 40 <= i < 70 and backend != "array":
+            del x[names[3]]
+        if i < 37:
+            del x[names[5]]
+    loop, many = build(mode), build(mode)
+    for i, (columns, ys) in enumerate(parts_of(rows, (1, 30, 6, 3, 45))):
+        part = list(zip(dicts(columns), ys, strict=True))
+        taught(loop, part)
+        if i % 5 == 2:
+            taught(many, part)
+        else:
+            learn_many(many, frame(backend, columns), many_targets(backend, ys))
+        alike(many, loop)
+    assert many.n_rows == N
+    complete = [({name: x.get(name, 0.0) for name in names}, y) for x, y in rows]
+    for one, other in zip(outputs(many, complete), outputs(loop, complete), strict=True):
+        assert list(one) == list(other)
+        got = [v for v in one.values() if observed(v)]
+        np.testing.assert_allclose(got, [v for v in other.values() if observed(v)], atol=1e-9)
+
+
+@over(ROW_MODES)
+def test_ties_are_broken_alike(mode):
+    """Of equally relevant variables the first has precedence, whatever rounding says."""
+    scales = {"u": 3.0, "v": 0.1, "w": 1.0 / 3.0, "x": 1.0, "y": 7.0, "z": 0.7}
+    rows = [
+        ({name: x["b"] * scale for name, scale in scales.items()}, y) for x, y in stream(mode, N)
+    ]
+    one, many = taught(build(mode), rows), build(mode)
+    for columns, ys in parts_of(rows, (N // 2,)):
+        learn_many(many, frame("pandas", columns), ys)
+    alike(many, one)
+
+
+@over(ROW_MODES)
+def test_a_frame_leaves_nothing_of_the_callers(mode):
+    rows = stream(mode, 50, names=range(4))
+    X = np.array([[*x.values()] for x, _ in rows])
+    y = np.array([y for _, y in rows], dtype=object)
+    model = build(mode)
+    learn_many(model, X, y)
+    before, found = bits(model), shown(model)
+    X[:] = 0.0
+    y[:] = y[0]
+    assert bits(model) == before
+    close(shown(model), found)
+
+
+@over(ROW_MODES)
+def test_an_index_is_not_a_name(mode):
+    """Rows of pandas are taken as they stand, whatever X and y call them."""
+    rows = stream(mode, 50)
+    X, y = pd.DataFrame([x for x, _ in rows]), pd.Series([y for _, y in rows])
+    one, other = build(mode), build(mode)
+    learn_many(one, X, y)
+    turned = np.random.default_rng(0).permutation(50)
+    learn_many(other, X.set_index(turned), y.set_axis(turned[::-1]))
+    assert bits(one) == bits(other)
+
+
+@pytest.mark.parametrize("phase", ["fresh", "few rows", "rows", "columns"])
+@over(ROW_MODES)
+def test_no_rows_change_nothing(mode, phase):
+    model, _ = in_phase(mode, phase)
+    before = bits(model)
+    X = pd.DataFrame({"a": [1.0], "new": [2.0]})
+    for empty in (X.iloc[:0], pl.DataFrame(X)[:0], pa.table(X)[:0], np.ones((0, 2))):
+        learn_many(model, empty, np.ones(0))
+        assert bits(model) == before
+
+
+# ----------------------------------------------------------------------------- names and values
+
+
+@over_kinds(ROW_MODES)
+def test_the_order_of_names_does_not_matter(mode, kind):
+    """New names are ties, and the last row's order is no hint for the next."""
+    rng = np.random.default_rng(0)
+    one, other = build(mode), build(mode)
+    for x, y in stream(mode, 60, kind):
+        names = rng.permutation(list(x))[: rng.integers(1, 7)].tolist()
+        x = {name: round(x[name]) for name in names}  # noqa: PLW2901
+        learn_one(one, x, y)
+        learn_one(other, dict(reversed(x.items())), y)
+        assert bits(one) == bits(other)
+    assert one.transform_one(x) == other.transform_one(x)
+
+
+@over(ROW_MODES)
+def test_a_row_that_is_written_over_and_learnt_again(mode):
+    """The caller's one dict, its keys and values changed in place."""
+    one, other, x = build(mode), build(mode), {}
+    for i, (new, y) in enumerate(stream(mode, 60)):
+        x.clear()
+        x |= {name: new[name] for name in list(new)[i % 3 :]} if i % 9 else {}
+        learn_one(one, x, y)
+        learn_one(other, dict(x), y)
+        assert bits(one) == bits(other)
+
+
+NUMBERS = [
+    *(int, float, bool, np.float32, np.int8, np.uint64, np.bool_, np.float64),
+    *(decimal.Decimal, fractions.Fraction),
+]
+
+
+@over(ROW_MODES)
+def test_kinds_of_numbers(mode):
+    rng = np.random.default_rng(0)
+    plain = build(mode)
+    models = [build(mode) for _ in NUMBERS]
+    for x, y in stream(mode, 45):
+        names = [*x][: rng.integers(3, 7)]
+        values = rng.integers(0, 2, size=len(names)).tolist()
+        learn_one(plain, dict(zip(names, map(float, values), strict=True)), y)
+        for number, model in zip(NUMBERS, models, strict=True):
+            learn_one(model, dict(zip(names, map(number, values), strict=True)), y)
+    for model in models:
+        assert bits(model) == bits(plain)
+
+
+@over({name: mode for name, mode in ROW_MODES.items() if mode.cls.supervised})
+def test_kinds_of_numbers_as_targets(mode):
+    """Booleans are numbers where numbers are asked for."""
+    further = {} if is_of_classes(mode) else {"target": "numeric"}
+    plain = build(mode, **further)
+    models = [build(mode, **further) for _ in NUMBERS]
+    for i, (x, _) in enumerate(stream(mode, 45)):
+        plain.learn_one(x, float(i % 3 == 1))
+        for number, model in zip(NUMBERS, models, strict=True):
+            model.learn_one(x, number(i % 3 == 1))
+    for model in models:
+        close(shown(model), shown(plain))
+        assert model.n_rows == 45
+    for bad in () if is_of_classes(mode) else ("text", {"p": "text"}):
+        for model in (plain, build(mode, **further)):
+            Refusals(model)(bad, lambda model=model, bad=bad: model.learn_one(x, bad))
+
+
+@over(ROW_MODES)
+def test_offsets_and_scales(mode):
+    """Of 1e9 and 1e±100, 1e150 too; a whole number's powers of two round nothing."""
+    names = NAMES[: build(mode).max_features]
+    for offset, scale in ((1e9, 1.0), (0.0, 2.0**-332), (1e9, 2.0**332), (0.0, 2.0**498)):
+        plain, moved = build(mode), build(mode)
+        for x, y in stream(mode, 60, names=names):
+            x = {name: float(round(8.0 * v)) for name, v in x.items()}  # noqa: PLW2901
+            learn_one(plain, x, y)
+            learn_one(moved, {name: (v + offset) * scale for name, v in x.items()}, y)
+        if hasattr(plain, "selected"):
+            assert moved.selected == plain.selected
+        close(moved.relevance, plain.relevance, 1e-7)
+
+
+def zeros_before(rows):
+    """Return rows in which a feature that comes later was 0 before."""
+    names = dict.fromkeys(name for x, _ in rows for name in canonical(x))
+    return [(dict.fromkeys(names, 0.0) | x, y) for x, y in rows]
+
+
+@over_kinds(BY_MOMENTS | BY_WINDOW)
+def test_what_is_absent_is_0(mode, kind):
+    """Before it first came too: so it is on columns."""
+    names = NAMES[: build(mode).max_features]  # none has to make room
+    rows = stream(mode, 60, kind, names=names)
+    for i, (x, _) in enumerate(rows):
+        if i < 33:
+            del x[names[-1]]
+        if i % 4 == 1:
+            del x[names[1]]
+    one, other = taught(build(mode), rows), taught(build(mode), zeros_before(rows))
+    assert one.n_columns == other.n_columns == len(names)
+    close(shown(other), shown(one), 1e-9)
+
+
+@over(BY_MOMENTS | BY_WINDOW)
+def test_what_is_not_observed_counts_as_the_mean(mode):
+    """Of the rows that observed it, weighed as they are; in a window of those in it."""
+    plain, model = build(mode), build(mode)
+    n = model._window_size if model._by_window else 50
+    rows = stream(mode, n, names=NAMES[: plain.max_features])
+    weights = (1.0 - plain.fading_factor) ** np.arange(n - 1.0, -1.0, -1.0)
+    lacking = {"a": {1, 2, 7}, "b": {0, 4, 11}, "c": set(range(n))} | {"d": {n - 1}}
+    filled = [dict(x) for x, _ in rows]
+    for name, where in lacking.items():
+        seen = [i for i in range(n) if i not in where]
+        values = [rows[i][0][name] for i in seen]
+        mean = float(np.average(values, weights=weights[seen])) if seen else 0.0
+        for i in where:
+            filled[i][name] = mean
+    for i, (x, y) in enumerate(rows):
+        missing = [None, NAN, pd.NA][i % 3]
+        gone = {name: missing for name, where in lacking.items() if i in where}
+        learn_one(model, x | gone, y)
+        learn_one(plain, filled[i], y)
+    close(shown(model), shown(plain), 1e-9)
+
+
+@over({name: mode for name, mode in ROW_MODES.items() if "several" in kinds_of(mode)})
+def test_targets_that_are_yet_to_come_were_0(mode):
+    """All of them, even."""
+    rows = stream(mode, 70, "several", names=NAMES[: build(mode).max_features])
+    one = taught(build(mode), [(x, y if i >= 35 else {}) for i, (x, y) in enumerate(rows)])
+    zeros = dict.fromkeys("pqr", 0.0)
+    other = taught(build(mode), [(x, y if i >= 35 else zeros) for i, (x, y) in enumerate(rows)])
+    close(shown(one), shown(other), 1e-9)
+    assert one.n_rows == 70
+
+
+@pytest.mark.parametrize("many", [False, True])
+@over(ROW_MODES)
+def test_few_distinct_integers_are_asked_about_once(mode, many):
+    """Numbers that may be codes of classes are; not what is said to be one or the other."""
+    if not mode.cls.supervised:
+        return
+    rows = [(x, i * 7 % 5) for i, (x, _) in enumerate(stream(mode, N))]
+
+    def learn(model):
+        for start in range(0, N, 25):
+            part = rows[start : start + 25]
+            if many:
+                learn_many(model, pd.DataFrame([x for x, _ in part]), [y for _, y in part])
+            else:
+                taught(model, part)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        learn(build(mode))
+    texts = [str(warning.message) for warning in caught]
+    assert len(texts) == (not is_of_classes(mode))
+    assert all("class" in text for text in texts)
+
+
+@over({name: mode for name, mode in ROW_MODES.items() if build(mode).max_features})
+def test_never_more_variables_than_there_is_room_for(mode):
+    """Ever new words, and two features that stay."""
+    rng = np.random.default_rng(0)
+    model = build(mode)
+    for i, (x, y) in enumerate(stream(mode, 200)):
+        words = {f"w{j}": 1.0 for j in rng.integers(0, 9 + i, size=3).tolist()}
+        learn_one(model, {"b": x["b"], "e": x["e"]} | words, y)
+        if model._held is not None:
+            assert len(model._held.names) <= model.max_features
+            assert {*getattr(model, "selected", ())} <= {*model._held.names}
+    assert model._by_window or model.n_columns > 2 * model.max_features
+
+
+@over(ROW_MODES)
+def test_covariates_are_no_variables(mode):
+    """Where a method does not take them it says so at once."""
+    try:
+        model = build(mode, covariates=("age", "batch"))
+    except ValueError:
+        return
+    for i, (x, y) in enumerate(stream(mode, 60)):
+        x |= {"age": x["b"], "batch": "uv"[i % 2]}
+        learn_one(model, x, y)
+        held = model._held
+        assert held is None or not {"age", "batch"} & {*held.names}
+    assert not {"age", "batch"} & {*model.transform_one(x), *getattr(model, "loadings", ())}
+
+
+# ------------------------------------------------------------------------ errors leave no trace
+
+# Few rows are no other case than many but to a window.
+PHASES = ["fresh", "few rows", "rows", "columns", "columns and rows"]
+
+
+def over_phases(modes):
+    return pytest.mark.parametrize(
+        ("mode", "phase"),
+        [
+            pytest.param(mode, phase, id=f"{name}-{phase}")
+            for name, mode in modes.items()
+            for phase in PHASES
+            if phase != "few rows" or name in BY_WINDOW
+        ],
+    )
+
+
+def columns_of(mode, n=12, names=NAMES):
+    """Return columns, their names, and a target."""
+    rows = stream(mode, n, names=names)
+    X = np.array([[x[name] for name in names] for x, _ in rows])
+    return X, list(names), [y for _, y in rows]
+
+
+def in_phase(mode, phase, names=NAMES):
+    """Return a model and how many rows it has learnt: none, not yet a window of them, more."""
+    model, n = build(mode), 0
+    if phase.startswith("columns"):
+        X, held, y = columns_of(mode, names=names)
+        model = fresh(mode, y)
+        model.learn_columns(X, held)
+        n = len(X)
+    if phase.endswith("rows"):
+        taught(model, stream(mode, m := 7 if phase == "few rows" else 45, names=names))
+        n += m
+    return model, n
+
+
+BAD_VALUES = {
+    "inf": math.inf,
+    "-inf": -math.inf,
+    "inf in float32": np.float32(np.inf),
+    "too large": 10**400,
+    "beyond 1e152": 1e200,
+    "text": "text",
+    "number as text": "1.0",
+    "bytes": b"1",
+    "complex": 1j,
+    "complex of numpy": np.complex128(1j),
+    "list": [1.0],
+    "array": np.ones(2),
+    "dict": {"x": 1.0},
+    "datetime64": np.datetime64("2024-01-01"),
+    "timedelta64": np.timedelta64(1, "s"),
+    "object": object(),
+    "date": dt.date(2024, 1, 1),
+}
+BAD_CELLS = {
+    (case, name): pd.DataFrame(
+        {key: pd.Series([1.0, 2.0]) for key in ("a", "good and new", "c")}
+        | {name: pd.Series([1.0, value])}
+    )
+    for name, (case, value) in zip(itertools.cycle(("b", "the bad one", "Z")), BAD_VALUES.items())
+    if case not in ("complex of numpy", "list", "array", "dict")
+}
+NO_ROWS = [None, 1.0, "a", [1.0], [("a", 1.0)], np.ones(2), {"a"}]
+GOOD = {"a": [1.0, 2.0, 4.0], "new": [0.0, 1.0, 5.0]}
+BAD_FRAMES = {
+    "dict": GOOD,
+    "None": None,
+    "list": [{"a": 1.0}] * 3,
+    "text": "abc",
+    "1-D": np.ones(3),
+    "3-D": np.ones((3, 1, 1)),
+    "lazy": pl.LazyFrame(GOOD),
+    "complex": np.ones((3, 2)) * 1j,
+    "texts": np.full((3, 2), "a"),
+    "objects": np.full((3, 2), object()),
+    "inf in an array": np.array([[1.0, 2.0], [3.0, math.inf], [1.0, 1.0]]),
+    "pandas text": pd.DataFrame(GOOD | {"bad": ["1", "2", "3"]}),
+    "polars text": pl.DataFrame(GOOD | {"bad": ["1", "2", "3"]}),
+    "pyarrow text": pa.table(GOOD | {"bad": ["1", "2", "3"]}),
+    "categories": pd.DataFrame(GOOD | {"bad": pd.Categorical(["u", "v", "u"])}),
+    "dates": pl.DataFrame(GOOD | {"bad": [dt.date(2024, 1, 1)] * 3}),
+    "pandas dates": pd.DataFrame(GOOD | {"bad": pd.to_datetime(["2024-01-01"] * 3)}),
+    "pandas inf": pd.DataFrame(GOOD | {"bad": [1.0, NAN, math.inf]}),
+    "polars inf": pl.DataFrame(GOOD | {"bad": [1.0, None, math.inf]}),
+    "pyarrow inf": pa.table(GOOD | {"bad": [1.0, None, -math.inf]}),
+    "a name twice": pd.DataFrame(np.ones((3, 2)), columns=["bad", "bad"]),
+    "a name that is NaN": pd.DataFrame(np.ones((3, 2)), columns=["a", NAN]),
+}
+MISSING = {"None": None, "NaN": NAN, "NA": pd.NA, "list": [1.0], "array": np.ones(2)}
+NO_NUMBERS = {
+    "inf": math.inf,
+    "-inf": -math.inf,
+    "too large": 10**400,
+    "beyond 1e152": -1e200,
+    "complex": 1j,
+    "complex of numpy": np.complex128(1j),
+    "date": dt.date(2024, 1, 1),
+    "object": object(),
+    "text": "text",
+    "several": {"p": 1.0},
+}
+
+
+class Refusals:
+    """A model that must stay as it is, whatever it is asked to learn."""
+
+    def __init__(self, model):
+        self.model, self.before = model, pickle.dumps(model)
+        self.relevance = model.relevance
+
+    def __call__(self, case, act, *words):
+        """Expect an error that has these words, and no other trace of the act."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                act()
+            except (ValueError, TypeError) as error:
+                said = str(error)
+            else:
+                pytest.fail(f"{case} is not refused")
+        assert "got" in said.lower(), (case, said)
+        assert all(word in said for word in words), (case, said)
+        assert pickle.dumps(self.model) == self.before, case
+        assert self.model.relevance == self.relevance, case
+
+
+def goes_on(mode, phase, model):
+    """Check that a model goes on as one that was never asked for what it refused."""
+    twin, rows = in_phase(mode, phase)[0], stream(mode, 45, seed=1)
+    before = bits(twin)
+    assert bits(model) == before
+    for one in (model, twin):
+        taught(one, rows[:20])
+        learn_many(one, pd.DataFrame([x for x, _ in rows[20:]]), [y for _, y in rows[20:]])
+    assert bits(model) == bits(twin)
+
+
+@over_phases(ROW_MODES)
+def test_bad_values(mode, phase):
+    """The good names of the row, and what is new in its target, are held back with it."""
+    model, _ = in_phase(mode, phase)
+    refused = Refusals(model)
+    y = stream(mode, 30)[-1][1]
+    for case, value in BAD_VALUES.items():
+        for name in ("b", "Z" if len(case) % 2 else "the bad one"):
+            x = {"a": 9.0, "good and new": 1.0, name: value, "c": 1.0}
+            refused(case, lambda x=x: learn_one(model, x, y), repr(name))
+    for (case, name), X in BAD_CELLS.items():
+        refused(case, lambda X=X: learn_many(model, X, [y, y]), repr(name))
+    for x in NO_ROWS:
+        refused(x, lambda x=x: learn_one(model, x, y))
+    refused("a name that is NaN", lambda: learn_one(model, {"a": 1.0, NAN: 1.0}, y))
+    goes_on(mode, phase, model)
+
+
+@over_phases(ROW_MODES)
+def test_bad_frames(mode, phase):
+    model, _ = in_phase(mode, phase)
+    refused = Refusals(model)
+    ys = [y for _, y in stream(mode, 3)]
+    for case, X in BAD_FRAMES.items():
+        named = case != "lazy" and "bad" in getattr(X, "columns", getattr(X, "column_names", []))
+        refused(case, lambda X=X: learn_many(model, X, ys), *["bad"] * named)
+    goes_on(mode, phase, model)
+
+
+@over_phases({name: mode for name, mode in ROW_MODES.items() if mode.cls.supervised})
+def test_bad_targets(mode, phase):
+    model, _ = in_phase(mode, phase)
+    refused, x = Refusals(model), {"a": 9.0, "new": 1.0}
+    numeric = not is_of_classes(mode)
+    bad = MISSING | (NO_NUMBERS if numeric else {})
+    if phase == "fresh":
+        bad = {case: y for case, y in bad.items() if case not in ("text", "several")}
+        bad |= {"one of several": {"p": NAN}, "another": {"p": 1.0, "q": None}}
+    elif not numeric:
+        bad |= {"several": {"p": "u"}}
+    for case, y in bad.items():
+        refused(case, lambda y=y: model.learn_one(x, y))
+    good = [y for _, y in stream(mode, 3)]
+    many = {"too few": good[:2], "too many": [*good, good[0]], "none": None, "scalar": good[0]}
+    many |= {
+        "None among them": [good[0], None, good[2]],
+        "a null": pl.Series([good[0], None, good[2]]),
+    }
+    if numeric:
+        many |= {
+            "NaN": np.array([1.0, NAN, 2.0]),
+            "inf": np.array([1.0, 2.0, math.inf]),
+            "pandas null": pd.Series([1.0, pd.NA, 2.0], dtype="Float64"),
+            "pyarrow null": pa.chunked_array([[1.0, None, 2.0]]),
+            "complex": np.ones(3) * 1j,
+            "dates": pd.Series(pd.to_datetime(["2024-01-01"] * 3)),
+            "of three dimensions": np.ones((3, 1, 1)),
+        }
+    if numeric and phase != "fresh":
+        many |= {
+            "labels": ["u", "v", "u"],
+            "two columns": np.ones((3, 2)),
+            "a frame": pd.DataFrame({"p": [1.0, 2.0, 3.0], "q": [1.0, 2.0, 4.0]}),
+        }
+    for backend in ("pandas", "polars", "pyarrow"):
+        for case, y in many.items():
+            refused(case, lambda y=y: model.learn_many(frame(backend, GOOD), y))  # noqa: B023
+    goes_on(mode, phase, model)
+
+
+@over_kinds({name: mode for name, mode in ROW_MODES.items() if mode.cls.supervised})
+def test_the_target_stays_what_it_was(mode, kind):
+    model = taught(build(mode), stream(mode, 45, kind))
+    refused = Refusals(model)
+    unfit = {
+        "number": ["text", {"p": 1.0}, {"p": "u"}],
+        "labels": [1.0, {"p": 1.0}, {"p": "u"}],
+        "two labels": [1.0, {"p": 1.0}, {"p": "u"}],
+        "several": [1.0, "u", {"p": "text"}],
+    }[kind]
+    if is_of_classes(mode):
+        unfit = [{"p": 1.0}, {"p": "u"}]
+    for y in unfit:
+        refused(y, lambda y=y: model.learn_one({"a": 9.0, "new": 1.0}, y))
+        ys = pd.DataFrame([y]) if isinstance(y, dict) else [y]
+        refused(y, lambda ys=ys: model.learn_many(pd.DataFrame({"new": [1.0]}), ys))
+
+
+@over({name: mode for name, mode in ROW_MODES.items() if mode.cls.supervised})
+def test_a_target_that_does_not_suit_is_refused_at_once(mode):
+    """On rows as on columns: not accepted and then never learnt."""
+    X, names, _ = columns_of(mode, 60)
+    for ys in (
+        [float(v) for v in X[:, 1]],
+        ["uvw"[i % 3] for i in range(60)],
+        ["uv"[i % 2] for i in range(60)],
+        [{"p": float(v), "q": float(v) ** 2} for v in X[:, 1]],
+        [{"p": "uvw"[i % 3], "q": float(v)} for i, v in enumerate(X[:, 1])],
+        [{"p": "uvw"[i % 3], "q": "xyz"[i % 2]} for i in range(60)],
+        [{"p": "u", "q": float(v)} for v in X[:, 1]],
+        [{"p": "uv"[i % 2]} for i in range(60)],
+    ):
+        whole, model = build(mode), build(mode)
+        try:
+            whole.learn_target(pd.DataFrame(ys) if isinstance(ys[0], dict) else ys)
+        except ValueError:
+            with pytest.raises(ValueError, match="Got"):
+                taught(model, [(dict.fromkeys(names, 1.0), y) for y in ys[:3]])
+        else:
+            rows = [dict(zip(names, x, strict=True)) for x in X.tolist()]
+            taught(model, list(zip(rows, ys, strict=True)))
+            assert model.n_columns >= len(names[: model.max_features])
+
+
+@over(WITHOUT_TARGET)
+def test_a_model_that_selects_without_a_target_learns_no_rows(mode):
+    model = fresh(mode, None)
+    for columns in (False, True):
+        if columns:
+            model.learn_columns(np.random.default_rng(0).normal(size=(12, 5)))
+        refused = Refusals(model)
+        refused("a row", lambda: model.learn_one({0: 1.0}, 1.0))
+        refused("a row alone", lambda: model.learn_one({0: 1.0}))
+        refused("a frame", lambda: model.learn_many(np.ones((2, 2)), [1.0, 2.0]))
+        refused("a frame alone", lambda: model.learn_many(np.ones((2, 2))))
+
+
+# ------------------------------------------------------------------------------------- copies
+
+
+@pytest.mark.parametrize("way", COPIES)
+@over_kinds(ROW_MODES, start=1)
+def test_a_copy_goes_on_as_the_original_would(mode, kind, way, tmp_path):
+    """After a row, in the midst of a window, and after one; for numbers test_river says it."""
+    model, twin = build(mode), build(mode)
+    for i, (x, y) in enumerate(stream(mode, 55, kind)):
+        x = {name: v for name, v in x.items() if i > 33 or name != "f"}  # noqa: PLW2901
+        learn_one(model, x | {"c": None} if i % 5 == 4 else x, y)
+        if i in (1, 25, 47):
+            twin = COPIES[way](twin, tmp_path)
+        learn_one(twin, x | {"c": None} if i % 5 == 4 else x, y)
+    assert bits(model) == bits(twin)
+    np.testing.assert_equal(shown(twin), shown(model))
+
+
+# --------------------------------------------------------------------------- from columns to rows
+
+
+@pytest.mark.parametrize("phase", ["few rows", "rows", "columns and rows"])
+@over(ROW_MODES)
+def test_columns_after_rows_are_refused(mode, phase):
+    model, n = in_phase(mode, phase)
+    refused, y = Refusals(model), np.arange(float(n))
+    refused("a column", lambda: model.learn_column("new", y))
+    refused("columns", lambda: model.learn_columns(y[:, None]))
+    refused("a generator", lambda: model.learn_columns((name, y) for name in "xy"))
+    if mode.cls.supervised:
+        refused("a target", lambda: model.learn_target(y))
+
+
+@pytest.mark.parametrize("way", [None, *COPIES])
+@over(BY_MOMENTS)
+def test_columns_then_rows_is_all_of_it(mode, way, tmp_path):
+    """To the variables that were let go applies what is said of them elsewhere."""
+    names = NAMES[: build(mode).max_features]
+    X, held, y = columns_of(mode, 40, names)
+    model, whole = fresh(mode, y[:25]), fresh(mode, y)
+    model.learn_columns(X[:25], held)
+    whole.learn_columns(X, held)
+    if not whole._held.complete or model.fading_factor:
+        return
+    if way:
+        model = COPIES[way](model, tmp_path)
+    for i in range(25, 33):
+        assert model.n_rows == i
+        learn_one(model, dict(zip(held, X[i].tolist(), strict=True)), y[i])
+        model = COPIES[way](model, tmp_path) if way else model
+    learn_many(model, pd.DataFrame(X[33:], columns=held), y[33:])
+    np.testing.assert_allclose(model.noise_floor(), whole.noise_floor(), rtol=1e-9)
+    mine, theirs = shown(model), shown(whole)
+    close(mine, theirs, 1e-9)
+
+
+@pytest.mark.parametrize("way", [None, *COPIES])
+@over(ROW_MODES)
+def test_columns_go_on_as_rows(mode, way, tmp_path):
+    """Frames as loops, copies as the original; the columns' rows are counted."""
+    X, held, y = columns_of(mode, 30)
+    model = fresh(mode, y)
+    model.learn_columns(X, held)
+    found, twin, many = shown(model), copy.deepcopy(model), copy.deepcopy(model)
+    if way:
+        twin = COPIES[way](twin, tmp_path)
+    rows = stream(mode, 45, seed=3)
+    for i, (x, t) in enumerate(rows):
+        learn_one(model, x, t)
+        learn_one(twin, x, t)
+        assert model.n_rows == 31 + i
+        if way and i in (0, 3, 22):
+            twin = COPIES[way](twin, tmp_path)
+        assert bits(model) == bits(twin)
+        if model._by_window and i + 1 < model._window_size:  # what stood before stands
+            close(shown(model) | {"n_rows": 30}, found)
+    for columns, ys in parts_of(rows, (1, 18, 26)):
+        learn_many(many, frame("polars", columns), ys)
+    alike(many, model)
+
+
+# ------------------------------------------------------------------------------ tumbling windows
+
+
+class LastWindow:
+    """A model that learns the last full window of rows as columns, and nothing else."""
+
+    def __init__(self, mode):
+        self.mode, self.model = mode, build(mode)
+        self.size, self.rows = self.model._window_size, []
+
+    def learn_one(self, x, y):
+        self.rows.append((x, y))
+        if len(self.rows) < self.size:
+            return
+        rows, self.rows = self.rows, []
+        if self.mode.cls.supervised and all(y == rows[0][1] for _, y in rows):
+            return
+        names = list(dict.fromkeys(name for x, _ in rows for name in canonical(x)))
+        names = names[: self.model.max_features]
+        X = np.array([[x.get(name, 0.0) for name in names] for x, _ in rows], dtype=float)
+        for column in X.T:
+            seen = ~np.isnan(column)
+            column[~seen] = column[seen].mean() if seen.any() else 0.0
+        y = [y for _, y in rows]
+        if isinstance(y[0], dict):
+            y = pd.DataFrame(y).fillna(0.0)
+        self.model = fresh(self.mode, y)
+        self.model.learn_columns(X, names)
+
+
+def says_what(model, last, n, x):
+    """Check that a model says what the last full window says."""
+    close(shown(model), shown(last.model) | {"n_rows": n}, 1e-9)
+    assert model.transform_one(x) == last.model.transform_one(x)
+    if last.model.n_columns:
+        np.testing.assert_allclose(model.noise_floor(), last.model.noise_floor(), rtol=1e-9)
+
+
+@over_kinds(BY_WINDOW)
+def test_the_last_full_window_is_what_counts(mode, kind):
+    """Features come, go, and are not observed; classes and targets come, and go for a while."""
+    model, last = build(mode), LastWindow(mode)
+    rng = np.random.default_rng(0)
+    rows = stream(mode, 5 * last.size + 3, kind)
+    for i, (x, y) in enumerate(rows):
+        window = i // last.size
+        x = {name: x[name] for name in rng.permutation(list(x)).tolist()}  # noqa: PLW2901
+        if rng.random() < 0.2:
+            x["c"] = [None, NAN][i % 2]
+        if window == 1:
+            del x["b"]
+            x["d"] = None
+        if window >= 2 and i % 2:
+            x["g"] = x["b"] ** 2
+        if rng.random() < 0.3:
+            del x["e"]
+        learn_one(model, x, y)
+        last.learn_one(x, y)
+        if i + 1 < last.size:
+            assert model.transform_one(x) == x
+        says_what(model, last, i + 1, x)
+
+
+@over_kinds(BY_WINDOW)
+def test_a_class_or_target_that_is_gone(mode, kind):
+    """What a window has not seen is not there, though one before had."""
+    if not mode.cls.supervised:
+        return
+    model, last = build(mode), LastWindow(mode)
+    rows = stream(mode, 40 + last.size * 2, kind)
+    early = rows[20:40]
+    late = [(x, y) for x, y in rows[40:] if y not in ("w", 2.0)]
+    for i, (x, y) in enumerate([*early * 3, *late]):
+        learn_one(model, x, y)
+        last.learn_one(x, y)
+        says_what(model, last, i + 1, x)
+
+
+@over_kinds(BY_WINDOW)
+def test_a_target_that_does_not_vary_leaves_it_as_it_was(mode, kind):
+    if not mode.cls.supervised:
+        return
+    model, last = build(mode), LastWindow(mode)
+    size, rows = last.size, stream(mode, 60, kind)
+    same = [(x, rows[0][1]) for x, _ in rows[:size]]
+    # First, so that everything passes still; then after one that varied; then it varies again.
+    for i, (x, y) in enumerate([*same, *rows[:size], *same, *rows[-size:]]):
+        learn_one(model, x, y)
+        last.learn_one(x, y)
+        if i < 2 * size - 1:
+            assert model.transform_one(x) == x
+        says_what(model, last, i + 1, x)
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "array"])
+@over(BY_WINDOW)
+def test_a_frame_may_be_many_windows(mode, backend):
+    names = range(6) if backend == "array" else NAMES
+    rows = stream(mode, 130, names=names)
+    for sizes in ((130,), (1, 64), (29, 31)):
+        model, last = build(mode), LastWindow(mode)
+        for columns, ys in parts_of(rows, sizes):
+            learn_many(model, frame(backend, columns), ys)
+            for x, y in zip(dicts(columns), ys, strict=True):
+                last.learn_one(x, y)
+            says_what(model, last, model.n_rows, rows[0][0])
+
+
+@over(BY_WINDOW)
+def test_windows_after_columns(mode):
+    """What came from columns stands until the first window is full; its rows are counted."""
+    X, held, y = columns_of(mode, 35)
+    model, last = fresh(mode, y), LastWindow(mode)
+    model.learn_columns(X, held)
+    last.model = copy.deepcopy(model)
+    for i, (x, t) in enumerate(stream(mode, 2 * last.size + 5, seed=2)):
+        learn_one(model, x, t)
+        last.learn_one(x, t)
+        says_what(model, last, 36 + i, x)
+
+
+@over(BY_WINDOW)
+def test_a_report_in_the_midst_of_a_window(mode):
+    """Before the first is full there is nothing to report, and no error."""
+    model = build(mode)
+    size = model._window_size
+    for i, (x, y) in enumerate(stream(mode, 2 * size)):
+        report = model.report()
+        assert report.rows == (model.n_rows if i else None)
+        assert [row["name"] for row in report.found] == list(model.relevance)
+        assert (report.noise_floor is None) == (i < size)
+        learn_one(model, x, y)
+
+
+@over(BY_WINDOW)
+def test_rows_of_windows_do_not_add_up(mode):
+    one, other = (taught(build(mode), stream(mode, 45, seed=seed)) for seed in (0, 1))
+    before = bits(one), bits(other)
+    for along in ("rows", "columns"):
+        with pytest.raises(ValueError, match="window"):
+            one.merge(other, along=along)
+    assert (bits(one), bits(other)) == before
+
+
+@over(BY_WINDOW)
+def test_values_that_never_leave_the_window(mode):
+    """Constant features, and a window in which none varies: nothing is selected, nothing breaks."""
+    model, last = build(mode), LastWindow(mode)
+    for i, (x, y) in enumerate(stream(mode, 3 * last.size)):
+        if i // last.size == 1:
+            x = dict.fromkeys(x, 3.0)  # noqa: PLW2901
+        learn_one(model, x, y)
+        last.learn_one(x, y)
+        says_what(model, last, i + 1, x)
+        if i // last.size == 2 and (i + 1) % last.size:
+            assert model.n_constant == model.n_columns
+            assert not model.transform_one(x)

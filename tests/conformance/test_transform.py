@@ -1,0 +1,69 @@
+"""Many rows are transformed as one is, whatever they are handed in as."""
+
+import importlib
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from streamsel.stream import as_stream
+from tests.conformance.modes import COLUMN_MODES, build, learnt, over, rotated, target_of
+
+FRAMES = ("pandas", "polars", "pyarrow")
+ROWS = {"array": np.asarray, "csc": sp.csc_array, "csr": sp.csr_array, "stream": as_stream}
+
+
+def frame(X, names, library):
+    module = importlib.import_module(library)
+    table = {name: np.ascontiguousarray(X[:, j]) for j, name in enumerate(names)}
+    return module.table(table) if library == "pyarrow" else module.DataFrame(table)
+
+
+@pytest.fixture(name="X")
+def rows():
+    rng = np.random.default_rng(6)
+    return rng.normal(size=(30, 12)) * (rng.random((30, 12)) < 0.6)
+
+
+@rotated(COLUMN_MODES, "container", [*ROWS, *FRAMES], each=12)
+def test_many_are_as_one(mode, container, X):
+    names = [f"v{j}" for j in range(12)] if container in FRAMES else list(range(12))
+    model = learnt(mode, X, target_of(mode, X), names)
+    expected = [model.transform_one(dict(zip(names, row, strict=True))) for row in X.tolist()]
+    if container in FRAMES:
+        handed_in = frame(X, names, container)
+        found = model.transform_many(handed_in)
+        assert type(found) is type(handed_in)
+        found = nw.from_native(found)
+        assert found.columns == list(expected[0])
+        found = found.to_numpy()
+    else:
+        found = model.transform_many(ROWS[container](X))
+        assert type(found) is np.ndarray
+        assert found.dtype == np.float64
+    assert found.shape == (30, len(expected[0]))
+    np.testing.assert_allclose(found, [list(row.values()) for row in expected], atol=1e-12)
+
+
+@over(COLUMN_MODES)
+def test_pandas_keeps_its_index_and_labels_that_are_no_strings(mode, X):
+    table = pd.DataFrame(X[:, :4], index=range(50, 80))
+    for labels in ([0, 1, 2, 3], [5, 40, 6, 7], [("a", 1), ("a", 2), ("b", 1), 9]):
+        table.columns = pd.Index(labels, tupleize_cols=False)
+        model = learnt(mode, table, target_of(mode, X))
+        found = model.transform_many(table)
+        assert list(found.index) == list(range(50, 80))
+        one = [list(model.transform_one(row).values()) for row in table.to_dict("records")]
+        np.testing.assert_allclose(found.to_numpy(), one, rtol=1e-12)
+
+
+@over(COLUMN_MODES)
+def test_an_array_before_anything_is_learnt(mode, X):
+    model = build(mode)
+    found = model.transform_many(X)
+    if hasattr(model, "components"):
+        np.testing.assert_array_equal(found, np.zeros((30, len(model.components))))
+    else:
+        assert found is X

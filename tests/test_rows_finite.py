@@ -1,0 +1,368 @@
+"""Nothing that a model on rows holds or says is NaN or infinite, and an error leaves no trace.
+
+Each of the small cases was broken once; the random ones are a sample of those that found them.
+"""
+
+import decimal
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from streamsel import SOSPCA, ProjSe
+from tests.reference.sospca_rows import SOSPCAOnRows
+from tests.test_sospca_rows import agree
+
+pytestmark = pytest.mark.filterwarnings("ignore:The target has been")
+
+NAN, INF = math.nan, math.inf
+
+
+def numbers(value, place="state"):
+    """Yield place and array of all numbers of a state; names may be anything."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            if "names" not in key:
+                yield from numbers(part, f"{place}.{key}")
+    elif isinstance(value, list | tuple):
+        for key, part in enumerate(value):
+            yield from numbers(part, f"{place}.{key}")
+    elif isinstance(value, float | np.ndarray):
+        yield place, np.asarray(value)
+
+
+def sound(model, x):
+    """Whether all that a model holds and says, of this row too, is finite and as it must be."""
+    for place, array in numbers(model._get_state()):
+        assert np.isfinite(array).all(), place
+    assert all(abs(r) <= 1.0 + 1e-9 for r in model.relevance.values()), model.relevance
+    floor = model.noise_floor()
+    assert 0.0 <= floor <= 1.0 or math.isnan(floor)
+    assert 0 <= model.n_constant <= model.n_columns
+    if isinstance(model, ProjSe):
+        assert all(0.0 <= score <= 1.0 for score in model.scores.values())
+        assert len(set(model.selected)) == len(model.selected) <= model.k
+        return True
+    on_rows, space = model._beside, model._moments.space
+    # A component that does not vary has -inf here, which is told as 0.
+    assert not np.isnan(on_rows.relevances(on_rows.settled(model._moments), space)).any()
+    assert (np.diag(on_rows.J) >= 0.0).all()
+    B = on_rows.watched["B"][:, : on_rows.count]
+    np.testing.assert_allclose(B.T @ B, np.eye(on_rows.count), atol=1e-8)
+    assert all(map(math.isfinite, model.transform_one(x).values()))
+    return True
+
+
+def refused(model, error, act, match=None):
+    """Run `act`, expecting an error and no other trace of it."""
+    before = pickle.dumps(model)
+    with pytest.raises(error, match=match):
+        act()
+    assert pickle.dumps(model) == before
+
+
+# ------------------------------- SOSPCA: a candidate of which nothing was observed since
+
+
+@pytest.mark.parametrize("missing", [NAN, None])
+@pytest.mark.parametrize("fading_factor", [0.0, 0.01, 0.02, 0.04, 0.3, 0.9])
+def test_of_whom_nothing_is_known_does_not_join(fading_factor, missing):
+    """Its covariances, 0, stood for those over all rows by a factor of 1 / 0, or of 1 / rounding.
+
+    With 0.01 that made the loadings NaN, with 0.02 it made them -1 and with 0.04 1.
+    """
+    model = SOSPCA(1, grace_period=1, max_features=2, fading_factor=fading_factor)
+    for a, b, y in [(1.0, 1.0, 1.0), (2.0, 3.0, 3.0), (0.0, 5.0, 5.0), (1.0, missing, 4.0)]:
+        model.learn_one({"a": a, "b": b}, y)
+        assert sound(model, {"a": a, "b": b})
+    assert model.loadings == {"a": {"sospca0": 1.0}}
+    assert list(model._beside.candidates.slots) == ["b"]
+    # It is fit as soon as it is observed.
+    for b in (9.0, 2.0, 6.0):
+        model.learn_one({"a": 3.0, "b": b}, b)
+        assert sound(model, {"a": 3.0, "b": b})
+    assert "b" in model.loadings
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("fading_factor", [0.0, 0.05, 0.3])
+def test_the_decisions_of_the_reference_where_cells_are_missing_for_long(fading_factor, signed):
+    """More variables than can be candidates, that are observed by spells."""
+    rng = np.random.default_rng(1)
+    options = {"grace_period": 2, "fading_factor": fading_factor, "signed": signed}
+    model, reference = SOSPCA(2, **options), SOSPCAOnRows(2, **options)
+    lacking = np.zeros(45, dtype=bool)
+    for _ in range(36):
+        lacking ^= rng.random(45) < 0.2
+        values = np.where(lacking, NAN, rng.normal(size=45))
+        x = {f"v{j:02d}": v for j, v in enumerate(values.tolist())}
+        y = float(np.nansum(values[-6:]) + rng.normal())
+        model.learn_one(x, y)
+        reference.learn_one(x, y)
+        agree(model, reference)
+    assert model.loadings
+
+
+# ------------------------------------------------------------- a full vocabulary, and merges
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+@pytest.mark.parametrize("scale", [True, False])
+def test_a_first_row_that_names_more_than_are_tracked(kernel, scale):
+    """There is no relevance before the first row, and nobody to be let go."""
+    one, many = (ProjSe(1, kernel=kernel, scale=scale, max_features=2) for _ in range(2))
+    x = {"a": 1.0, "b": 2.0, "c": 3.0}
+    one.learn_one(x, "b")
+    many.learn_many(pd.DataFrame([x]), ["b"])
+    for model in (one, many):
+        assert (model.n_rows, model.n_columns) == (1, 2)
+        assert list(model._moments.table.slots) == ["a", "b"]
+        assert sound(model, x)
+
+
+def test_components_that_come_by_a_merge_are_not_let_go_in_it(rng):
+    """A model without components goes on with the other's, in a vocabulary that is full by then."""
+    few, many = (SOSPCA(1, max_features=4, grace_period=10) for _ in range(2))
+    for name in "abcd":
+        few.learn_one({name: float(rng.normal())}, float(rng.normal()))
+    for _ in range(30):
+        x = dict(zip("wxyz", rng.normal(size=4).tolist(), strict=True))
+        many.learn_one(x, float(rng.normal()))
+    loadings = many.loadings
+    assert loadings
+    assert not few.loadings
+    few.merge(many, along="rows")
+    assert few.loadings == loadings
+    assert sound(few, x)
+    for _ in range(30):
+        few.learn_one(x, float(rng.normal()))
+    assert sound(few, x)
+
+
+def test_a_merge_brings_a_signed_model_no_second_target(rng):
+    one, other = (SOSPCA(1, signed=True, grace_period=2) for _ in range(2))
+    for _ in range(6):
+        one.learn_one({"a": float(rng.normal())}, {"s": float(rng.normal())})
+        other.learn_one({"a": float(rng.normal())}, {"t": float(rng.normal())})
+    refused(one, ValueError, lambda: one.merge(other, along="rows"), match="one numeric target")
+
+
+# ------------------------------------------------------------------------ what models say
+
+
+@pytest.mark.parametrize("options", [{}, {"kernel": "poly"}, {"kernel": "rbf"}])
+@pytest.mark.parametrize("y", [1.0, "b", {"s": 1.0, "c": "x"}])
+def test_the_noise_floor_of_a_target_that_does_not_vary(rng, options, y):
+    """There is no direction in its space: after a row 1.0, as for the linear kernel; later none."""
+    model = ProjSe(1, **options)
+    model.learn_one({"a": 1.0}, y)
+    assert model.noise_floor() == 1.0
+    for _ in range(5):
+        model.learn_one({"a": float(rng.normal())}, y)
+    assert math.isnan(model.noise_floor())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_narrow_kernel_knows_a_variable_from_itself(seed):
+    """Rounding of the distance to itself, times gamma, made exp overflow, or vanish."""
+    X = np.random.default_rng(seed).normal(size=(30, 3)) * 1e10
+    columns, rows = (ProjSe(3, kernel="rbf", scale=False, gamma=1.0) for _ in range(2))
+    columns.learn_target(X[:, :2])
+    columns.learn_columns(X)
+    for x in X.tolist():
+        rows.learn_one(dict(enumerate(x)), dict(enumerate(x[:2])))
+    for model in (columns, rows):
+        assert model.relevance == {0: 1.0, 1: 1.0}
+        assert model.scores == {0: 1.0, 1: 1.0}
+
+
+@pytest.mark.parametrize("value", [INF, -INF])
+def test_a_transform_of_many_refuses_what_that_of_one_refuses(rng, value):
+    """It gave infinity, or NaN where a component has no loading on the variable."""
+    model = SOSPCA(2, grace_period=2)
+    model.learn_many(rng.normal(size=(6, 3)), rng.normal(size=6))
+    X = rng.normal(size=(4, 3))
+    assert np.isfinite(model.transform_many(X)).all()
+    name = list(model.loadings)[-1]
+    X[2, name] = value
+    for act in (
+        lambda: model.transform_many(X),
+        lambda: model.transform_many(pd.DataFrame(X)),
+        lambda: model.transform_one(dict(enumerate(X[2].tolist()))),
+    ):
+        with pytest.raises(ValueError, match=f"finite number.* in {name}"):
+            act()
+
+
+# ------------------------------------------------------------------------ errors, no trace
+
+
+@pytest.mark.parametrize("numbers", [[10**400, 1], [1.5, -(10**400)]])
+def test_a_target_too_large_for_a_float(numbers):
+    rows, columns = ProjSe(1), ProjSe(1)
+    frame = pd.DataFrame({"a": [1.0, 2.0]})
+    refused(rows, ValueError, lambda: rows.learn_many(frame, numbers), match="too large")
+    refused(columns, ValueError, lambda: columns.learn_target(numbers), match="too large")
+    refused(rows, ValueError, lambda: rows.learn_one({"a": 1.0}, numbers[-1] ** 3 * 10**400))
+
+
+@pytest.mark.parametrize("y", [decimal.Decimal("NaN"), decimal.Decimal("sNaN")])
+def test_a_decimal_that_is_missing_is_no_class(y):
+    model = ProjSe(1, target="class")
+    refused(model, ValueError, lambda: model.learn_one({"a": 1.0}, y), match="not missing")
+    model.learn_one({"a": y}, "b")
+    assert model._moments.seen().tolist() == [0.0]
+
+
+BAD_VALUES = [INF, -INF, 1e153, 10**400, "1", b"1", [1.0], {}, 1j, np.float32(INF)]
+BAD_VALUES += [decimal.Decimal("1e400"), np.datetime64("2020"), np.timedelta64(1), object()]
+BAD_TARGETS = [None, NAN, INF, 1e153, 10**400, [1.0], (1.0, 2.0), np.ones(2), 1j, object(), {1}]
+BAD_TARGETS += [{"s": NAN}, {"s": None}, {"s": INF}, {"s": [1]}, {"s": {}}, decimal.Decimal("NaN")]
+# Of another form than some that came before.
+OTHERS = [1.5, True, "a", {}, {"s": 1.0}, {"s": "a"}, {"s": 1.0, "c": "x"}, {"s": 1.0, "c": 2.0}]
+
+
+def learners(rng):
+    q, fading_factor = int(rng.integers(1, 4)), float(rng.choice([0.0, 0.05, 0.9]))
+    most = None if rng.random() < 0.4 else q + int(rng.integers(1, 6))
+    grace_period, kind = int(rng.choice([1, 2, 5])), str(rng.choice(["auto", "class", "numeric"]))
+    rows = {"fading_factor": fading_factor, "max_features": most, "grace_period": grace_period}
+    yield SOSPCA(q, target=kind, signed=bool(rng.random() < 0.2), **rows)
+    kernel, scale = str(rng.choice(["linear", "poly", "rbf"])), bool(rng.random() < 0.7)
+    yield ProjSe(q, target=kind, kernel=kernel, scale=scale, **rows)
+
+
+def some_row(rng, p=8):
+    values = np.where(rng.random(p) < 0.1, NAN, rng.normal(size=p)).tolist()
+    return {f"v{j}": v for j, v in enumerate(values) if rng.random() < 0.7}
+
+
+def some_target(rng, form):
+    y = float(rng.normal())
+    mixed = {"s": y, "c": str(rng.choice(["x", "y"]))}
+    return {"number": y, "class": str(rng.choice(["a", "b", "c"])), "several": mixed}[form]
+
+
+def bad_calls(rng, model, form):
+    """Yield calls that must be refused, or may be: learn_one and learn_many, of each a few."""
+    for bad in rng.permutation(len(BAD_VALUES))[:4]:
+        x = some_row(rng) | {f"v{rng.integers(9)}": BAD_VALUES[bad]}
+        yield lambda x=x: model.learn_one(x, some_target(rng, form))
+        frame, ys = pd.DataFrame([some_row(rng), x]), [some_target(rng, form) for _ in range(2)]
+        y = pd.DataFrame(ys) if form == "several" else ys
+        yield lambda frame=frame, y=y: model.learn_many(frame, y)
+    targets = [*BAD_TARGETS, *OTHERS]
+    for bad in rng.permutation(len(targets))[:5]:
+        y, x = targets[bad], some_row(rng)
+        yield lambda x=x, y=y: model.learn_one(x, y)
+        ys = pd.DataFrame([y, y]) if isinstance(y, dict) and y else [y, y]
+        yield lambda x=x, ys=ys: model.learn_many(pd.DataFrame([x, x]), ys)
+    yield lambda: model.learn_one([1.0], some_target(rng, form))
+    yield lambda: model.learn_many(pd.DataFrame([some_row(rng)] * 3), [0.0, 1.0])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_error_leaves_no_trace(seed):
+    rng = np.random.default_rng(seed)
+    for model in learners(rng):
+        form = str(rng.choice(["number", "class", "several"]))
+        try:
+            for _ in range(int(rng.choice([0, 1, 2, 20]))):
+                model.learn_one(some_row(rng), some_target(rng, form))
+        except (TypeError, ValueError):
+            form = "number"  # the parameters refuse the other
+        for act in bad_calls(rng, model, form):
+            before = pickle.dumps(model)
+            try:
+                act()
+            except (TypeError, ValueError):
+                assert pickle.dumps(model) == before
+            assert model._moments is None or sound(model, some_row(rng))
+
+
+# ------------------------------------------------------------------------------- streams
+
+
+def some_stream(rng, n, p):
+    """Return rows of features and a signal, (n, p) and (n,): NaN not observed, None not there."""
+    X = rng.normal(size=(n, p)) * 10.0 ** rng.choice([0, 0, 0, -8, 6, 140, -150], size=p)
+    X += np.where(rng.random(p) < 0.2, 10.0 ** rng.integers(0, 9, size=p), 0.0)
+    usual = np.abs(X).max(axis=0) < 1e9
+    signal = np.where(usual, X, 0.0) @ rng.normal(size=p) + rng.normal(size=n)
+    rows = np.where(rng.random((n, p)) < rng.choice([0.0, 0.1, 0.5], size=p), NAN, X).astype(object)
+    rows[rng.random((n, p)) < rng.choice([0.0, 0.0, 0.3, 0.9], size=p)] = None
+    for j in range(p):
+        start = int(rng.integers(n))
+        stretch = slice(start, start + int(rng.integers(1, n)))
+        match rng.integers(7):
+            case 0:
+                rows[:start, j] = None  # late
+            case 1:
+                rows[start:, j] = None  # no more
+            case 2:
+                rows[stretch, j] = X[start, j]
+            case 3 | 4:
+                rows[stretch, j] = NAN
+    if rng.random() < 0.2:
+        signal[start:] = signal[start]
+    return rows, signal
+
+
+def some_targets(rng, signal, form):
+    if form == "number":
+        return signal.tolist()
+    labels = np.array(list("abc"))[np.digitize(signal, [-1.0, 1.0])].tolist()
+    if form == "class":
+        return labels
+    return [{"s": s, "c": c} for s, c in zip(signal.tolist(), labels, strict=True)]
+
+
+def learn(rng, model, rows, y):
+    """Learn rows one by one, and some by the frame; check after each."""
+    names, start = [f"v{j}" for j in range(rows.shape[1])], 0
+    by_frames = rng.random() < 0.5
+    while start < len(rows):
+        stop = min(len(rows), start + int(rng.integers(2, 12)))
+        if by_frames and rng.random() < 0.2:
+            values = np.where(rows[start:stop] == None, 0.0, rows[start:stop])  # noqa: E711
+            frame = pd.DataFrame(values.astype(float), columns=names)
+            ys = y[start:stop]
+            model.learn_many(frame, pd.DataFrame(ys) if isinstance(ys[0], dict) else ys)
+        else:
+            stop = start + 1
+            held = zip(names, rows[start].tolist(), strict=True)
+            model.learn_one({name: v for name, v in held if v is not None}, y[start])
+        last = zip(names, rows[stop - 1].tolist(), strict=True)
+        assert sound(model, {name: v for name, v in last if v is not None})
+        start = stop
+
+
+@pytest.mark.parametrize("fading_factor", [0.0, 0.05, 0.3, 0.9])
+@pytest.mark.parametrize("seed", range(12))
+def test_random_streams(seed, fading_factor):
+    rng = np.random.default_rng([seed, int(100 * fading_factor)])
+    form = str(rng.choice(["number", "class", "several"]))
+    q, n, p = int(rng.integers(1, 5)), int(rng.integers(20, 80)), int(rng.integers(2, 20))
+    options = {
+        "fading_factor": fading_factor,
+        "grace_period": int(rng.choice([1, 1, 2, 3, 10])),
+        "max_features": q + int(rng.integers(1, 12)) if rng.random() < 0.7 else None,
+    }
+    rows, signal = some_stream(rng, n, p)
+    y = some_targets(rng, signal, form)
+    signed = form == "number" and bool(rng.random() < 0.5)
+    rotation = str(rng.choice(["jacobi", "paper"]))
+    one = SOSPCA(q, signed=signed, rotation=rotation, **options)
+    learn(rng, one, rows, y)
+    kernel, scale = str(rng.choice(["linear", "poly", "rbf"])), bool(rng.random() < 0.7)
+    gamma = None if rng.random() < 0.7 else 10.0 ** int(rng.integers(-3, 3))
+    other = ProjSe(q, kernel=kernel, scale=scale, gamma=gamma, **options)
+    learn(rng, other, rows[: n // 2], y[: n // 2])
+    # A part that was learnt apart, taken in.
+    for model in (one, other):
+        apart = model.clone()
+        learn(rng, apart, rows[n // 3 : n // 2], y[n // 3 : n // 2])
+        apart.merge(model, along="rows")
+        learn(rng, apart, rows[:5], y[:5])
