@@ -9,11 +9,12 @@ import pandas as pd
 import pytest
 from river import feature_selection, preprocessing, stats
 
-from streamsel import SOSPCA, ProjSe, row_axis
+from streamsel import SOSPCA, ProjSe
 from streamsel.extraction._on_rows import ComponentsOnRows
-from streamsel.moments import Moments
-from streamsel.row_target import RowTarget
+from streamsel.held.moments import Moments
+from streamsel.learner import row_axis
 from streamsel.rows import RowDoor
+from streamsel.target.rows import RowTarget
 from tests.bench.page import bold
 
 # Rows that differ, and that are learnt over and over: few enough to lie in the cache, where a row
