@@ -825,6 +825,36 @@ def test_merging_rows(kernel, ways):
     assert parts[0].n_rows == 44
 
 
+@pytest.mark.parametrize("fading_factor", [0.0, 0.02])
+@pytest.mark.parametrize("mode", ROTATIONS)
+def test_merging_rows_of_the_same_components(mode, fading_factor):
+    """Two copies that go on with other rows, to the next refresh but not over: exact."""
+    rows = list(stream(180, missing=0.0))
+    options = ROTATIONS[mode] | {"grace_period": 50, "fading_factor": fading_factor}
+    one = SOSPCA(3, covariates=GIVEN, **options)
+    for x, y in rows[:100]:
+        one.learn_one(x, y)
+    other = pickle.loads(pickle.dumps(one))  # noqa: S301
+    for model, part in ((one, rows[100:140]), (other, rows[140:180])):
+        for x, y in part:
+            model.learn_one(x, y)
+    names, B = list(one.loadings), one.loadings
+    one.merge(other, along="rows")
+    assert one.loadings == B
+    stored = Rows(fading_factor, covariates=GIVEN)
+    for part in (rows[:140], rows[:100] + rows[140:180]):
+        stored.learn_at_once(part)
+    age = np.r_[139.0:-1.0:-1.0, 139.0:-1.0:-1.0]
+    stored.weights = (1.0 - np.longdouble(fading_factor)) ** age
+    (t,) = stored._targets().values()
+    for component, found in one.relevance.items():
+        z = stored._centred(sum(B[v].get(component, 0.0) * stored.column(v) for v in names))[1]
+        z = stored._left(z)
+        true = float(np.sum(stored.weights * z * t))
+        true /= float(np.sqrt(np.sum(stored.weights * z**2) * np.sum(stored.weights * t**2)))
+        assert found == pytest.approx(true if one.signed else abs(true), abs=1e-9)
+
+
 @pytest.mark.parametrize("learner", ["linear", "f", "jacobi"])
 def test_merging_columns_of_rows(learner):
     rows = list(stream(40, missing=0.0))

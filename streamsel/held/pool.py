@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 
@@ -66,7 +67,7 @@ class Pool(ColumnHeld):
     Attributes
     ----------
     method
-        Whom the pool serves; to be set before columns come.
+        Whom the pool serves; to be said before columns come.
     table
         `arrival`, the moments as in `columns.Stats`, and what else is noted.
     discarded
@@ -82,6 +83,10 @@ class Pool(ColumnHeld):
     takes_constant = True
 
     method: Method
+
+    def serve(self, method: Method) -> None:
+        """Take this for the method that the pool serves; it holds the pool, and not the reverse."""
+        self.method = cast("Method", weakref.proxy(method))
 
     def __init__(
         self, space: TargetSpace | None, n: int, limit: int | None, noted: Sequence[str] = ()

@@ -302,9 +302,12 @@ class Learner(Merging, params.Declared, river.MiniBatchTransformer):
         twin._columns = twin._new_columns(window.size)
         if names:
             twin.learn_columns(X, names)
-        for name in ("_columns", "_target", "_space", "n_columns", "n_passes", "_n_constant"):
+        for name in ("_target", "_space", "n_columns", "n_passes", "_n_constant"):
             setattr(self, name, getattr(twin, name))
         self._without_target = twin._without_target
+        # A state of my own, of which the twin is not part.
+        self._columns = self._new_columns(window.size)
+        self._columns.set_state(twin._columns.to_state())
         self._outdate()
 
     # Copies and files

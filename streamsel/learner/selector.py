@@ -92,7 +92,7 @@ class Selector(Learner, Generic[State]):
     def _new_columns(self, n: int) -> ColumnHeld:
         assert issubclass(self.keeps, Pool)  # noqa: S101
         pool = self.keeps(self._space, n, self.max_candidates, self._noted())
-        pool.method = self
+        pool.serve(self)
         return pool
 
     @until_learnt

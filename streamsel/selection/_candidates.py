@@ -32,13 +32,6 @@ class Candidates(Protocol):
         """Most directions that a round can have."""
 
 
-def candidates_of(held: Held, kernel: VariableKernel) -> Candidates:
-    """Return the candidates among the variables held."""
-    if isinstance(held, SamplePool):
-        return SampleCandidates(held, kernel)
-    return MomentCandidates(held)
-
-
 class MomentCandidates:
     """Variables with a target: everything ProjSe needs of them is m2 and cxy.
 

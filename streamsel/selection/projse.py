@@ -14,7 +14,7 @@ from streamsel.held.pool import NO_PICKS, SPENT, Picks, Pool, SamplePool
 from streamsel.learner.river import Supervised
 from streamsel.learner.selector import Selector
 from streamsel.params import param
-from streamsel.selection._candidates import Candidates, candidates_of
+from streamsel.selection._candidates import Candidates, MomentCandidates, SampleCandidates
 from streamsel.selection._exact import Verification, unlike_before
 from streamsel.selection._greedy import greedy
 from streamsel.stream import ColumnStream
@@ -177,11 +177,13 @@ class ProjSe(Selector[Held], Supervised):
             return super()._new_columns(n)
         # Without a target the variables explain each other, which takes their samples.
         pool = SamplePool(None, n, self.max_candidates)
-        pool.method = self
+        pool.serve(self)
         return pool
 
     def _candidates(self, held: Held) -> Candidates:
-        return candidates_of(held, self._variable_kernel())
+        if isinstance(held, SamplePool):
+            return SampleCandidates(held, self._variable_kernel())
+        return MomentCandidates(held)
 
     def _select(self, held: Held, k: int) -> Picks:
         known = held.known if isinstance(held, Pool) else NO_PICKS

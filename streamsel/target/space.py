@@ -136,8 +136,9 @@ class TargetSpace:
         A constant variable (m2 = 0) has coordinates zero.
         """
         G = np.empty((m2.size, self.rank))
-        K, squares = self._seen_by_kernel(m2, cxy)
-        coordinates(K, np.sqrt(squares), self.weights, G)
+        if not self._is_plain:
+            cxy, m2 = self._seen_by_kernel(m2, cxy)
+        coordinates(cxy, np.sqrt(m2), self.weights, G)
         return G
 
     def relevance(self, m2: Floats, cxy: Floats, *, signed: bool = False) -> Floats:
