@@ -84,7 +84,8 @@ def covariates_of(
 ) -> tuple[dict[Hashable, float], dict[Hashable, bool]]:
     """Return the covariates of a row, column -> value, and which of them are labels.
 
-    One that the row lacks is 0, as a feature is.
+    A number that the row lacks is 0, as a feature is; a label that it lacks is not known, and the
+    row is refused where labels came before.
     """
     values: dict[Hashable, float] = {}
     kinds: dict[Hashable, bool] = {}
