@@ -44,13 +44,15 @@ def _from_2(learner: str, state: State) -> State:
         parts = {key: moments.pop(key) for key in ("form", "kinds", "origin")}
         moments["target"] = {**parts, "given_kinds": [[], []], "names": _named(names)}
         new["moments"] = moments
+        # Transforms used what was found at every row: it is to stand at once.
+        new |= {"due": 0, "standing": None}
     if learner == "ProjSe":
         if "pool" in new:
             new["columns"] = _pool_from_2(new.pop("pool"))
         return new
     new["n_passes"] = int(bool(new["n_columns"]) and "moments" not in new)
     if "on_rows" in new:
-        beside = dict(new.pop("on_rows"))
+        beside = _with_room_to_stand(new.pop("on_rows"))
         new["beside"] = {**beside, "arrival": np.arange(float(beside["count"]))}
     elif "Z" in new:
         parts = {key: new.pop(key) for key in ("Z", "Mzz", "Czy", "relevance", "support")}
@@ -58,6 +60,22 @@ def _from_2(learner: str, state: State) -> State:
         support = {**support, "B": support["B"][:, :m]}
         new["columns"] = {**parts, "support": support, "arrival": np.arange(float(m))}
     return new
+
+
+def _with_room_to_stand(on_rows: State) -> State:
+    """Return components on rows with room for as many that stand."""
+    watched = on_rows["watched"]
+    first = watched["B"].shape[1]
+    size = len(on_rows["mean"]) + first - 1
+    # Where the sums, and behind them the candidates, are now.
+    at = np.r_[0:first, 2 * first - 1 : size]
+    B, mean, J = (
+        np.zeros((len(watched["B"]), 2 * first - 1)),
+        np.zeros(size),
+        np.zeros((size, size)),
+    )
+    B[:, :first], mean[at], J[np.ix_(at, at)] = watched["B"], on_rows["mean"], on_rows["J"]
+    return {**on_rows, "watched": {**watched, "B": B}, "mean": mean, "J": J}
 
 
 def _named(names: list[Any]) -> State:

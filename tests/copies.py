@@ -1,4 +1,4 @@
-"""The ways in which a model is copied in the middle of a stream."""
+"""The ways in which a model is copied in the middle of a stream, and one that is of now."""
 
 import copy
 import pickle
@@ -9,6 +9,13 @@ from streamsel import load, save
 def saved(model, path):
     save(model, path / "model.sel")
     return load(path / "model.sel")
+
+
+def as_of_now(model):
+    """Return a copy whose transforms use what is found now, as it comes, and not what stands."""
+    model = copy.deepcopy(model)
+    model._standing = model._now()
+    return model
 
 
 COPIES = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Hashable
 from typing import Any, NamedTuple, Self
 
@@ -15,6 +16,7 @@ from streamsel.held.joint import JointMoments
 from streamsel.held.joint_merging import merge_rows, watch_sums
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats, Places
+from streamsel.learner.extractor import rotation
 from streamsel.shapes import expect_shapes
 from streamsel.target.space import TargetSpace
 from streamsel.ties import TIE, most_relevant_first
@@ -82,8 +84,10 @@ class ComponentsOnRows(JointMoments):
         jacobi: bool,
         signed: bool,
     ) -> None:
-        super().__init__(n_components + 1, grace_period, max(32, 2 * n_components))
+        super().__init__(2 * n_components + 1, grace_period, max(32, 2 * n_components))
         self.q = n_components
+        # Those that stand come after the q components and the room for one more.
+        self._stands = slice(self.q + 1, self.n_sums)
         self.max_features = max_features
         self.fading = fading
         self.jacobi = jacobi
@@ -99,9 +103,12 @@ class ComponentsOnRows(JointMoments):
         self.count = held.count
         self.arrival[:] = held.arrival
         support = held.table
-        self.watched.append(support.names, B=support["B"], shift=support["mean"])
-        self.mean[:] = support["low"] @ support["B"]
-        self.J[:] = held.Mzz
+        B = np.zeros((len(support), self.n_sums))
+        B[:, : self.q + 1] = support["B"]
+        self.watched.append(support.names, B=B, shift=support["mean"])
+        self.mean[:] = support["low"] @ B
+        self.J[: self.q + 1, : self.q + 1] = held.Mzz
+        self.stand(np.eye(self.q))
 
     @property
     def most(self) -> int:
@@ -110,12 +117,28 @@ class ComponentsOnRows(JointMoments):
             return self._most
         return min(self._most, (self.max_features - len(self.loaded)) // 2)
 
+    # What stands
+
+    def turn(self) -> Floats:
+        """Return the rotation, (q, q), of the components that moves those that stand the least."""
+        return rotation(self.J[: self.q, self._stands])
+
+    def stand(self, turn: Floats) -> None:
+        """Let the components stand as they are now, turned."""
+        B = self.watched["B"]
+        B[:, self._stands] = B[:, : self.q] @ turn
+        into = np.eye(len(self.J))
+        into[:, self._stands] = 0.0
+        into[: self.q, self._stands] = turn
+        self.mean = self.mean @ into
+        self.J = into.T @ self.J @ into
+
     # What the components are
 
     def settled(self, moments: Moments) -> tuple[list[Hashable], Stats, Floats]:
-        """Return names, moments and loadings, (s, q + 1), of the support."""
-        names = self.loaded
-        B = self.watched["B"][[self.watched.slots[name] for name in names]]
+        """Return names, moments and loadings, (s, 2q + 1), of the support."""
+        held = np.flatnonzero(self.watched["B"][:, : self.q + 1].any(axis=1))
+        names, B = [self.watched.names[i] for i in held.tolist()], self.watched["B"][held]
         slots = moments.table.slots
         stats = moments.stats(np.array([slots[name] for name in names], dtype=np.intp))
         return names, stats, B
@@ -160,7 +183,7 @@ class ComponentsOnRows(JointMoments):
     def _within(self, name: Hashable) -> float:
         """Return how much of a variable's direction is in the span of the components, 0 to 1."""
         place = self.watched.slots.get(name)
-        return 0.0 if place is None else float(np.square(self.watched["B"][place]).sum())
+        return 0.0 if place is None else float(np.square(self.watched["B"][place, : self.q]).sum())
 
     def _is_within(self, name: Hashable) -> bool:
         return self._within(name) > (_MOSTLY if self.fading else 0.0)
@@ -188,10 +211,10 @@ class ComponentsOnRows(JointMoments):
         row = self.J[i].copy()
         # The rows that have observed it since it became a candidate stand for all that did, and its
         # rows for those of every other candidate.
-        row[:k] *= now.seen[j] / known
+        row[:first] *= now.seen[j] / known
         row[first:] *= np.maximum(age / age[size], 1.0)
-        largest = np.sqrt(stats.m2[j]) * np.sqrt(np.diag(self.J)[:k])
-        row[:k] = np.clip(row[:k], -largest, largest)
+        largest = np.sqrt(stats.m2[j]) * np.sqrt(np.diag(self.J)[:first])
+        row[:first] = np.clip(row[:first], -largest, largest)
         mine = B[place, :k].copy()
         left = np.sqrt(1.0 - self._within(name))
         inner = self.J[:k, :k] @ mine
@@ -226,7 +249,7 @@ class ComponentsOnRows(JointMoments):
         share = np.square(B[:, : self.count])
         of_variance = share * now.stats.m2[at, None] <= _DUST * m2
         dust = (share.sum(axis=1) <= _DUST) & of_variance.all(axis=1)
-        B[dust] = 0.0
+        B[dust, : self.q] = 0.0
 
     def _rotate_and_drop(self, cxy: Floats, relevance: Floats, space: TargetSpace) -> None:
         first = self.n_sums
@@ -257,6 +280,9 @@ class ComponentsOnRows(JointMoments):
 
     def merging(self, theirs: Self, along: Along) -> None:
         """Watch whom I shall go on with, so that they are not let go where room must be made."""
+        # What is known of those that stand is of my rows alone: they become functions of those of
+        # now, which are merged.
+        self.stand(self.turn())
         if along == "rows" and not self.count:
             watch_sums(self, theirs)
 
@@ -267,10 +293,14 @@ class ComponentsOnRows(JointMoments):
         """
         self.keep_candidates([])
         if along == "rows":
+            turn, theirs = self.turn(), copy.deepcopy(theirs)
+            for one in (self, theirs):
+                one.stand(np.zeros((self.q, self.q)))
             if not self.count:
                 self.count = theirs.count
                 self.arrival[:] = theirs.arrival
             merge_rows(self, theirs, moments)
+            self.stand(turn)
         self._choose(self._all_variables(moments))
 
     # Files

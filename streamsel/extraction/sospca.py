@@ -194,6 +194,14 @@ class SOSPCA(Extractor, Supervised):
         assert isinstance(self._beside, ComponentsOnRows)  # noqa: S101
         return self._beside, self._moments
 
+    def _turn(self, new: LinearMap, standing: LinearMap | None) -> Floats:
+        if self._row_state is None:
+            return super()._turn(new, standing)
+        on_rows, _ = self._row_state
+        turn = np.eye(self.n_components) if standing is None else on_rows.turn()
+        on_rows.stand(turn)
+        return turn
+
     @until_learnt
     def _settled(self) -> tuple[list[Hashable], Stats, Floats]:
         """Return names, moments and loadings of the support on rows."""

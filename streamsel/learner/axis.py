@@ -83,5 +83,21 @@ class Axis(abc.ABC):
         """Return how many of the columns that rows go on from do not vary."""
 
     @abc.abstractmethod
+    def _stand_on(self, rows: int) -> None:
+        """Begin rows after so many that came as columns."""
+
+    @abc.abstractmethod
+    def _renew_if_due(self, rows: int) -> None:
+        """Renew what transforms use if so many rows are enough."""
+
+    @abc.abstractmethod
+    def _rows_until_renewal(self, rows: int) -> int | None:
+        """Return how many rows may be learnt before `_renew_if_due` must be asked."""
+
+    @abc.abstractmethod
+    def renew(self) -> None:
+        """Let transforms use what is found now, at once."""
+
+    @abc.abstractmethod
     def _outdate(self) -> None:
         """Drop what was computed from what is held: it is about to change, or has."""

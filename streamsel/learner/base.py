@@ -15,6 +15,7 @@ from streamsel import params
 from streamsel.held.beside import Beside
 from streamsel.held.moments import Moments
 from streamsel.held.part import ColumnHeld, Held
+from streamsel.learner.calm import Calm
 from streamsel.learner.hooks import check_hooks
 from streamsel.learner.merging import Merging
 from streamsel.learner.noise import noise_floor
@@ -43,7 +44,7 @@ def until_learnt(compute: Callable[[Any], Value]) -> Callable[[Any], Value]:
     return kept
 
 
-class Learner(Merging, params.Declared, river.MiniBatchTransformer):
+class Learner(Merging, Calm, river.MiniBatchTransformer):
     """What selectors and extractors have in common: one state that columns and rows fill.
 
     A method says what it keeps by three tags, and what it does with it by one hook; doors, undo,
@@ -129,6 +130,7 @@ class Learner(Merging, params.Declared, river.MiniBatchTransformer):
         self._check_parameters()
         self._begin_columns()
         self._begin_rows()
+        self._begin_calm()
         # What was computed from what is held, until something is learnt.
         self._found: dict[str, Any] = {}
 
@@ -284,7 +286,14 @@ class Learner(Merging, params.Declared, river.MiniBatchTransformer):
     def _carried_constant(self) -> int:
         return 0 if self._columns is None else int((self._columns.stats().m2 == 0.0).sum())
 
+    def _counted(self) -> tuple[int, float]:
+        if self._moments is not None:
+            return self._moments.rows, self._moments.effective_rows
+        assert self._window is not None  # noqa: S101
+        return self._window.rows, float(self._window.size)
+
     def _go_over_to(self, moments: Moments) -> None:
+        self._stand_on(moments.rows)
         self._n_constant -= self._carried_constant()
         self._beside = self._new_beside()
         self._moments = moments
@@ -340,6 +349,8 @@ class Learner(Merging, params.Declared, river.MiniBatchTransformer):
         state |= {name: part.to_state() for name, part in parts.items() if part is not None}
         if self._moments is not None:
             state["full_until"] = self._vocabulary.full_until
+        if self._on_rows:
+            state |= {"due": self._due, "standing": self._standing_to_state()}
         return state
 
     def _set_state(self, state: dict[str, Any]) -> None:
@@ -368,3 +379,7 @@ class Learner(Merging, params.Declared, river.MiniBatchTransformer):
             self._moments = moments
             self._vocabulary.full_until = state["full_until"]
         self._outdate()
+        if self._on_rows:
+            self._due = state["due"]
+            self._stand_by_state(state["standing"])
+            self._renew_if_due(self._counted()[0])

@@ -15,6 +15,9 @@ from streamsel.learner.report import Report, is_above, number
 from streamsel.params import param
 from streamsel.rows import as_frame, first_bad, gather, read_some, why_bad
 
+# So much of a component's covariance with the one that stands in its place is presumed.
+_AT_REST = 1e-9
+
 
 class LinearMap(NamedTuple):
     """New variables out of old ones: z = (x - means) @ weights.
@@ -59,18 +62,33 @@ class Extractor(Learner):
             Those that are at hand: for a method whose weights are a function of the name.
         """
 
+    def _turn(self, new: LinearMap, standing: LinearMap | None) -> Floats:
+        """Return the rotation, (q, q), of new components that moves those that stand the least.
+
+        Asked once at every renewal. The moments do not tell how variables vary with one another: it
+        is taken that they do not.
+        """
+        held = self._held
+        if standing is None or held is None:
+            return np.eye(self.n_components)
+        there = {name: i for i, name in enumerate(standing.names)}
+        pairs = [(i, there[name]) for i, name in enumerate(new.names) if name in there]
+        mine, theirs = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+        names = list(new.names)
+        m2 = held.stats(np.array([held.slots[names[i]] for i in mine], dtype=np.intp)).m2
+        return rotation((new.weights[mine].T * m2) @ standing.weights[theirs])
+
     # What follows
 
     @until_learnt
     def _map(self) -> LinearMap:
         return self._linear_map()
 
-    def _map_of(self, names: Iterable[Hashable]) -> LinearMap:
-        return self._linear_map(names) if self.by_name else self._map()
-
     def _protected(self) -> Collection[Hashable]:
         # Those beside the moments, where components are more than a function of these, know best.
-        return () if self._beside is None else self._beside.protected()
+        if self._beside is not None:
+            return self._beside.protected()
+        return () if self._standing is None else self._standing.names
 
     @property
     def components(self) -> list[str]:
@@ -84,11 +102,15 @@ class Extractor(Learner):
 
         In order of arrival; on rows in that in which they became candidates.
         """
-        support, _, B = self._map()
+        return self._weights_of(self._map())
+
+    def _weights_of(self, found: LinearMap | None) -> dict[Hashable, dict[str, float]]:
+        if found is None:
+            return {}
         names = self.components
         return {
             variable: {names[k]: w for k, w in enumerate(row) if w != 0.0}
-            for variable, row in zip(support, B.tolist(), strict=True)
+            for variable, row in zip(found.names, found.weights.tolist(), strict=True)
         }
 
     def report(self) -> Report:
@@ -113,7 +135,32 @@ class Extractor(Learner):
             found.append(row | {"loadings": largest})
         return self._report(floor, "components", found, self.n_components)
 
-    # Transforms
+    # What stands, and transforms
+
+    def _now(self) -> LinearMap | None:
+        return None if self._held is None else self._map()
+
+    def _renewed(self) -> LinearMap:
+        new = self._map()
+        new = new._replace(names=list(new.names))
+        return new._replace(weights=new.weights @ self._turn(new, self._standing))
+
+    @property
+    def standing(self) -> dict[Hashable, dict[str, float]]:
+        """The linear map that a transform applies: variable -> {component: weight}."""
+        return {} if self.by_name else self._weights_of(self._in_use())
+
+    def _standing_to_state(self) -> dict[str, Any] | None:
+        return None if self._standing is None else self._standing._asdict()
+
+    def _stand_by_state(self, state: dict[str, Any] | None) -> None:
+        self._standing = None if state is None else LinearMap(**state)
+
+    def _used(self, names: Iterable[Hashable]) -> LinearMap:
+        """Return the map that a transform applies to variables of these names."""
+        if self.by_name:
+            return self._linear_map(names)
+        return self._in_use() or LinearMap((), np.zeros(0), np.zeros((0, self.n_components)))
 
     def transform_one(self, x: dict[Hashable, Any]) -> dict[Hashable, float]:
         """Return the components of a row, as floats.
@@ -129,7 +176,7 @@ class Extractor(Learner):
         ValueError, TypeError
             For a value of the support that is infinite, or no number.
         """
-        support, means, weights = self._map_of(x)
+        support, means, weights = self._used(x)
         row = read_some(x, support)
         bad = first_bad(row)
         if bad is not None:
@@ -160,7 +207,7 @@ class Extractor(Learner):
             For a value of the support that is infinite, or no number.
         """
         frame = as_frame(X)
-        support, means, weights = self._map_of(() if frame is None else frame.columns)
+        support, means, weights = self._used(() if frame is None else frame.columns)
         names = list(support)
         values = gather(X, names)
         infinite = np.argwhere(np.isinf(values))
@@ -173,6 +220,23 @@ class Extractor(Learner):
         from river.utils.dataframe import to_native_frame
 
         return to_native_frame(Z, like=frame, columns=self.components)
+
+
+def rotation(covariance: Floats) -> Floats:
+    """Return the rotation of new components that brings them nearest to others (Procrustes).
+
+    Parameters
+    ----------
+    covariance
+        (q, q) of the new components, in rows, with the others. Where they have none, a component
+        stays what it is.
+    """
+    largest = np.abs(covariance).max(initial=0.0)
+    if largest == 0.0:
+        return np.eye(len(covariance))
+    U, _, Vt = np.linalg.svd(covariance / largest + _AT_REST * np.eye(len(covariance)))
+    turn: Floats = U @ Vt
+    return turn
 
 
 def _apply(X: Floats, means: Floats, weights: Floats) -> Floats:

@@ -132,11 +132,12 @@ class Merging(ColumnAxis, RowAxis):
         theirs = other._new_beside() if other._beside is None else other._beside
         if self._beside is None or theirs is None:
             self._let_go_at_once(moments)
-            return
-        self._beside.merging(theirs, along)
-        self._let_go_at_once(moments)
-        self._beside.merged(theirs, along, moments)
-        self._outdate()
+        else:
+            self._beside.merging(theirs, along)
+            self._let_go_at_once(moments)
+            self._beside.merged(theirs, along, moments)
+            self._outdate()
+        self._renew_if_due(moments.rows)
 
     if TYPE_CHECKING:
         # What River's base and the learner's have.

@@ -85,6 +85,7 @@ class RowAxis(Axis):
         if beside is not None:
             beside.learn_one(values, places, moments)
             beside.refresh_if_due(moments)
+        self._renew_if_due(moments.rows)
         target.note_codes(y, moments.rows)
 
     # Many rows
@@ -119,15 +120,18 @@ class RowAxis(Axis):
                 if self._beside is not None:
                     self._beside.learn_many(rows, places, moments)
                     self._beside.refresh_if_due(moments)
+            self._renew_if_due(moments.rows)
             start = stop
         moments.target.note_codes(y, moments.rows)
 
     def _stretch(self, moments: Moments, *, all_held: bool) -> int | None:
         """Return how many rows may be learnt at once; None for any number."""
-        limits = [] if all_held else [max(1, self._vocabulary.full_until - moments.rows)]
+        limits = [self._rows_until_renewal(moments.rows)]
+        if not all_held:
+            limits.append(max(1, self._vocabulary.full_until - moments.rows))
         if self._beside is not None:
             limits.append(self._beside.until_refresh())
-        return min(limits, default=None)
+        return min((limit for limit in limits if limit is not None), default=None)
 
     # Variables that come and go
 
@@ -244,6 +248,8 @@ class RowAxis(Axis):
         window = self._window_so_far()
         if window.target is not None:
             self._check_columns(window.target, said.seen)
+        if self._window is None:
+            self._stand_on(window.rows)
         self._window = window
         start = 0
         while start < len(values):
@@ -251,6 +257,7 @@ class RowAxis(Axis):
             if window.is_full:
                 self._sweep(window)
                 window.empty()
+                self._renew_if_due(window.rows)
             start = stop
         if window.target is not None:
             window.target.note_codes(y, window.rows)

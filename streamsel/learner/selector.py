@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Collection, Hashable, Mapping, Sequence
+import math
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -36,6 +37,15 @@ class Selector(Learner, Generic[State]):
         None keeps what is needed of every column: exact, $O(c p)$ memory. A number $m \\geq k$
         keeps a pool of the best $m$ to $2m$ candidates: constant memory; `n_certified` says how
         many picks are proven the same.
+        """,
+    )
+
+    slack: float = param(
+        params.Real(1.0),
+        default=3.0,
+        doc="""
+        At a renewal a variable that stands stays while it is among the best `slack` $k$; at 1 only
+        the best $k$ do.
         """,
     )
 
@@ -108,7 +118,11 @@ class Selector(Learner, Generic[State]):
         return [] if held is None else [held.names[j] for j in self._picks().places]
 
     def _protected(self) -> Collection[Hashable]:
-        return self._selected()
+        now, standing = self._selected(), self._standing or ()
+        either = {*now, *standing}
+        # Where both would take all the room what stands has it: newcomers must find some.
+        full = self.max_features is not None and len(either) >= self.max_features
+        return (standing or now) if full else either
 
     @property
     def selected(self) -> list[Hashable]:
@@ -163,27 +177,56 @@ class Selector(Learner, Generic[State]):
         facts = {"n_certified": certified, "n_passes": self.n_passes}
         return self._report(floor, "selected", found, self._asked, facts)
 
-    # Transforms
+    # What stands, and transforms
+
+    @until_learnt
+    def _now(self) -> dict[Hashable, int] | None:
+        """Return the selected variables, each with its place among them."""
+        # A window without variables has taught that there are none.
+        is_blank = self._held is None or (not self.n_columns and self._window is None)
+        return None if is_blank else _placed(self._selected())
 
     @property
-    def _is_blank(self) -> bool:
-        """Whether nothing is learnt; a window without variables has taught that there are none."""
-        return self._held is None or (not self.n_columns and self._window is None)
+    def _renews_always(self) -> bool:
+        return self.renewal == 1.0 and (self.slack == 1.0 or self._asked is None)
+
+    def _renewed(self) -> dict[Hashable, int]:
+        held: Any = self._held
+        k, best = self._asked, self._selected()
+        if self._standing and k is not None and self.slack > 1.0:
+            names = held.names
+            best = [names[j] for j in self._select(held, math.ceil(self.slack * k)).places]
+        return _placed(_filled([*(self._standing or ())], best, len(best) if k is None else k))
+
+    @property
+    def standing(self) -> list[Hashable]:
+        """Names of the variables that a transform keeps; none while it passes rows through."""
+        return list(self._in_use() or ())
+
+    def _standing_to_state(self) -> list[Hashable] | None:
+        return None if self._standing is None else list(self._standing)
+
+    def _stand_by_state(self, state: list[Hashable] | None) -> None:
+        self._standing = None if state is None else _placed(state)
 
     def transform_one(self, x: dict[Hashable, Any]) -> dict[Hashable, Any]:
-        """Keep the selected features of a row; all but covariates before anything is learnt.
+        """Keep the standing features of a row; all but covariates before any stand.
 
         Parameters
         ----------
         x
-            A row. Selected features that it lacks stay absent, new ones are dropped.
+            A row. Standing features that it lacks stay absent, new ones are dropped.
         """
-        if self._is_blank:
+        standing = self._in_use()
+        if standing is None:
             return {name: x[name] for name in x if name not in (self.covariates or ())}
-        return {name: x[name] for name in self._selected() if name in x}
+        if len(x) < len(standing):
+            # Of a thousand words a text has twenty.
+            standing = sorted(x.keys() & standing.keys(), key=standing.__getitem__)
+        return {name: x[name] for name in standing if name in x}
 
     def transform_many(self, X: Any) -> Any:
-        """Keep the selected variables of many rows.
+        """Keep the standing variables of many rows.
 
         Parameters
         ----------
@@ -193,18 +236,32 @@ class Selector(Learner, Generic[State]):
 
         Returns
         -------
-        A frame of the same library with the selected columns that X has, in order of
-        selection; for anything else an array of shape (n, number selected). X itself before
-        anything is learnt.
+        A frame of the same library with the standing columns that X has, in their order; for
+        anything else an array of shape (n, number standing). X itself before any stand.
         """
-        frame = as_frame(X)
-        if self._is_blank:
+        frame, standing = as_frame(X), self._in_use()
+        if standing is None:
             if frame is None or not self.covariates:
                 return X
             _, covariates = positions(frame, self.covariates)
             rest = [j for j in range(len(frame.columns)) if j not in covariates]
             return frame[:, rest].to_native()
         if frame is None:
-            return gather(X, self._selected())
-        _, places = positions(frame, self._selected())
+            return gather(X, list(standing))
+        _, places = positions(frame, list(standing))
         return frame[:, places].to_native()
+
+
+def _placed(names: Iterable[Hashable]) -> dict[Hashable, int]:
+    return {name: place for place, name in enumerate(names)}
+
+
+def _filled(before: list[Hashable], best: list[Hashable], k: int) -> list[Hashable]:
+    """Return k of the best, in place of those before: who is among the best keeps its place.
+
+    The others, best first, take the places that are left.
+    """
+    stays = {*before} & {*best}
+    new = [name for name in best if name not in stays][::-1]
+    filled = [name if name in stays else new.pop() for name in before if name in stays or new]
+    return (filled + new[::-1])[: min(k, len(best))]

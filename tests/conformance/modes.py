@@ -21,7 +21,10 @@ ENTRIES = (*REGISTERED, *imagined.ENTRIES)
 CLASSES = {entry.name: getattr(import_module(entry.module), entry.name) for entry in ENTRIES}
 
 # What says nothing about columns.
-OF_ROWS = {"fading_factor", "max_features", "grace_period", "window_size"}
+OF_ROWS = {
+    *("fading_factor", "max_features", "grace_period", "window_size"),
+    *("renewal", "warm_up", "slack"),
+}
 # What a model shows of what it has found.
 SHOWN = (
     *("relevance", "scores", "p_values", "loadings", "selected", "rounds", "components"),
