@@ -136,7 +136,7 @@ def test_constants_are_counted_once_in_a_merge(rng):
 
 @pytest.mark.parametrize(("value", "error"), [("1", TypeError), (np.inf, ValueError)])
 def test_a_transform_refuses_what_is_no_number(rng, value, error):
-    model = SOSPCA(1, grace_period=5)
+    model = SOSPCA(1, grace_period=5, warm_up=10)
     for _ in range(10):
         x = rng.normal()
         model.learn_one({"a": x}, x + rng.normal())

@@ -181,7 +181,7 @@ def test_a_narrow_kernel_knows_a_variable_from_itself(seed):
 @pytest.mark.parametrize("value", [INF, -INF])
 def test_a_transform_of_many_refuses_what_that_of_one_refuses(rng, value):
     """It gave infinity, or NaN where a component has no loading on the variable."""
-    model = SOSPCA(2, grace_period=2)
+    model = SOSPCA(2, grace_period=2, warm_up=6)
     model.learn_many(rng.normal(size=(6, 3)), rng.normal(size=6))
     X = rng.normal(size=(4, 3))
     assert np.isfinite(model.transform_many(X)).all()

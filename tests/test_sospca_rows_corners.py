@@ -8,6 +8,7 @@ import pytest
 
 from streamsel import SOSPCA
 from streamsel.extraction._on_rows import ComponentsOnRows
+from tests.copies import as_of_now
 from tests.reference import target as space
 
 N, P = 600, 8
@@ -36,7 +37,8 @@ def by_columns(X, y):
 def off(model, X, y):
     """Return by how much the relevances are off those on these rows, at most."""
     U = space.basis(y)
-    true = [space.relevance(z, U) for z in model.transform_many(X).T[: len(model.relevance)]]
+    Z = as_of_now(model).transform_many(X)
+    true = [space.relevance(z, U) for z in Z.T[: len(model.relevance)]]
     return np.abs(np.array(list(model.relevance.values())) - true).max()
 
 
@@ -73,7 +75,8 @@ def test_merging_rows_of_the_same_components_is_exact(fading_factor):
     rows = np.r_[0:340, 0:300, 340:380]
     age = np.r_[339:-1:-1, 339:-1:-1]
     w = (1.0 - fading_factor) ** age
-    C = np.cov(np.column_stack([one.transform_many(X[rows]), y[rows]]).T, aweights=w, ddof=0)
+    Z = as_of_now(one).transform_many(X[rows])
+    C = np.cov(np.column_stack([Z, y[rows]]).T, aweights=w, ddof=0)
     true = np.abs(C[:-1, -1]) / np.sqrt(np.diag(C)[:-1] * C[-1, -1])
     np.testing.assert_allclose(list(one.relevance.values()), true, atol=1e-9)
     assert sound(one)
@@ -240,6 +243,7 @@ def test_transform_one(rng):
             assert model.transform_one(dict(enumerate(x))) == zeros
             assert model.transform_many(X).tolist() == [[0.0] * 3] * 60
         model.learn_one(dict(enumerate(x)), float(x[0] + 2 * x[1] + rng.normal()))
+    model.renew()
     x = dict(enumerate(X[5].tolist()))
     z = model.transform_one(x)
     assert all(type(value) is float and value for value in z.values())

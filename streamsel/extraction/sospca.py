@@ -141,10 +141,10 @@ class SOSPCA(Extractor, Supervised):
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"n_components": 2, "grace_period": 10}
+        yield {"n_components": 2, "grace_period": 10, "warm_up": 10}
         yield {"n_components": 1, "rotation": "paper", "signed": True, "grace_period": 5}
         yield {"n_components": 3, "grace_period": 10}
-        yield {"n_components": 2, "fading_factor": 0.05, "grace_period": 7}
+        yield {"n_components": 2, "fading_factor": 0.05, "grace_period": 7, "renewal": 1.0}
         yield {"n_components": 1, "max_features": 4, "grace_period": 20}
 
     def _check_target(self, c: int, *, is_class: bool) -> None:

@@ -6,7 +6,7 @@ import abc
 import functools
 import inspect
 import numbers
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from typing import Any, ClassVar, TypeVar
 
 from river import base as river
@@ -286,6 +286,12 @@ class Learner(Merging, Calm, river.MiniBatchTransformer):
     def _carried_constant(self) -> int:
         return 0 if self._columns is None else int((self._columns.stats().m2 == 0.0).sum())
 
+    def _expect_held(self, names: Collection[Hashable]) -> None:
+        """Refuse names that a file says stand, where they come twice or moments lack them."""
+        moments = self._moments
+        if len({*names}) < len(names) or (moments and not moments.slots.keys() >= {*names}):
+            raise ValueError("Expected distinct names that are held to stand. Got: others.")
+
     def _counted(self) -> tuple[int, float]:
         if self._moments is not None:
             return self._moments.rows, self._moments.effective_rows
@@ -382,4 +388,6 @@ class Learner(Merging, Calm, river.MiniBatchTransformer):
         if self._on_rows:
             self._due = state["due"]
             self._stand_by_state(state["standing"])
-            self._renew_if_due(self._counted()[0])
+            if not self._due:
+                # Of a version in which nothing stood.
+                self.renew()

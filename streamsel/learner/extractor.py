@@ -14,6 +14,7 @@ from streamsel.learner.base import Learner, until_learnt
 from streamsel.learner.report import Report, is_above, number
 from streamsel.params import param
 from streamsel.rows import as_frame, first_bad, gather, read_some, why_bad
+from streamsel.shapes import expect_shapes
 
 # So much of a component's covariance with the one that stands in its place is presumed.
 _AT_REST = 1e-9
@@ -154,7 +155,13 @@ class Extractor(Learner):
         return None if self._standing is None else self._standing._asdict()
 
     def _stand_by_state(self, state: dict[str, Any] | None) -> None:
-        self._standing = None if state is None else LinearMap(**state)
+        if state is None:
+            self._standing = None
+            return
+        size = len(state["names"])
+        expect_shapes(state, means=(size,), weights=(size, self.n_components))
+        self._expect_held(state["names"])
+        self._standing = LinearMap(**state)
 
     def _used(self, names: Iterable[Hashable]) -> LinearMap:
         """Return the map that a transform applies to variables of these names."""

@@ -44,8 +44,8 @@ class Selector(Learner, Generic[State]):
         params.Real(1.0),
         default=3.0,
         doc="""
-        At a renewal a variable that stands stays while it is among the best `slack` $k$; at 1 only
-        the best $k$ do.
+        At a renewal a variable that stands stays while it is among the best `slack` $k$, or, where
+        there are few others, among $k$ and the better half of these; at 1 only the best $k$ do.
         """,
     )
 
@@ -195,7 +195,9 @@ class Selector(Learner, Generic[State]):
         k, best = self._asked, self._selected()
         if self._standing and k is not None and self.slack > 1.0:
             names = held.names
-            best = [names[j] for j in self._select(held, math.ceil(self.slack * k)).places]
+            # Of few variables the best slack k may be all, and whatever stood would stand for ever.
+            size = min(math.ceil(self.slack * k), max(k, (k + len(names)) // 2))
+            best = [names[j] for j in self._select(held, size).places]
         return _placed(_filled([*(self._standing or ())], best, len(best) if k is None else k))
 
     @property
@@ -208,6 +210,7 @@ class Selector(Learner, Generic[State]):
 
     def _stand_by_state(self, state: list[Hashable] | None) -> None:
         self._standing = None if state is None else _placed(state)
+        self._expect_held(state or ())
 
     def transform_one(self, x: dict[Hashable, Any]) -> dict[Hashable, Any]:
         """Keep the standing features of a row; all but covariates before any stand.

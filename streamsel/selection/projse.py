@@ -161,8 +161,8 @@ class ProjSe(Selector[Held], Supervised):
         yield {"k": 2}
         yield {"k": 3, "kernel": "poly", "degree": 2, "coef0": 1.0}
         yield {"k": 3, "kernel": "rbf"}
-        yield {"k": 2, "after_rank": "stop"}
-        yield {"k": 2, "fading_factor": 0.05}
+        yield {"k": 2, "after_rank": "stop", "renewal": 1.0, "slack": 1.0}
+        yield {"k": 2, "fading_factor": 0.05, "renewal": 1.0, "warm_up": 0}
         yield {"k": 2, "max_features": 4, "grace_period": 20}
         yield {"k": 2, "max_candidates": 4}
         yield {"k": 2, "max_candidates": 3, "exact": True}

@@ -131,7 +131,7 @@ class SelectKBest(Selector[Held], Supervised):
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"k": 2}
-        yield {"k": 2, "score": "correlation", "fading_factor": 0.05}
+        yield {"k": 2, "score": "correlation", "fading_factor": 0.05, "renewal": 4.0, "slack": 1.5}
         yield {"k": 2, "score": "t", "max_features": 4, "grace_period": 20}
         yield {"k": None, "fdr": 0.1}
         window = {"k": 2, "window_size": 20}

@@ -257,7 +257,7 @@ def test_outputs_are_plain(make, rows):
             assert list(out) == model.components
             assert {type(value) for value in out.values()} == {float}
         else:
-            assert list(out) == (model.selected if model.n_columns else list(x))
+            assert list(out) == (list(x) if model._in_use() is None else model.standing)
             assert all(out[name] is x[name] for name in out)
         learn_one(model, x, y)
     names = list(model.transform_one(x))

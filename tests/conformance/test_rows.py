@@ -704,6 +704,11 @@ def test_columns_go_on_as_rows(mode, way, tmp_path):
 # ------------------------------------------------------------------------------ tumbling windows
 
 
+def at_once(mode):
+    """Return a mode in which transforms use what is found now, at every row."""
+    return mode.also(renewal=1.0, warm_up=0, **{"slack": 1.0} if mode.has("slack") else {})
+
+
 class LastWindow:
     """A model that learns the last full window of rows as columns, and nothing else."""
 
@@ -742,7 +747,7 @@ def says_what(model, last, n, x):
 @over_kinds(BY_WINDOW)
 def test_the_last_full_window_is_what_counts(mode, kind):
     """Features come, go, and are not observed; classes and targets come, and go for a while."""
-    model, last = build(mode), LastWindow(mode)
+    model, last = build(at_once(mode)), LastWindow(mode)
     rng = np.random.default_rng(0)
     rows = stream(mode, 5 * last.size + 3, kind)
     for i, (x, y) in enumerate(rows):
@@ -769,7 +774,7 @@ def test_a_class_or_target_that_is_gone(mode, kind):
     """What a window has not seen is not there, though one before had."""
     if not mode.cls.supervised:
         return
-    model, last = build(mode), LastWindow(mode)
+    model, last = build(at_once(mode)), LastWindow(mode)
     rows = stream(mode, 40 + last.size * 2, kind)
     early = rows[20:40]
     late = [(x, y) for x, y in rows[40:] if y not in ("w", 2.0)]
@@ -783,7 +788,7 @@ def test_a_class_or_target_that_is_gone(mode, kind):
 def test_a_target_that_does_not_vary_leaves_it_as_it_was(mode, kind):
     if not mode.cls.supervised:
         return
-    model, last = build(mode), LastWindow(mode)
+    model, last = build(at_once(mode)), LastWindow(mode)
     size, rows = last.size, stream(mode, 60, kind)
     same = [(x, rows[0][1]) for x, _ in rows[:size]]
     # First, so that everything passes still; then after one that varied; then it varies again.
@@ -801,7 +806,7 @@ def test_a_frame_may_be_many_windows(mode, backend):
     names = range(6) if backend == "array" else NAMES
     rows = stream(mode, 130, names=names)
     for sizes in ((130,), (1, 64), (29, 31)):
-        model, last = build(mode), LastWindow(mode)
+        model, last = build(at_once(mode)), LastWindow(mode)
         for columns, ys in parts_of(rows, sizes):
             learn_many(model, frame(backend, columns), ys)
             for x, y in zip(dicts(columns), ys, strict=True):
@@ -813,7 +818,7 @@ def test_a_frame_may_be_many_windows(mode, backend):
 def test_windows_after_columns(mode):
     """What came from columns stands until the first window is full; its rows are counted."""
     X, held, y = columns_of(mode, 35)
-    model, last = fresh(mode, y), LastWindow(mode)
+    model, last = fresh(at_once(mode), y), LastWindow(mode)
     model.learn_columns(X, held)
     last.model = copy.deepcopy(model)
     for i, (x, t) in enumerate(stream(mode, 2 * last.size + 5, seed=2)):
@@ -848,7 +853,7 @@ def test_rows_of_windows_do_not_add_up(mode):
 @over(BY_WINDOW)
 def test_values_that_never_leave_the_window(mode):
     """Constant features, and a window in which none varies: nothing is selected, nothing breaks."""
-    model, last = build(mode), LastWindow(mode)
+    model, last = build(at_once(mode)), LastWindow(mode)
     for i, (x, y) in enumerate(stream(mode, 3 * last.size)):
         if i // last.size == 1:
             x = dict.fromkeys(x, 3.0)  # noqa: PLW2901
