@@ -1,0 +1,255 @@
+"""What a transform uses stands, in every mode that learns rows, and is renewed as it should be."""
+
+import copy
+
+import numpy as np
+import pytest
+from scipy.linalg import orthogonal_procrustes
+
+from streamsel import SOSPCA, ProjSe
+from tests.conformance.modes import bits, build, fresh, over
+from tests.conformance.rowwise import (
+    BY_MOMENTS,
+    BY_WINDOW,
+    ROW_MODES,
+    kinds_of,
+    learn_many,
+    learn_one,
+    of_kind,
+    stream,
+    taught,
+)
+from tests.copies import COPIES, as_of_now
+from tests.reference.calm import Standing
+
+CALM = [
+    {"renewal": 1.0, "slack": 1.0, "warm_up": 0},
+    {"renewal": 1.0, "slack": 2.0, "warm_up": 7},
+    {"renewal": 1.5, "slack": 1.5, "warm_up": 20},
+    {"renewal": 2.0, "slack": 3.0, "warm_up": 10},
+]
+SELECTORS = {
+    name: mode
+    for name, mode in BY_MOMENTS.items()
+    if hasattr(mode.cls, "selected") and "max_features" not in mode.params
+}
+EXTRACTORS = {name: mode for name, mode in ROW_MODES.items() if hasattr(mode.cls, "loadings")}
+
+
+@pytest.mark.parametrize("calm", CALM, ids=str)
+@over(SELECTORS)
+def test_selectors_stand_by_the_definition(mode, calm):
+    """After every row; of models of other k what they select is the ranking."""
+    model = build(mode, **calm)
+    k = mode.params["k"]
+    limit = {"max_candidates": None} if mode.has("max_candidates") else {}
+    others = {size: build(mode, k=size, **limit) for size in range(2, 7)} if k else {None: model}
+    other = Standing(k, fading_factor=model.fading_factor, **calm)
+    for x, y in stream(mode, 90):
+        for one in {id(one): one for one in (model, *others.values())}.values():
+            learn_one(one, x, y)
+        other.learn_one(lambda size: others[size if k else None].selected, len(x))
+        assert model.standing == (other.names or [])
+        assert model.transform_one(x) == (
+            x if other.names is None else {name: x[name] for name in other.names}
+        )
+    assert other.names
+
+
+@pytest.mark.parametrize("copied", COPIES)
+@over(ROW_MODES)
+def test_a_copy_stands_as_its_original(mode, copied, tmp_path):
+    if mode.learner not in ("ProjSe", "SOSPCA", "SelectKBest") and copied == "save":
+        return  # of registered learners alone
+    rows = stream(mode, 95)
+    model = taught(build(mode, warm_up=20), rows[:60])
+    other = COPIES[copied](model, tmp_path)
+    assert other.standing == model.standing
+    for x, y in rows[60:]:
+        assert other.transform_one(x) == model.transform_one(x)
+        for one in (model, other):
+            learn_one(one, x, y)
+    assert other.standing == model.standing
+    assert bits(other) == bits(model)
+
+
+@over(ROW_MODES)
+def test_renew_is_a_renewal_at_once(mode):
+    """Before anything is learnt, and on columns, it does nothing; in the warm-up it ends that."""
+    model = build(mode)
+    model.renew()
+    assert bits(model) == bits(build(mode))
+    rows = stream(mode, 49)
+    taught(model, rows)
+    if mode.params.get("warm_up", 50) == 50:
+        assert not model.standing
+    model.renew()
+    found = model.selected if hasattr(model, "selected") else model.loadings
+    if model._held is None:  # the first window is not full
+        assert not model.standing
+    elif mode.params.get("warm_up", 50) == 50:
+        assert model.standing == found
+    before = bits(model)
+    due = model._due
+    taught(model, rows[:1])
+    assert model._due == due or model.renewal == 1.0
+    assert bits(model) != before
+
+
+@over(ROW_MODES)
+def test_a_model_from_columns_stands_at_once(mode):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 4)) + 2.0
+    kind = kinds_of(mode)[0]
+    values = X[:, 1] + 0.5 * X[:, 2] - 3.0
+    y = [of_kind(mode, kind, float(value), 30) for value in values]
+    model = fresh(mode, y)
+    model.learn_columns(X, names=list("abcd"))
+    found = as_of_now(model).transform_one(dict(zip("abcd", X[0].tolist(), strict=True)))
+    x, t = stream(mode, 1, names="abcd")[0]
+    learn_one(model, x, of_kind(mode, kind, 0.5, 30))
+    assert t is not None or kind == "none"
+    out = model.transform_one(dict(zip("abcd", X[0].tolist(), strict=True)))
+    assert list(out) == list(found)
+    if mode.params.get("renewal", 2.0) > 1.0:
+        np.testing.assert_allclose([*out.values()], [*found.values()], rtol=1e-12)
+        assert model._due == 40 + round(40 * (model.renewal - 1.0))
+
+
+@over(SELECTORS)
+def test_of_few_variables_none_stands_for_ever(mode):
+    """The best three times k may be all there are; who is least relevant of them must go."""
+    if mode.params.get("fading_factor") or not mode.params["k"] or not mode.cls.supervised:
+        return
+    model = build(mode, warm_up=5)
+    rng = np.random.default_rng(1)
+    for i in range(800):
+        x = dict(zip("abcdef", rng.normal(size=6).tolist(), strict=True))
+        names = "ab" if i < 10 else "ef"
+        value = sum(x[name] for name in names) + 0.1 * float(rng.normal())
+        learn_one(model, x, of_kind(mode, kinds_of(mode)[0], value, 30))
+    assert {"e", "f"} & {*model.standing}
+    assert model.transform_one(x) == {name: x[name] for name in model.standing}
+
+
+@over(SELECTORS)
+def test_few_of_many_that_stand_come_in_their_order(mode):
+    rows = stream(mode, 60)
+    model = taught(build(mode, warm_up=0), rows)
+    x = rows[-1][0]
+    for name in reversed(model.standing):
+        assert model.transform_one({"other": 1.0, name: x[name]}) == {name: x[name]}
+    some = dict(reversed([*x.items()]))
+    assert list(model.transform_one(some)) == model.standing
+
+
+# ------------------------------------------------------------------------- extractors
+
+
+def weights(loadings, names, components):
+    return np.array([[loadings.get(name, {}).get(z, 0.0) for z in components] for name in names])
+
+
+@pytest.mark.parametrize("fading_factor", [0.0, 0.02])
+@pytest.mark.parametrize("q", [1, 3, 5])
+def test_sospca_is_turned_by_procrustes(q, fading_factor):
+    """Every variable is a candidate from its first row on: all covariances are exact."""
+    rng = np.random.default_rng(q)
+    names, n = list("abcdefgh"), 330
+    X = rng.normal(size=(n, 8)) @ rng.normal(size=(8, 8)) + 3.0
+    y = X[:, 1] - X[:, 4] + 0.5 * X[:, 6] + rng.normal(size=n)
+    model = SOSPCA(q, grace_period=20, warm_up=40, fading_factor=fading_factor)
+    before, renewals = None, 0
+    for i in range(n):
+        due = model._due
+        model.learn_one(dict(zip(names, X[i].tolist(), strict=True)), float(y[i]))
+        if model._due == due:
+            assert model.standing == (before or {})
+            continue
+        renewals += 1
+        new = weights(model.loadings, names, model.components)
+        stands = weights(model.standing, names, model.components)
+        w = (1.0 - fading_factor) ** np.arange(i, -1.0, -1.0)
+        centred = (X[: i + 1] - np.average(X[: i + 1], axis=0, weights=w)) * np.sqrt(w)[:, None]
+        if before:
+            old = weights(before, names, model.components)
+            turn, _ = orthogonal_procrustes(centred @ new, centred @ old)
+            np.testing.assert_allclose(stands, new @ turn, atol=1e-5)
+            # The same subspace, and the least motion.
+            moved = np.linalg.norm(centred @ (stands - old))
+            assert moved <= np.linalg.norm(centred @ (new - old)) * (1.0 + 1e-9) + 1e-9
+        else:
+            np.testing.assert_array_equal(stands, new)
+        rank = np.linalg.matrix_rank(new)
+        np.testing.assert_allclose(np.trace(stands.T @ stands), rank, atol=1e-8)
+        assert np.linalg.matrix_rank(np.hstack([new, stands])) == rank
+        before = model.standing
+    assert renewals >= 3
+
+
+@over(EXTRACTORS)
+def test_components_are_nothing_in_the_warm_up(mode):
+    model = build(mode, warm_up=30)
+    for i, (x, y) in enumerate(stream(mode, 40)):
+        if i < 30:
+            assert model.transform_one(x) == dict.fromkeys(model.components, 0.0)
+        learn_one(model, x, y)
+    assert any(model.transform_one(x).values())
+
+
+def test_merged_rows_leave_sospca_turned(rng):
+    """What stood before a merge is where the merged components are turned to."""
+    X = rng.normal(size=(400, 6)) @ rng.normal(size=(6, 6))
+    y = X[:, 0] + X[:, 3] + rng.normal(size=400)
+    one, other = (SOSPCA(2, grace_period=20, warm_up=50) for _ in range(2))
+    one.learn_many(X[:200], y[:200])
+    other.learn_many(X[200:], y[200:])
+    before = copy.deepcopy(one)
+    one.merge(other, along="rows")
+    Z, old = one.transform_many(X), before.transform_many(X)
+    corr = [np.corrcoef(Z[:, k], old[:, k])[0, 1] for k in range(2)]
+    assert min(corr) > 0.9
+    one.learn_many(X, y)
+    assert np.isfinite(one.transform_many(X)).all()
+
+
+# ------------------------------------------------------------------------- frames, windows
+
+
+@over(ROW_MODES)
+def test_frames_are_renewed_at_the_same_rows(mode):
+    """A renewal that falls due within a frame is made there."""
+    rows = stream(mode, 130, names=range(6))
+    loop, many = build(mode, warm_up=33), build(mode, warm_up=33)
+    taught(loop, rows)
+    X = np.array([[*x.values()] for x, _ in rows])
+    y = np.array([y for _, y in rows], dtype=object)
+    learn_many(many, X, y)
+    assert many._due == loop._due
+    assert list(many.standing) == list(loop.standing)
+    one, other = many.transform_many(X), loop.transform_many(X)
+    np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
+@over(BY_WINDOW)
+def test_windows_are_renewed_when_they_are_full(mode):
+    model = build(mode, warm_up=0, renewal=3.0)
+    size, stood = model._window_size, []
+    for i, (x, y) in enumerate(stream(mode, 7 * size)):
+        learn_one(model, x, y)
+        stood.append(model._due)
+        if (i + 1) % size:
+            assert not i or model._due == stood[-2]
+    due = [3, 3, 5, 5, 7, 7, 9]
+    assert stood[size - 1 :: size] == [size * windows for windows in due]
+
+
+def test_a_standing_variable_is_not_let_go(rng):
+    """Whether it is among the selected or not; and newcomers find room all the same."""
+    model = ProjSe(4, max_features=9, grace_period=5, warm_up=20, renewal=4.0)
+    for i in range(600):
+        x = {f"w{j}": 1.0 for j in rng.integers(i, i + 12, size=3)}
+        x["late" if i > 300 else "early"] = value = float(rng.normal())
+        model.learn_one(x, value + 0.1 * float(rng.normal()))
+        assert {*model.standing} <= {*model._moments.slots}
+    assert "late" in model.selected

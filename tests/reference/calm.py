@@ -1,0 +1,52 @@
+"""What stands at every row, from the definition: slow and obvious."""
+
+import math
+
+import numpy as np
+
+
+class Standing:
+    """The variables that stand, given the ranking of all after every row.
+
+    Parameters
+    ----------
+    k
+        How many stand; None for all that are found.
+    renewal, slack, warm_up, fading_factor
+        As the learners' parameters.
+    """
+
+    def __init__(self, k, renewal, slack, warm_up, fading_factor=0.0):
+        self.k, self.renewal, self.slack = k, renewal, slack
+        self.fading_factor = fading_factor
+        self.rows, self.due = 0, warm_up
+        self.names = None
+
+    def learn_one(self, ranking, n_variables):
+        """Go on by a row, after which `ranking(size)` are the best."""
+        self.rows += 1
+        if self.rows < self.due:
+            return
+        w = (1.0 - self.fading_factor) ** np.arange(self.rows)
+        weight = w.sum() ** 2 / (w**2).sum()
+        self.due = self.rows + max(1, math.ceil((self.renewal - 1.0) * weight))
+        if self.k is None:
+            good = ranking(n_variables)
+            k = len(good)
+        else:
+            k, size = self.k, self.k
+            if self.slack > 1.0 and self.names:
+                few = max(k, (k + n_variables) // 2)
+                size = min(math.ceil(self.slack * k), few)
+            good = ranking(size)
+        if self.renewal == self.slack == 1.0:
+            # Nothing stays for having stood: the order is that of selection.
+            self.names = good
+            return
+        places = [name if name in good else None for name in self.names or []]
+        places += [None] * (k - len(places))
+        new = [name for name in good if name not in places]
+        for i, name in enumerate(places):
+            if name is None and new:
+                places[i] = new.pop(0)
+        self.names = [name for name in places if name is not None]
