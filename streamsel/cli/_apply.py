@@ -38,7 +38,7 @@ def transform(
     model = load(model_path)
     needed, names = needs_and_makes(model)
     if not needed:
-        raise CommandError(f"{model_path}: the model has not learnt any column")
+        raise CommandError(f"{model_path}: the model has not learnt enough to transform anything")
     source = open_source(path, orientation, [str(name) for name in needed], None, delimiter)
     try:
         matrix = model.transform_many(source.stream)
@@ -55,9 +55,8 @@ def transform(
 
 def needs_and_makes(model: Any) -> tuple[list[Any], list[Any]]:
     """Return the names of the columns that a model needs of a file, and of those it makes."""
-    if model.report().kind == "selected":
-        return model.selected, model.selected
-    return list(model.loadings), model.components
+    names = list(model.standing)
+    return names, names if model.report().kind == "selected" else model.components
 
 
 def info(path: str, *, as_json: bool) -> None:

@@ -91,6 +91,11 @@ class SOSPCA(Extractor, Supervised):
     is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
     variable, class or target was 0 before. A transform ignores features that were never learnt.
 
+    **What stands.** On rows a transform gives the components as they stood at the last renewal,
+    turned, among themselves, so that they moved the least from those that stood before: the
+    rotation of orthogonal Procrustes on the covariance of the two over the rows so far. They span
+    what the components of `loadings` spanned then, $B^T B = I$; `relevance` is of the latter.
+
     Two relevances that differ by less than 1e-12 count as equal: the one that came first has
     precedence.
 

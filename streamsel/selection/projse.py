@@ -95,7 +95,7 @@ class ProjSe(Selector[Held], Supervised):
 
     **Missing and new features.** A column with a missing value is refused. In a row a variable that
     is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
-    variable, class or target was 0 before. A transform keeps the selected features that are there.
+    variable, class or target was 0 before. A transform keeps the standing features that are there.
 
     The authors' published code differs from their definition: it does not project out the first
     pick before the second, so that it can pick a duplicate of it, and it centres across variables.
