@@ -1,6 +1,5 @@
 """The page of the benchmarks says what was measured: losses, gaps and their reasons too."""
 
-import importlib.util
 import json
 import re
 
@@ -69,13 +68,15 @@ def test_only_a_quick_run_is_called_so(results):
     assert "not to be quoted" in page.page(results | {"quick": True})
 
 
-@pytest.mark.skipif(not importlib.util.find_spec("matplotlib"), reason="draws with matplotlib")
 @pytest.mark.parametrize("memory", [True, False])
 def test_plots_of_the_page_are_drawn(results, tmp_path, memory):
     if not memory:
         for one in results["benchmarks"][0]["extra_info"]["contestants"].values():
             one.pop("memory", None)
-    page.draw(results, tmp_path)
+    pytest.importorskip("matplotlib")
+    from tests.bench import plots
+
+    plots.draw(results, tmp_path)
     drawn = {f"(benchmarks/{path.name})" for path in tmp_path.iterdir()}
     assert drawn == set(re.findall(r"\(benchmarks/[^)]*svg\)", page.page(results)))
     assert len(drawn) == 1 + memory

@@ -14,9 +14,10 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from tests.bench import page
+from tests.bench.comparison import ratio_of
 from tests.bench.jobs import QUICK
 
-HEAD = ("what", "ours", "limit", "ratio", "bar")
+HEAD = ("what", "ours", "limit", "ratio", "bar", "ours, GB/s", "limit, GB/s")
 # Title of a table -> its lines, the first of them its head.
 TABLES = pytest.StashKey()
 # What is told of streamsel among its peers, of which tables are made.
@@ -69,15 +70,16 @@ def contest(benchmark, request):
 
 
 @pytest.fixture
-def against(benchmark, note, repeats):
-    """Time ours and a limit in turn; note the ratio of their medians.
+def paired(benchmark, repeats):
+    """Time ours and a limit in turn; return their median seconds, and the median of the ratios.
 
-    The ratio is to be at most `bar`, or ours at most `seconds`.
+    Ours does `often` times what the limit does once, and is told by the once.
     """
 
-    def run(what, ours, limit, *, bar=None, seconds=None, rounds=5):
+    def run(what, ours, limit, *, rounds, often=1):
         ours()
-        limit()
+        if rounds > 1:
+            limit()
         limits = []
 
         def before():
@@ -86,15 +88,32 @@ def against(benchmark, note, repeats):
             limits.append(time.perf_counter() - started)
 
         benchmark.pedantic(ours, setup=before, rounds=repeats(rounds))
-        mine = benchmark.stats.stats.median
+        mine = [seconds / often for seconds in benchmark.stats.stats.data]
+        ratio, noise = ratio_of(mine, limits)
         theirs = statistics.median(limits)
-        ratio = mine / theirs
-        benchmark.extra_info |= {"limit": theirs, "ratio": ratio, "bar": bar, "seconds": seconds}
-        most = seconds or bar
-        told = "" if most is None else f"≤ {page.quantity(most, page.SECONDS) if seconds else most}"
-        met = most is None or (mine if seconds else ratio) <= most
-        times = (f"{one * 1e3:.4g} ms" for one in (mine, theirs))
-        note(what, *times, f"{ratio:.3g}", bar=told, met=met)
+        benchmark.extra_info |= {"what": what, "limit": theirs, "ratio": ratio, "noise": noise}
+        return statistics.median(mine), theirs, ratio
+
+    return run
+
+
+@pytest.fixture
+def against(benchmark, note, paired):
+    """Time ours and a limit in turn; note the median of the rounds' ratios, at most `bar`.
+
+    `data` are bytes that both read once, or a pair: what ours reads, what the limit does.
+    """
+
+    def run(what, ours, limit, *, bar=None, rounds=15, often=1, data=None):
+        mine, theirs, ratio = paired(what, ours, limit, rounds=rounds, often=often)
+        benchmark.extra_info |= {"bar": bar}
+        rates = ("", "")
+        if data is not None:
+            both = data if isinstance(data, tuple) else (data, data)
+            rates = (page.rate(*one) for one in zip(both, (mine, theirs), strict=True))
+        times = (page.quantity(one, page.SECONDS) for one in (mine, theirs))
+        told = "" if bar is None else f"≤ {bar}"
+        note(what, *times, f"{ratio:.3g}", bar=told, met=bar is None or ratio <= bar, rates=rates)
 
     return run
 
@@ -112,8 +131,8 @@ def report(note):
 @pytest.fixture
 def note(table):
     """Add a line to the table of all pairs; a bar that is missed is in bold."""
-    return lambda *line, bar, met: table(
-        "against the limit", HEAD, (*line, page.bold(bar, not met))
+    return lambda *line, bar, met, rates=("", ""): table(
+        "against the limit", HEAD, (*line, page.bold(bar, not met), *rates)
     )
 
 

@@ -1,7 +1,9 @@
-"""Measure everything, and make the page of it: `python tests/bench/page.py`.
+"""Measure everything, and make the page of it: `python -m tests.bench.page`.
 
 Runs all benchmarks, with a line for each, and writes `benchmarks.md` into the docs, its plots and
-its numbers, `benchmarks.json`, beside it. `--from` takes the numbers of an earlier run.
+its numbers, `benchmarks.json`, beside it. It tells which ratios changed since the last commit by
+more than their noise; `--check` does only that, and fails where one is worse. `--from` takes the
+numbers of an earlier run.
 """
 
 import argparse
@@ -13,14 +15,13 @@ import tempfile
 from importlib import metadata
 from pathlib import Path
 
+from tests.bench import comparison
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = (
     *("streamsel", "numpy", "scipy", "numba", "river", "scikit-learn"),
     *("fastcan", "mrmrs", "mrmr_selection", "pandas", "polars"),
 )
-# One colour a peer, the same in every plot.
-COLOURS = ("#c8553d", "#c79a1e", "#6a4c93", "#4a8f5c", "#8c564b", "#17a2b8", "#e377c2")
-OURS, LIMIT = "#3f7fbf", "#8a93a0"
 # What is said of tables of this title, or of this part of a contest.
 ABOUT = {
     "time": "What streamsel takes, and how many times as long the others: in bold who takes less.",
@@ -30,7 +31,10 @@ ABOUT = {
     "model on the result explains (1 is all, below 0 is worse than the mean), and how many of the "
     "target's sources are among the selected variables. In bold where it explains more than ours.",
     "against the limit": "What one pass over the data, or a peer, takes, measured in "
-    "turn with ours. A bar that is missed is in bold.",
+    "turn with ours, and the median of the rounds' ratios. A bar that is missed is in bold. GB/s "
+    "are the bytes of the data over the time.",
+    "one thread and two": "`n_jobs=1` and `n_jobs=2` in turn, BLAS on one thread; in bold where "
+    "two are faster. The first line is how fast the machine reads at all.",
     "rows a second": "One target, k = 10 or 10 components; rows that name the same features in the "
     "same order, which is what ProjSe and SOSPCA are fastest at. In bold where River's selector is "
     "ahead of ProjSe, or its projector of SOSPCA.",
@@ -93,6 +97,12 @@ def memories(contestants, peers):
     return cells
 
 
+def remembered(record):
+    """Return name -> bytes of the contestants whose memory is known."""
+    contestants = record["contestants"].items()
+    return {name: one["memory"] for name, one in contestants if one.get("memory") is not None}
+
+
 def worths(record, peers):
     contestants = record["contestants"]
     cells = []
@@ -115,6 +125,11 @@ def quantity(value, units):
     """Return a quantity in the largest of the units that leaves a 1 before the point."""
     factor, unit = next((pair for pair in units if value >= pair[0]), units[-1])
     return f"{number(value / factor)} {unit}"
+
+
+def rate(data, seconds):
+    """Return gigabytes a second."""
+    return f"{data / seconds / 1e9:.3g}"
 
 
 def number(value):
@@ -164,7 +179,7 @@ def page(results):
         if group in about and kind in ALT:
             alt = ALT[kind].format(group)
             parts.append(f"![{alt}](benchmarks/{plot_name(group, kind)})")
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, *since(results.get("since"))]) + "\n"
 
 
 def opening(results):
@@ -174,12 +189,45 @@ def opening(results):
     return (
         f"# Benchmarks\n\n{quick}Measured on {machine['cores']} cores of {machine['cpu']}, one "
         f"thread, with Python {machine['python']}, {told}. This measures it on yours, and writes "
-        "this page:\n\n```sh\npython tests/bench/page.py\n```\n\n"
+        "this page:\n\n```sh\npython -m tests.bench.page\n```\n\n"
         "Times are medians of runs in turn, over data that every contestant gets in the form that "
         "it takes fastest; what takes longer than a second is run once. Where a cell says how long "
         "a job would take, that was foretold from a run on 500 × 200. All numbers: "
         "[benchmarks.json](benchmarks/benchmarks.json)."
     )
+
+
+def since(told):
+    """Return what changed since the last commit, in paragraphs."""
+    if told is None:
+        return
+    yield "## Since the last commit"
+    machine = told["machine"]
+    yield (
+        f"Of {told['compared']} ratios that were measured then too (streamsel "
+        f"{told['streamsel']}, {machine['cores']} cores of {machine['cpu']}), these changed by "
+        f"more than {comparison.TIMES:.0f} times the noise of both runs, and by at least "
+        f"{comparison.LEAST:.0%}; in bold what got worse. Times are not compared."
+    )
+    lines = changed(told["changes"])
+    yield "\n".join(aligned([CHANGED, *lines])) if lines else "None did."
+
+
+CHANGED = ("what", "ratio before", "now", "change", "noise")
+
+
+def changed(changes):
+    """Return a line for each ratio that changed."""
+    return [
+        (
+            what,
+            f"{was:.3g}",
+            f"{now:.3g}",
+            bold(f"{now / was - 1.0:+.0%}", now > was),
+            f"{noise:.0%}",
+        )
+        for what, was, now, noise in changes
+    ]
 
 
 ALT = {
@@ -191,99 +239,6 @@ ALT = {
 def plot_name(group, kind):
     words = "".join(c if c.isalnum() else " " for c in f"{group} {kind}".lower()).split()
     return f"{'-'.join(words)}.svg"
-
-
-# Plots
-
-
-def draw(results, out):
-    """Draw time and memory of every contest into SVG files."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    from matplotlib import pyplot as plt
-
-    plt.rcParams |= {
-        "svg.fonttype": "none",
-        "svg.hashsalt": "streamsel",
-        "font.size": 10,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "legend.frameon": False,
-    }
-    groups = {}
-    for one in results["benchmarks"]:
-        if "contestants" in one["extra_info"]:
-            groups.setdefault(one["group"], []).append(one["extra_info"])
-    colours = {}
-    for group, records in groups.items():
-        for name, one in list(records[0]["contestants"].items())[1:]:
-            if not one["limit"]:
-                colours.setdefault(name, COLOURS[len(colours) % len(COLOURS)])
-        plots = {"time": plot_times}
-        if with_memory := [one for one in records if remembered(one)]:
-            plots["peak memory"] = plot_memory
-        for kind, plot in plots.items():
-            figure, axes = plt.subplots(figsize=(8.4, 4.2), layout="constrained")
-            plot(axes, with_memory if kind == "peak memory" else records, colours)
-            path = out / plot_name(group, kind)
-            figure.savefig(path, metadata={"Date": None, "Creator": None})
-            plt.close(figure)
-
-
-def remembered(record):
-    """Return name -> bytes of the contestants whose memory is known."""
-    contestants = record["contestants"].items()
-    return {name: one["memory"] for name, one in contestants if one.get("memory") is not None}
-
-
-def plot_times(axes, records, colours):
-    """Draw ratios against the number of cells; what is taller than wide stands by itself."""
-    ordered = sorted(records, key=lambda one: one["n"] * one["p"])
-    cells = [one["n"] * one["p"] for one in ordered]
-    tall = [one["n"] > 100 * one["p"] for one in ordered]
-    for name, first in list(records[0]["contestants"].items())[1:]:
-        ratios = [one["contestants"][name].get("ratio", float("nan")) for one in ordered]
-        points = list(zip(cells, ratios, tall, strict=True))
-        style = {"color": LIMIT, "linestyle": "--"} if first["limit"] else {"color": colours[name]}
-        label = f"{name.strip('`')}, the limit" if first["limit"] else name
-        axes.plot(*shown(points, tall=False), marker="o", markersize=4, label=label, **style)
-        axes.plot(*shown(points, tall=True), "o", mfc="white", color=style["color"], markersize=5)
-    axes.axhline(1.0, color=OURS, linewidth=2)
-    ours = next(iter(records[0]["contestants"]))
-    place = {"textcoords": "offset points", "xytext": (20, -12), "color": OURS, "weight": "bold"}
-    axes.annotate(ours, (min(cells), 1.0), **place)
-    axes.set(xscale="log", yscale="log", ylabel=f"time / time of {ours}")
-    axes.set_xticks(cells, [size(one) for one in ordered], rotation=25, ha="right", fontsize=9)
-    axes.minorticks_off()
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.set_xlabel("n × p" + (" (hollow: tall data)" if any(tall) else ""))
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
-
-
-def shown(points, tall):
-    """Return abscissae and ordinates of the points that are tall, or of the others."""
-    kept = [(x, y) for x, y, is_tall in points if is_tall == tall]
-    return [x for x, _ in kept], [y for _, y in kept]
-
-
-def plot_memory(axes, records, _):
-    """Draw peak memory on the largest data on which it was measured."""
-    record = max(records, key=lambda one: one["data_bytes"])
-    bars = {name: max(found, 1e5) / 1e6 for name, found in remembered(record).items()}
-    ours = next(iter(bars))
-    axes.barh(
-        list(bars), list(bars.values()), color=[OURS if name == ours else LIMIT for name in bars]
-    )
-    axes.bar_label(
-        axes.containers[0], [quantity(1e6 * mb, BYTES) for mb in bars.values()], padding=3
-    )
-    axes.axvline(record["data_bytes"] / 1e6, color="#333333", linestyle=":")
-    axes.set_title(f"{size(record)}; dotted: the data themselves", loc="left", fontsize=10)
-    axes.set(xscale="log", xlabel="peak memory above libraries and data, MB")
-    axes.set_xlim(0.05, 3 * max(*bars.values(), record["data_bytes"] / 1e6))
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.invert_yaxis()
 
 
 # Measuring
@@ -315,11 +270,13 @@ def measure():
 def trimmed(raw):
     """Return what the page needs of pytest-benchmark's JSON: nothing of who ran it, or where."""
     machine = raw["machine_info"]
+    cpu = machine.get("cpu", {})
     kept = ("name", "group", "params", "extra_info")
     return {
         "machine": {
-            "cpu": machine["cpu"]["brand_raw"],
-            "cores": machine["cpu"]["count"],
+            # Not every processor tells its brand.
+            "cpu": cpu.get("brand_raw") or machine.get("processor") or machine.get("machine"),
+            "cores": cpu.get("count") or os.cpu_count(),
             "python": machine["python_version"],
         },
         "versions": raw["versions"],
@@ -350,21 +307,38 @@ def main():
     parser.add_argument(
         "--out", type=Path, default=ROOT / "docs" / "pages", help="where the page goes"
     )
+    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
     options = parser.parse_args()
-    if os.environ.get("STREAMSEL_BENCH") == "quick" and options.out == parser.get_default("out"):
-        parser.error("a quick run is not for the docs: expected --out DIR")
+    if os.environ.get("STREAMSEL_BENCH") == "quick":
+        if options.check:
+            parser.error("a quick run cannot be compared: expected a whole one")
+        if options.out == parser.get_default("out"):
+            parser.error("a quick run is not for the docs: expected --out DIR")
     if options.source:
         results = json.loads(options.source.read_text(encoding="utf-8"))
     else:
         results = rounded(measure())
-    folder = options.out / "benchmarks"
+    if options.check or not options.source:
+        results["since"] = rounded(comparison.compare(comparison.committed(ROOT), results))
+    print("\n".join(since(results.get("since"))))
+    if options.check:
+        sys.exit(any(map(comparison.is_worse, results["since"]["changes"])))
+    write(results, options.out)
+    print(f"written: {options.out / 'benchmarks.md'}")
+
+
+def write(results, out):
+    """Write page, plots and numbers."""
+    folder = out / "benchmarks"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "benchmarks.json").write_text(
-        json.dumps(results, indent=1, ensure_ascii=False) + "\n"
+        json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
     )
-    (options.out / "benchmarks.md").write_text(page(results), encoding="utf-8")
+    (out / "benchmarks.md").write_text(page(results), encoding="utf-8")
+    # It needs matplotlib.
+    from tests.bench.plots import draw
+
     draw(results, folder)
-    print(f"written: {options.out / 'benchmarks.md'}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The figures of the row axis: learners on rows beside River's, and the cost of a dict itself."""
 
+import itertools
 import statistics
 import struct
 import time
@@ -9,12 +10,13 @@ import pandas as pd
 import pytest
 from river import feature_selection, preprocessing, stats
 
-from streamsel import SOSPCA, ProjSe
+from streamsel import SOSPCA, ProjSe, SelectKBest
 from streamsel.extraction._on_rows import ComponentsOnRows
 from streamsel.held.moments import Moments
 from streamsel.learner import row_axis
 from streamsel.rows import RowDoor
 from streamsel.target.rows import RowTarget
+from tests.bench.jobs import QUICK
 from tests.bench.page import bold
 
 # Rows that differ, and that are learnt over and over: few enough to lie in the cache, where a row
@@ -22,6 +24,8 @@ from tests.bench.page import bold
 DISTINCT = 20
 # So many rows at a time are learnt by ours: a refresh of SOSPCA is in every batch, once.
 BATCH = 100
+# For how long rows of words are learnt.
+SECONDS = 0.2 if QUICK else 5.0
 
 
 def stream(p):
@@ -53,6 +57,16 @@ def learning(model, rows, y):
     def run():
         for x, value in zip(rows, y, strict=True):
             model.learn_one(x, value)
+
+    return run
+
+
+def transform_then_learn(model):
+    """Return what a pipeline does with a supervised transformer and a row."""
+
+    def run(x, y):
+        model.transform_one(x)
+        model.learn_one(x, y)
 
     return run
 
@@ -113,21 +127,94 @@ def test_learn_one_floor(against):
     )
 
 
+@pytest.mark.parametrize("cls", [ProjSe, SelectKBest])
+def test_transform_then_learn(against, cls):
+    rows, y = stream(10)
+
+    def cycle(model):
+        step = transform_then_learn(model)
+
+        def run():
+            for x, value in zip(rows, y, strict=True):
+                step(x, value)
+
+        return run
+
+    best = select_k_best()
+    learning(best, rows, y)()
+    against(
+        f"{cls.__name__} transform, then learn, 10 features, {DISTINCT} rows / River SelectKBest",
+        cycle(settled(cls(10), rows)),
+        cycle(best),
+        bar=1,
+        rounds=101,
+    )
+
+
+def test_learn_many_of_arrays(against, size):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((size(5_000), 100)), rng.standard_normal(size(5_000))
+    model = ProjSe(10)
+    against(
+        "ProjSe learn_many of arrays, 5,000 rows of 100 variables / X.T @ y",
+        lambda: model.learn_many(X, y),
+        lambda: X.T @ y,
+        bar=4,
+        rounds=101,
+        data=X.nbytes,
+    )
+
+
+WORDS, WORDS_A_ROW, ASKED = 8_000, 20, 1_000
+
+
+def texts(n):
+    """Return n rows of words that are as frequent as Zipf found, and their targets."""
+    rng = np.random.default_rng(0)
+    frequency = 1.0 / np.arange(1, WORDS + 1)
+    frequency /= frequency.sum()
+    effects = rng.standard_normal(WORDS)
+    rows, y = [], []
+    for places in rng.choice(WORDS, (n, WORDS_A_ROW), p=frequency):
+        rows.append({f"word {j}": 1.0 for j in places.tolist()})
+        y.append(float(effects[places].sum()))
+    return rows, y
+
+
+@pytest.mark.parametrize("cls", [ProjSe, SelectKBest])
+def test_vocabulary(benchmark, report, size, cls):
+    """Transform and learn rows of words, once the model knows them all."""
+    rows, y = texts(size(5_000) + WORDS)
+    model = cls(ASKED)
+    # Every word once, so that nothing new comes while the clock runs.
+    model.learn_one({f"word {j}": 1.0 for j in range(WORDS)}, 0.0)
+    learning(model, rows[:WORDS], y[:WORDS])()
+    step = transform_then_learn(model)
+    pairs = itertools.cycle(zip(rows[WORDS:], y[WORDS:], strict=True))
+    learnt = 0
+
+    def run():
+        nonlocal learnt
+        stop = time.perf_counter() + SECONDS
+        while time.perf_counter() < stop:
+            step(*next(pairs))
+            learnt += 1
+
+    benchmark.pedantic(run, rounds=1)
+    rate = learnt / benchmark.stats.stats.median
+    report(
+        f"transform, then learn, rows a second: {cls.__name__}(1,000), rows of 20 of 8,000 words",
+        f"{rate:,.0f}",
+        bar="≥ 5,000",
+        met=rate >= 5_000,
+    )
+
+
 # What a row costs in each way of use
 
 COLUMNS = ("ProjSe", "SOSPCA", "River SelectKBest", "River GaussianRandomProjector")
 # River's -> ours that does the same job.
 OURS = {COLUMNS[2]: COLUMNS[0], COLUMNS[3]: COLUMNS[1]}
-
-
-def transform_then_learn(model):
-    """Return what a pipeline does with a supervised transformer and a row."""
-
-    def run(x, y):
-        model.transform_one(x)
-        model.learn_one(x, y)
-
-    return run
 
 
 def cells(p):

@@ -27,6 +27,7 @@ def test_scores_of_moments(against, data):
         f"SelectKBest score='f', {CLASSES} classes, n=1,000 p=20,000 / scikit-learn's f_classif",
         learner(SelectKBest, labels, X, k=K),
         lambda: sklearn.SelectKBest(sklearn.f_classif, k=K).fit(by_rows, codes),
+        data=X.nbytes,
     )
 
 
@@ -36,7 +37,7 @@ def test_one_numeric_target(against, data, limit):
     y = np.random.default_rng(1).standard_normal(N)
     ours = learner(SelectKBest, y, X, k=K, score="correlation", max_candidates=limit)
     what = f"SelectKBest score='correlation', max_candidates={limit}, same size / y @ X"
-    against(what, ours, lambda: y @ X)
+    against(what, ours, lambda: y @ X, data=X.nbytes)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def test_scores_of_samples(against, data, parameters):
     against(f"SelectKBest {told}, n=1,000 p=2,000 / np.sort", ours, lambda: np.sort(X, axis=0))
 
 
-def test_learn_one(against):
+def test_learn_one_by_one(against):
     rows, y = stream(1000)
     against(
         f"SelectKBest learn_one, 1,000 features, {DISTINCT} rows / River SelectKBest(PearsonCorr)",
