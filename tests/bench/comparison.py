@@ -23,8 +23,8 @@ ROUNDS = 4
 def ratio_of(ours, limit):
     """Return the median of the rounds' ratios, and their relative spread, None of a few rounds.
 
-    The spread is that of one round, not the smaller one of the median: between two runs more
-    differs than between two rounds, such as where the data lie.
+    The spread is that of one round, for that of the median is too small: from run to run ratios
+    differed by half of the former, and by two to seven times the latter.
     """
     ratios = [mine / theirs for mine, theirs in zip(ours, limit, strict=True)]
     median = statistics.median(ratios)
@@ -102,7 +102,7 @@ def is_worse(change):
 
 def committed(root):
     """Return the numbers of the last commit; those that lie there where nothing is known of it."""
-    command = ["git", "show", f"HEAD:{COMMITTED}"]  # found on the path, as everywhere
+    command = ["git", "show", f"HEAD:{COMMITTED}"]
     try:
         done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
