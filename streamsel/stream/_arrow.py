@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import mmap
 import os
 import re
@@ -13,18 +14,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from streamsel.columns import Block
 from streamsel.stream._base import (
     ColumnStream,
     check_distinct,
     find_positions,
     indexed_stream,
 )
-from streamsel.stream._blocks import BLOCK_BYTES, columns_per_block, gather, stored
+from streamsel.stream._blocks import (
+    BLOCK_BYTES,
+    MAX_COLUMNS,
+    columns_per_block,
+    gather,
+    stored,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
-
-    from streamsel.columns import Block
 
 # A compressed IPC file is opened anew for each group of columns, which takes time in proportion to
 # the width of its schema: groups are larger than blocks.
@@ -87,34 +93,36 @@ def iter_parquet(
         raise _not_a_file("Parquet", path, error) from error
     schema = file.schema_arrow
     fields, names = _choose_fields(schema, columns)
-    leaves = _leaf_ranges(schema)
+    leaves = _leaf_ranges(schema, file.metadata.num_columns)
     n = file.metadata.num_rows
-    width = columns_per_block(n)
-    plain = [_is_plain(schema.field(i).type) for i in fields]
+    sizes = _stored_sizes(schema.types)
+    sizes = [sizes[i] for i in fields]
+    before = [0, *itertools.accumulate(sizes)]
 
     def table(positions: Sequence[int]) -> Any:
         # By index: by name, pyarrow would take "x.1" for a part of "x", and read both.
         indices = [leaf for k in positions for leaf in leaves[fields[k]]]
         return file.reader.read_all(column_indices=indices, use_threads=False)
 
-    def pairs(start: int) -> Iterator[tuple[Hashable, npt.NDArray[Any]]]:
+    def read(start: int) -> Iterator[Block]:
         a = start
         while a < len(fields):
             b = a + 1
             # Text may be long: it is read one column at a time.
-            while b < min(a + width, len(fields)) and plain[a] and plain[b]:
+            while b < len(fields) and sizes[a] and sizes[b] and fits(a, b):
                 b += 1
-            group = table(range(a, b))
-            for k in range(a, b):
-                yield names[k], _to_numpy(group.column(k - a))
+            yield from _blocks(table(range(a, b)), names[a:b])
             a = b
-            del group
-            pa.default_memory_pool().release_unused()
+        # Not after each group: to fetch the memory anew takes longer than to decode into it.
+        pa.default_memory_pool().release_unused()
+
+    def fits(a: int, b: int) -> bool:
+        return (before[b + 1] - before[a]) * n <= BLOCK_BYTES and b - a < MAX_COLUMNS
 
     def fetch(positions: list[int]) -> Iterator[npt.NDArray[Any]]:
         return (_to_numpy(table([k]).column(0)) for k in positions)
 
-    return indexed_stream(names, n, lambda start: gather(pairs(start)), fetch)
+    return indexed_stream(names, n, read, fetch)
 
 
 def iter_ipc(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> ColumnStream:
@@ -159,16 +167,11 @@ def iter_ipc(path: str | os.PathLike[str], columns: Sequence[str] | None = None)
     fields, names = _choose_fields(file.schema, columns)
 
     def read(start: int) -> Iterator[Block]:
-        for block in gather(pairs(start)):
-            yield block
-            file.let_go()
-
-    def pairs(start: int) -> Iterator[tuple[Hashable, npt.NDArray[Any]]]:
         for a in range(start, len(fields), file.group_width):
             b = min(a + file.group_width, len(fields))
-            group = file.table(fields[a:b])
-            for k in range(a, b):
-                yield names[k], _to_numpy(group.column(k - a))
+            for block in _blocks(file.table(fields[a:b]), names[a:b]):
+                yield block
+                file.let_go()
 
     def fetch(positions: list[int]) -> list[npt.NDArray[Any]]:
         chosen = sorted(fields[k] for k in positions)
@@ -262,7 +265,7 @@ def table_stream(table: Any) -> ColumnStream:
     check_distinct(names)
 
     def read(start: int) -> Iterator[Block]:
-        return gather((names[j], _to_numpy(table.column(j))) for j in range(start, len(names)))
+        return _blocks(table.select(range(start, len(names))), names[start:])
 
     def fetch(positions: list[int]) -> list[npt.NDArray[Any]]:
         return [_to_numpy(table.column(j)) for j in positions]
@@ -304,8 +307,10 @@ def _choose_fields(schema: Any, columns: Sequence[str] | None) -> tuple[list[int
     return fields, [names[i] for i in fields]
 
 
-def _leaf_ranges(schema: Any) -> list[range]:
+def _leaf_ranges(schema: Any, n_leaves: int) -> list[range]:
     """Return the Parquet columns of every field: several where it is nested."""
+    if n_leaves == len(schema):
+        return [range(i, i + 1) for i in range(n_leaves)]
     ranges = []
     start = 0
     for field_type in schema.types:
@@ -325,16 +330,77 @@ def _count_leaves(arrow_type: Any) -> int:
     return sum(_count_leaves(child.type) for child in children)
 
 
-def _is_plain(arrow_type: Any) -> bool:
-    """Tell whether values of a type are numbers of a fixed size."""
+def _stored_sizes(arrow_types: Sequence[Any]) -> list[int]:
+    """Return the bytes of an entry of each type in a block, 0 for what is not a number."""
+    known = {arrow_type.id: _stored_size(arrow_type) for arrow_type in _distinct(arrow_types)}
+    return [known[arrow_type.id] for arrow_type in arrow_types]
+
+
+def _stored_size(arrow_type: Any) -> int:
     types = _pyarrow().types
+    if types.is_boolean(arrow_type) or types.is_int8(arrow_type) or types.is_uint8(arrow_type):
+        return 1
+    if types.is_float32(arrow_type):
+        return 4
     checks: tuple[Callable[[Any], bool], ...] = (
         types.is_floating,
         types.is_integer,
-        types.is_boolean,
         types.is_decimal,
     )
-    return any(check(arrow_type) for check in checks)
+    return 8 if any(check(arrow_type) for check in checks) else 0
+
+
+def _distinct(arrow_types: Sequence[Any]) -> list[Any]:
+    """Return one type of each kind: a wide file has far more columns than kinds of them."""
+    return list({arrow_type.id: arrow_type for arrow_type in arrow_types}.values())
+
+
+def _blocks(table: Any, names: Sequence[Hashable]) -> Iterator[Block]:
+    """Cut a table into blocks; all at once where its columns are numbers of one type."""
+    kinds = _distinct(table.schema.types)
+    size = _stored_size(kinds[0]) if len(kinds) == 1 else 0
+    width = columns_per_block(table.num_rows, size or 8)
+    if not size or table.num_rows == 0:
+        yield from gather(_one_by_one(table, names))
+        return
+    for a in range(0, len(names), width):
+        part = table.select(range(a, min(a + width, len(names))))
+        values = _matrix(part)
+        if values is None:
+            yield from gather(_one_by_one(part, names[a : a + width]))
+        else:
+            yield Block(names[a : a + width], values)
+
+
+def _one_by_one(
+    table: Any, names: Sequence[Hashable]
+) -> Iterator[tuple[Hashable, npt.NDArray[Any]]]:
+    """Yield (name, values) of every column of a table."""
+    return ((name, _to_numpy(table.column(j))) for j, name in enumerate(names))
+
+
+def _matrix(table: Any) -> npt.NDArray[Any] | None:
+    """Return a table of numbers of one type as a matrix, None where each needs a look of its own.
+
+    That are booleans, decimals, and integers with nulls.
+    """
+    pa = _pyarrow()
+    arrow_type = table.schema.types[0]
+    is_float = pa.types.is_floating(arrow_type)
+    if not (is_float or pa.types.is_integer(arrow_type)):
+        return None
+    parts = []
+    for batch in table.to_batches():
+        try:
+            part = batch.to_tensor(null_to_nan=is_float, row_major=False).to_numpy()
+        except pa.ArrowTypeError:
+            return None
+        parts.append(part)
+    if len(parts) == 1:
+        return stored(parts[0])
+    values = np.empty((table.num_columns, table.num_rows), dtype=parts[0].dtype)
+    np.concatenate([part.T for part in parts], axis=1, out=values)
+    return stored(values.T)
 
 
 def _to_numpy(column: Any) -> npt.NDArray[Any]:

@@ -62,6 +62,9 @@ def encode(y: Any, kind: str, numeric: Collection[Hashable] = ()) -> Encoded:
     ValueError, TypeError
         For what is neither numbers nor labels, and for missing labels.
     """
+    if isinstance(y, np.ndarray):
+        # No frame: it need not wait until narwhals is imported.
+        return _encode_array(_as_array(y), kind)
     import narwhals.stable.v2 as nw
 
     native = nw.from_native(y, allow_series=True, pass_through=True)
