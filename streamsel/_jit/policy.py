@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numba
+from numba.core import event
 
 # NaN and infinity keep their meaning (no "nnan", no "ninf"): a sum over a column is how a missing
 # value is noticed. Reordering additions is what lets a dot product use vector registers.
@@ -28,3 +30,27 @@ def kernel(*, reordered_sums: bool = False) -> Callable[[Callable[..., Any]], Ca
         fastmath=_REORDERED_SUMS if reordered_sums else False,
     )
     return decorate
+
+
+class _FirstCompilation(event.Listener):
+    """Says on a terminal, once a process, that it compiles: a first result takes seconds then.
+
+    numba tells of what it compiles, not of what it has found compiled.
+    """
+
+    said = False
+
+    def on_start(self, event: Any) -> None:
+        """Say it, if it is the first loop of this package."""
+        ours = event.data["dispatcher"].py_func.__module__.startswith(__package__)
+        if self.said or not ours:
+            return
+        self.said = True
+        if sys.stderr is not None and sys.stderr.isatty():
+            sys.stderr.write("streamsel: compiling, once on this machine; it takes some seconds.\n")
+
+    def on_end(self, event: Any) -> None:
+        """Say nothing."""
+
+
+event.register("numba:compile", _FirstCompilation())  # type: ignore[no-untyped-call]

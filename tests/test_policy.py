@@ -1,0 +1,43 @@
+"""What a user is told when loops are compiled for the first time, and when they are not."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+def _stderr(cache, *, seen, times=1):
+    code = f"""
+import sys
+sys.stderr.isatty = lambda: {seen}
+import numpy as np
+from streamsel._jit.search import first_above
+for start in range({times}):
+    first_above(np.ones(3), start, 0.5)
+    first_above(np.ones(3, dtype=np.float32), start, 0.5)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"NUMBA_CACHE_DIR": str(cache), "NUMBA_DISABLE_JIT": "0"},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stderr
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+def test_the_first_compilation_is_announced_once(cache):
+    told = "streamsel: compiling, once on this machine; it takes some seconds.\n"
+    assert _stderr(cache, seen=True, times=2) == told
+    # From the cache nothing is compiled.
+    assert _stderr(cache, seen=True) == ""
+
+
+def test_only_a_terminal_is_told(tmp_path):
+    assert _stderr(tmp_path, seen=False) == ""
