@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
+import functools
 import gzip
 import os
 import re
 import zlib
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 # Cells that stand for a missing value, besides NaN in any case, which is read as a number; and how
 # they are usually spelt, which is quicker to find.
 _USUAL_MISSING = ("", "NA", "N/A", "null", "NULL")
+# Fewer cells than this are not worth the import of pyarrow; and so many are turned into numbers at
+# a time, a few megabytes with their texts.
+_WORTH_ARROW = 2**17
+_ARROW_CELLS = 2**16
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _MISSING = re.compile(r"\s*(?:N/?A|null)?\s*", re.IGNORECASE)
 
@@ -93,6 +98,60 @@ def to_number(cell: str) -> float | None:
         return np.nan if _MISSING.fullmatch(cell) else None
 
 
+@functools.cache
+def _arrow() -> _Arrow | None:
+    """Return what turns texts into numbers, None where pyarrow is not installed."""
+    try:
+        import pyarrow as pa
+        import pyarrow.compute
+    except ImportError:
+        return None
+    return _Arrow(pa)
+
+
+class _Arrow:
+    """Numbers from lines of cells, by pyarrow.
+
+    Its own allocator keeps tens of megabytes for later: that of the system is asked instead.
+    """
+
+    def __init__(self, pa: Any) -> None:
+        self._pa = pa
+        self._in = {"memory_pool": pa.system_memory_pool()}
+
+    def numbers(
+        self, lines: Sequence[str], delimiter: str, n_cells: int, usecols: Sequence[int] | None
+    ) -> npt.NDArray[np.float64] | None:
+        """Return the numbers, one row a line, or None if some cell has to be looked at."""
+        pa = self._pa
+        out = np.empty((len(lines), n_cells if usecols is None else len(usecols)))
+        step = max(1, _ARROW_CELLS // n_cells)
+        for a in range(0, len(lines), step):
+            rows = out[a : a + step]
+            texts = pa.array(lines[a : a + step], **self._in)
+            cells = pa.compute.split_pattern(texts, delimiter, **self._in).values
+            if usecols is not None:
+                chosen = np.add.outer(n_cells * np.arange(len(rows)), usecols).ravel()
+                cells = pa.compute.take(cells, pa.array(chosen), **self._in)
+            try:
+                rows[:] = self._cast(cells).reshape(rows.shape)
+            except pa.ArrowInvalid:
+                return None
+        return out
+
+    def _cast(self, cells: Any) -> npt.NDArray[np.float64]:
+        compute, number = self._pa.compute, self._pa.float64()
+        try:
+            numbers = compute.cast(cells, number, **self._in)
+        except self._pa.ArrowInvalid:
+            bare = compute.ascii_trim_whitespace(cells, **self._in)
+            is_missing = compute.is_in(bare, self._pa.array(_USUAL_MISSING), **self._in)
+            spelt = compute.if_else(is_missing, None, bare, **self._in)
+            numbers = compute.cast(spelt, number, **self._in)
+        values: npt.NDArray[np.float64] = numbers.to_numpy(zero_copy_only=False)
+        return values
+
+
 class NumberParser:
     """Turns lines of the same number of cells into rows of numbers, fast.
 
@@ -103,7 +162,10 @@ class NumberParser:
 
     Notes
     -----
-    `numpy.loadtxt` over many lines is the fastest way that needs numpy alone (0.12 µs a cell; a
+    Where pyarrow is installed it is asked first: it takes a quarter of the time. It reads no number
+    otherwise than Python does, and what it refuses is looked at again.
+
+    `numpy.loadtxt` over many lines is the fastest way that needs numpy alone (0.2 µs a cell; a
     split and conversion of each line takes two to three times as long), but it knows no missing
     value: they are spelt out before, from the first time that it stumbles.
     """
@@ -128,6 +190,14 @@ class NumberParser:
             Positions of the cells to turn into numbers, all by default.
         """
         n_used = n_cells if usecols is None else len(usecols)
+        if (
+            len(lines) * n_used >= _WORTH_ARROW
+            and (arrow := _arrow())
+            # A delimiter may stand between quotes; and Arrow takes "nan(x)" for a NaN.
+            and not any('"' in line or "(" in line for line in lines)
+            and (found := arrow.numbers(lines, self._delimiter, n_cells, usecols)) is not None
+        ):
+            return found
         for spell_out in (False, True):
             if spell_out < self._spell_out:
                 continue
