@@ -8,6 +8,7 @@ import mmap
 import os
 import re
 import struct
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamsel.columns import Block
+from streamsel.stream._ahead import read_ahead
 from streamsel.stream._base import (
     ColumnStream,
     check_distinct,
@@ -98,11 +100,14 @@ def iter_parquet(
     sizes = _stored_sizes(schema.types)
     sizes = [sizes[i] for i in fields]
     before = [0, *itertools.accumulate(sizes)]
+    one_at_a_time = threading.Lock()
 
     def table(positions: Sequence[int]) -> Any:
         # By index: by name, pyarrow would take "x.1" for a part of "x", and read both.
         indices = [leaf for k in positions for leaf in leaves[fields[k]]]
-        return file.reader.read_all(column_indices=indices, use_threads=False)
+        # A column may be asked for while others are read ahead.
+        with one_at_a_time:
+            return file.reader.read_all(column_indices=indices, use_threads=False)
 
     def read(start: int) -> Iterator[Block]:
         a = start
@@ -122,7 +127,7 @@ def iter_parquet(
     def fetch(positions: list[int]) -> Iterator[npt.NDArray[Any]]:
         return (_to_numpy(table([k]).column(0)) for k in positions)
 
-    return indexed_stream(names, n, read, fetch)
+    return indexed_stream(names, n, lambda start: read_ahead(read(start)), fetch)
 
 
 def iter_ipc(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> ColumnStream:
@@ -178,7 +183,11 @@ def iter_ipc(path: str | os.PathLike[str], columns: Sequence[str] | None = None)
         group = file.table(chosen)
         return [_to_numpy(group.column(chosen.index(fields[k]))).copy() for k in positions]
 
-    return indexed_stream(names, file.n_rows, read, fetch)
+    def blocks_from(start: int) -> Iterator[Block]:
+        # There is nothing to decode in what is viewed.
+        return read(start) if file.is_viewed else read_ahead(read(start))
+
+    return indexed_stream(names, file.n_rows, blocks_from, fetch)
 
 
 class _IpcFile:
@@ -196,13 +205,15 @@ class _IpcFile:
             self.schema = reader.schema
             p = len(self.schema)
             # Arrow views what is not compressed where it lies, but copies it when asked for a part.
-            viewable = p * reader.num_record_batches <= _MAX_ARRAYS and not self._is_compressed()
-            self._whole = reader.read_all() if viewable else None
+            self.is_viewed = (
+                p * reader.num_record_batches <= _MAX_ARRAYS and not self._is_compressed()
+            )
+            self._whole = reader.read_all() if self.is_viewed else None
             self.n_rows = self.table([0]).num_rows if p else 0
         except self._pa.ArrowInvalid as error:
             raise _not_a_file("Arrow IPC", path, error) from error
         width = max(1, _IPC_GROUP_BYTES // max(1, self.n_rows * 8))
-        self.group_width = max(1, p) if viewable else width
+        self.group_width = max(1, p) if self.is_viewed else width
 
     def table(self, fields: list[int]) -> Any:
         """Return the table of some columns, given by ascending position."""

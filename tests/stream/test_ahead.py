@@ -1,0 +1,87 @@
+"""Blocks read ahead come as they would have come, and leave no thread behind."""
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from streamsel.columns import Block
+from streamsel.stream import _ahead
+from streamsel.stream._ahead import read_ahead
+
+
+@pytest.fixture(autouse=True, params=[1, 2])
+def cores(request, monkeypatch):
+    """Run with one core and with two, wherever the tests run."""
+    monkeypatch.setattr(_ahead, "_n_cores", lambda: request.param)
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left():
+    """Check that all threads have ended."""
+    before = threading.active_count()
+    yield
+    assert threading.active_count() == before
+
+
+def _blocks(n, *, error=None, read=None):
+    for j in range(n):
+        if read is not None:
+            read.append(j)
+        yield Block([j], np.full((3, 1), float(j)))
+    if error is not None:
+        raise error
+
+
+def test_all_blocks_in_their_order():
+    assert [block.names for block in read_ahead(_blocks(5))] == [[j] for j in range(5)]
+
+
+def test_no_block():
+    assert list(read_ahead(_blocks(0))) == []
+
+
+@pytest.mark.parametrize("error", [ValueError("broken"), KeyboardInterrupt()])
+def test_an_error_follows_the_blocks_before_it(error):
+    blocks = read_ahead(_blocks(2, error=error))
+    assert [next(blocks).names, next(blocks).names] == [[0], [1]]
+    with pytest.raises(type(error)) as caught:
+        next(blocks)
+    assert caught.value is error
+
+
+def test_one_block_ahead_and_no_more(cores):
+    read = []
+    blocks = read_ahead(_blocks(9, read=read))
+    next(blocks)
+    next(blocks)
+    blocks.close()
+    assert read == list(range(1 + cores))
+
+
+def test_an_iterator_that_is_forgotten_ends_its_thread():
+    blocks = read_ahead(_blocks(9))
+    next(blocks)
+    del blocks
+
+
+def test_what_was_thrown_in_ends_the_thread():
+    blocks = read_ahead(_blocks(9))
+    next(blocks)
+    with pytest.raises(KeyboardInterrupt):
+        blocks.throw(KeyboardInterrupt)
+
+
+def test_an_iterator_left_open_does_not_keep_the_process(cores):
+    code = f"""
+import numpy as np
+from streamsel.columns import Block
+from streamsel.stream import _ahead
+_ahead._n_cores = lambda: {cores}
+blocks = _ahead.read_ahead(Block([j], np.ones((3, 1))) for j in range(9))
+next(blocks)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
