@@ -13,7 +13,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from streamsel.stream import as_stream, iter_frame, iter_ipc, iter_parquet
+from streamsel.stream import _ahead, as_stream, iter_frame, iter_ipc, iter_parquet
 
 nan = np.nan
 DAY = dt.datetime(2020, 1, 1)  # noqa: DTZ001
@@ -186,3 +186,53 @@ def test_without_pyarrow_the_error_names_the_extra(iter_file, monkeypatch, tmp_p
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r'Hint: pip install "streamsel\[io\]"'):
         iter_file(tmp_path / "x")
+
+
+def _same_type_tables():
+    rng = np.random.default_rng(0)
+    X = rng.integers(-9, 9, size=(7, 50))
+    holes = rng.random((7, 50)) < 0.2
+    for arrow_type in (pa.float64(), pa.float32(), pa.int64(), pa.int8(), pa.bool_()):
+        for mask in (np.zeros_like(holes), holes):
+            values = X.astype(bool) if arrow_type == pa.bool_() else X
+            columns = [
+                pa.array(values[:, j], mask=mask[:, j]).cast(arrow_type) for j in range(X.shape[1])
+            ]
+            names = [f"v{j}" for j in range(X.shape[1])]
+            yield pa.table(columns, names=names), np.where(mask, np.nan, values)
+
+
+@pytest.mark.parametrize("row_group_size", [3, 100])
+@pytest.mark.parametrize("iter_file", [iter_parquet, iter_ipc])
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4"])
+def test_tables_of_one_type(tmp_path, iter_file, row_group_size, compression):
+    for table, expected in _same_type_tables():
+        path = tmp_path / "x"
+        if iter_file is iter_parquet:
+            compression_of = {"uncompressed": "none"}.get(compression, compression)
+            pa.parquet.write_table(
+                table, path, row_group_size=row_group_size, compression=compression_of
+            )
+        else:
+            pa.feather.write_feather(table, path, compression=compression, chunksize=row_group_size)
+        stream = iter_file(path)
+        for start in (0, 1, 49, 50):
+            columns = list(stream.skip(start))
+            assert [name for name, _ in columns] == table.column_names[start:]
+            for (_, values), column in zip(columns, expected.T[start:], strict=True):
+                np.testing.assert_array_equal(values, column)
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_columns_are_fetched_amid_a_pass(tmp_path, monkeypatch, cores):
+    monkeypatch.setattr(_ahead, "_n_cores", lambda: cores)
+    X = np.arange(3_000_000.0).reshape(1000, 3000)
+    table = pa.table(list(X.T), names=[f"v{j}" for j in range(3000)])
+    pa.parquet.write_table(table, tmp_path / "x.parquet")
+    stream = iter_parquet(tmp_path / "x.parquet")
+    start = 0
+    for block in stream.blocks():
+        np.testing.assert_array_equal(stream.take(["v2999"])["v2999"], X[:, 2999])
+        np.testing.assert_array_equal(block.values, X[:, start : start + len(block.names)])
+        start += len(block.names)
+    assert start == 3000
