@@ -126,6 +126,7 @@ class _Arrow:
         pa = self._pa
         out = np.empty((len(lines), n_cells if usecols is None else len(usecols)))
         step = max(1, _ARROW_CELLS // n_cells)
+        plain = True
         for a in range(0, len(lines), step):
             rows = out[a : a + step]
             texts = pa.array(lines[a : a + step], **self._in)
@@ -133,23 +134,28 @@ class _Arrow:
             if usecols is not None:
                 chosen = np.add.outer(n_cells * np.arange(len(rows)), usecols).ravel()
                 cells = pa.compute.take(cells, pa.array(chosen), **self._in)
-            try:
-                rows[:] = self._cast(cells).reshape(rows.shape)
-            except pa.ArrowInvalid:
+            # From the first missing value on they are looked for: a refusal takes time.
+            numbers = self._cast(cells) if plain else None
+            if numbers is None:
+                plain = False
+                numbers = self._cast(self._without_missing(cells))
+            if numbers is None:
                 return None
+            rows[:] = numbers.to_numpy(zero_copy_only=False).reshape(rows.shape)
         return out
 
-    def _cast(self, cells: Any) -> npt.NDArray[np.float64]:
-        compute, number = self._pa.compute, self._pa.float64()
+    def _cast(self, cells: Any) -> Any:
+        """Return an array of numbers, None where a cell is something else."""
         try:
-            numbers = compute.cast(cells, number, **self._in)
+            return self._pa.compute.cast(cells, self._pa.float64(), **self._in)
         except self._pa.ArrowInvalid:
-            bare = compute.ascii_trim_whitespace(cells, **self._in)
-            is_missing = compute.is_in(bare, self._pa.array(_USUAL_MISSING), **self._in)
-            spelt = compute.if_else(is_missing, None, bare, **self._in)
-            numbers = compute.cast(spelt, number, **self._in)
-        values: npt.NDArray[np.float64] = numbers.to_numpy(zero_copy_only=False)
-        return values
+            return None
+
+    def _without_missing(self, cells: Any) -> Any:
+        compute = self._pa.compute
+        bare = compute.ascii_trim_whitespace(cells, **self._in)
+        is_missing = compute.is_in(bare, self._pa.array(_USUAL_MISSING), **self._in)
+        return compute.if_else(is_missing, None, bare, **self._in)
 
 
 class NumberParser:
