@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsel.stream import _cells, iter_csv, iter_lines
-from streamsel.stream._cells import NumberParser, to_number
+from streamsel.stream._cells import NumberParser, count_cells, to_number
 
 NUMBERS = [
     "1",
@@ -82,6 +82,12 @@ def test_chosen_cells_of_many_lines(monkeypatch, rng):
     lines = [";".join([*map(repr, row.tolist()), "text"]) for row in X]
     found = NumberParser(";").parse(lines, 5, usecols=[0, 2, 3])
     np.testing.assert_array_equal(found, X[:, [0, 2, 3]])
+
+
+@pytest.mark.parametrize("delimiter", ["\t", ";", "¦"])
+@pytest.mark.parametrize("n", [1, 2, 4000])
+def test_cells_are_counted(delimiter, n):
+    assert count_cells(delimiter.join(["½ é", *["1.5"] * (n - 1)]), delimiter) == n
 
 
 def test_quotes_are_not_torn_apart():
