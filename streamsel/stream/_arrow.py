@@ -69,13 +69,13 @@ def iter_parquet(
 
     Notes
     -----
-    The footer is read once, now; it takes memory in proportion to columns times row groups (some
-    2 kB for each), so that wide files are best written with few row groups. Then about 4 MiB of
+    The footer is read once, now; it takes memory in proportion to columns times row groups (some 2
+    kB for each), so that wide files are best written with few row groups. Then about 4 MiB of
     columns are read at a time, or one column where that is more, and where there is a second core
-    the next ones meanwhile. float64, float32, int8 and uint8
-    keep their dtype, booleans become uint8, other numbers float64; nulls become NaN in a float
-    column. Text, dates and nested values are passed on as object columns, for the learner to
-    refuse by name. An index that pandas has stored under a name of its own making is left out.
+    the next ones meanwhile. float64, float32, int8 and uint8 keep their dtype, booleans become
+    uint8, other numbers float64; nulls become NaN in a float column. Text, dates and nested values
+    are passed on as object columns, for the learner to refuse by name. An index that pandas has
+    stored under a name of its own making is left out.
 
     Examples
     --------
