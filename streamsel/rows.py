@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsel._jit.rows import LARGEST
+from streamsel._jit.rows import LARGEST, any_beyond
 from streamsel.columns import first_bad_name, why_bad_name
 from streamsel.stream import ColumnStream
 from streamsel.target.encode import is_missing
@@ -21,32 +21,61 @@ Places = NDArray[np.intp]
 
 
 class RowDoor:
-    """Feature dicts to arrays; remembers the names of the row before, for most rows have the same.
+    """Rows and frames to arrays; remembers the names of those before, for most have the same.
 
     Testing 1,000 names against those of the row before costs a fifth of reading their values;
     looking each of them up costs twice as much.
     """
 
     def __init__(self) -> None:
-        self._names: list[Hashable] = []
-        self._places: Places = np.empty(0, dtype=np.intp)
+        self.forget()
+        # The columns of the pandas frame before, and their names.
+        self._index: Any = None
+        self._index_names: list[Hashable] = []
 
     def forget(self) -> None:
         """Forget the row before: names have moved."""
-        self._names = []
-        self._places = np.empty(0, dtype=np.intp)
+        self._remember([], np.empty(0, dtype=np.intp))
 
-    def places(self, x: Mapping[Hashable, Any], slots: Mapping[Hashable, int]) -> Places | None:
+    def _remember(self, names: list[Hashable], places: Places) -> None:
+        self._names, self._places = names, places
+        self._pack_into = struct.Struct(f"{len(names)}d").pack_into
+        self._values = np.empty(len(names))
+        self._room = self._values.data
+
+    def places(self, names: list[Hashable], slots: Mapping[Hashable, int]) -> Places | None:
         """Return the place of every feature, or None if one is not held."""
-        names = list(x)
         if names == self._names:
             return self._places
         try:
             places = np.fromiter(map(slots.__getitem__, names), np.intp, len(names))
         except KeyError:
             return None
-        self._names, self._places = names, places
+        self._remember(names, places)
         return places
+
+    def again(self, x: Any) -> tuple[Floats, Places] | None:
+        """Return the values, until the next row, and places of a row with the names of the last.
+
+        None for a row of other names, or in another order, and for what is not all real numbers.
+        """
+        if not isinstance(x, dict) or list(x) != self._names:
+            return None
+        try:
+            # A third of the time of np.array; and it refuses text, which np.fromiter would parse.
+            self._pack_into(self._room, 0, *x.values())
+        except struct.error:
+            return None
+        return self._values, self._places
+
+    def names_of(self, columns: Any) -> list[Hashable]:
+        """Return the names of a pandas frame's columns; raise ValueError if they cannot be that."""
+        # Columns never change, and a part of a frame has a view of them.
+        if self._index is None or not columns.is_(self._index):
+            names = columns.tolist()
+            _expect_names(names)
+            self._index, self._index_names = columns, names
+        return self._index_names
 
 
 def read_some(x: Mapping[Hashable, Any], names: Iterable[Hashable]) -> Floats:
@@ -69,7 +98,6 @@ def read_values(x: Any) -> Floats:
         )
     values = np.empty(len(x))
     try:
-        # In a third of the time of np.array, and it refuses text, which np.fromiter would parse.
         struct.pack_into(f"{len(x)}d", values.data, 0, *x.values())
     except struct.error:
         return read_strictly(x)
@@ -127,7 +155,7 @@ def in_canonical_order(names: Iterable[Hashable]) -> list[Hashable]:
         return sorted(names, key=lambda name: (type(name).__name__, repr(name)))
 
 
-def read_frame(X: Any) -> tuple[list[Hashable], Floats]:
+def read_frame(X: Any, door: RowDoor | None = None) -> tuple[list[Hashable], Floats]:
     """Return the names of a frame's columns and its values, (n, p) float64, NaN where null.
 
     Raises
@@ -135,44 +163,58 @@ def read_frame(X: Any) -> tuple[list[Hashable], Floats]:
     ValueError, TypeError
         For infinite values, columns that are not numbers or stand twice, and what is no frame.
     """
-    frame = as_frame(X)
-    if frame is not None:
-        names = list(frame.columns)
-        bad = first_bad_name(names, {})
-        if bad is not None:
-            raise why_bad_name(names[bad])
-        values = _numbers(frame, list(range(len(names)))) if names else np.empty((len(frame), 0))
-    elif isinstance(X, np.ndarray) and X.ndim == 2:
-        names = list(range(X.shape[1]))
-        if isinstance(X, np.ma.MaskedArray):
-            X = np.ma.filled(X.astype(np.float64), np.nan)
-        if X.dtype.kind == "O":
-            values = np.array([[_as_float(j, v) for j, v in enumerate(row)] for row in X])
-            values = values.reshape(X.shape)
-        elif X.dtype.kind in "biuf":
-            values = np.asarray(X, dtype=np.float64)
-        else:
-            raise TypeError(f"Expected an array of real numbers. Got: dtype {X.dtype}.")
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        names, values = list(range(X.shape[1])), _array_numbers(X)
+    elif _is_pandas(X) and X.shape[1]:
+        names = (door or RowDoor()).names_of(X.columns)
+        values = _frame_numbers(X)
     else:
-        raise TypeError(
-            f"Expected a frame, or an array of shape (n, p). Got: {type(X).__name__}.\n"
-            "Hint: learn_one takes a dict of features."
-        )
-    if values.size and max(np.fmax.reduce(values, None), -np.fmin.reduce(values, None)) > LARGEST:
+        frame = as_frame(X)
+        if frame is None:
+            raise TypeError(
+                f"Expected a frame, or an array of shape (n, p). Got: {type(X).__name__}.\n"
+                "Hint: learn_one takes a dict of features."
+            )
+        names = list(frame.columns)
+        _expect_names(names)
+        values = _numbers(frame) if names else np.empty((len(frame), 0))
+    if not (values.flags.c_contiguous or values.flags.f_contiguous):
+        values = np.ascontiguousarray(values)
+    flat = values.ravel("K").view()
+    flat.flags.writeable = False
+    if any_beyond(flat):
         row, column = np.argwhere(np.abs(values) > LARGEST)[0].tolist()
         raise why_bad(names[column], values[row, column], row)
     return names, values
 
 
+def _expect_names(names: list[Hashable]) -> None:
+    bad = first_bad_name(names, {})
+    if bad is not None:
+        raise why_bad_name(names[bad])
+
+
+def _array_numbers(X: NDArray[Any]) -> Floats:
+    """Return an array of numbers as float64."""
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.ma.filled(X.astype(np.float64), np.nan)
+    if X.dtype.kind == "O":
+        values = np.array([[_as_float(j, v) for j, v in enumerate(row)] for row in X])
+        return values.reshape(X.shape)
+    if X.dtype.kind not in "biuf":
+        raise TypeError(f"Expected an array of real numbers. Got: dtype {X.dtype}.")
+    return np.asarray(X, dtype=np.float64)
+
+
 def read_beside(
-    X: Any, covariates: Sequence[Hashable]
+    X: Any, covariates: Sequence[Hashable], door: RowDoor | None = None
 ) -> tuple[list[Hashable], Floats, dict[Hashable, Any] | None]:
     """Return what `read_frame` does of all columns but the covariates, and these: name -> values.
 
     A covariate that has no column is 0; without covariates there are none of them, but None.
     """
     if not covariates:
-        return *read_frame(X), None
+        return *read_frame(X, door), None
     frame = as_frame(X)
     if frame is None:
         names, values = read_frame(X)
@@ -195,6 +237,8 @@ def read_beside(
 
 def as_frame(X: Any) -> Any:
     """Return X as a narwhals DataFrame, or None if it is no frame that narwhals knows."""
+    if isinstance(X, np.ndarray):
+        return None
     import narwhals.stable.v2 as nw
 
     frame = nw.from_native(X, pass_through=True)
@@ -212,31 +256,66 @@ def positions(frame: Any, names: Sequence[Hashable]) -> tuple[list[int], list[in
     return found, [place[names[i]] for i in found]
 
 
-def _numbers(frame: Any, places: list[int]) -> Floats:
-    """Return columns of a frame, by position, as float64; a null becomes NaN."""
+def columns_of(X: Any, names: Sequence[Hashable]) -> tuple[list[int], Any] | None:
+    """Return which of the names a frame has, and a frame of these columns, of the same library.
+
+    None for what is no frame. The cost does not grow with the other columns, but for their names.
+    """
+    if _is_pandas(X) and X.columns.is_unique:
+        found, places = positions(X, names)
+        return found, X.take(places, axis=1)
+    frame = as_frame(X)
+    if frame is None:
+        return None
+    found, places = positions(frame, names)
+    return found, frame[:, places].to_native()
+
+
+def _is_pandas(X: Any) -> bool:
+    """Whether X is a frame of pandas, which is asked itself.
+
+    What narwhals asks of 1,000 columns of one takes longer than to learn 100 rows of them.
+    """
+    from narwhals.dependencies import is_pandas_dataframe
+
+    return is_pandas_dataframe(X)
+
+
+def _frame_numbers(X: Any) -> Floats:
+    """Return the columns of a frame as float64; a null becomes NaN."""
+    if _is_pandas(X) and _all_numbers(X.dtypes.tolist()):
+        values: Floats = X.to_numpy(dtype=np.float64, na_value=np.nan)
+        return values
+    return _numbers(as_frame(X))
+
+
+def _numbers(frame: Any) -> Floats:
+    """Return the columns of a narwhals frame as float64; a null becomes NaN."""
     from river.utils.dataframe import to_numpy
 
-    odd = _odd_columns(frame, places)
-    if not odd:
-        return to_numpy(frame[:, places])
-    values = np.empty((len(frame), len(places)))
-    for i, j in enumerate(places):
-        if j in odd:
+    # To ask narwhals for one type after another takes longer than to read the numbers.
+    if _all_numbers(list(getattr(frame.to_native(), "dtypes", ()))):
+        return to_numpy(frame)
+    dtypes = list(frame.schema.values())
+    odd = [not dtype.is_numeric() and str(dtype) != "Boolean" for dtype in dtypes]
+    if not any(odd):
+        return to_numpy(frame)
+    values = np.empty((len(frame), len(odd)))
+    for j, name in enumerate(frame.columns):
+        if odd[j]:
             # Objects may all be numbers, or missing.
-            values[:, i] = [_as_float(frame.columns[j], value) for value in frame[:, j]]
+            values[:, j] = [_as_float(name, value) for value in frame[:, j]]
         else:
-            values[:, i] = to_numpy(frame[:, [j]])[:, 0]
+            values[:, j] = to_numpy(frame[:, [j]])[:, 0]
     return values
 
 
-def _odd_columns(frame: Any, places: list[int]) -> list[int]:
-    """Return which of the columns are not of a type of numbers."""
-    # To ask pandas for one column after another takes longer than to read them.
-    native = set(getattr(frame.to_native(), "dtypes", ()))
-    if native and all(getattr(dtype, "kind", "O") in "biuf" for dtype in native):
-        return []
-    dtypes = list(frame.schema.values())
-    return [j for j in places if not dtypes[j].is_numeric() and str(dtypes[j]) != "Boolean"]
+def _all_numbers(dtypes: list[Any]) -> bool:
+    """Whether these types of columns, one at least, of pandas or polars, are all of numbers."""
+    distinct = set(dtypes)
+    return bool(distinct) and all(
+        dtype.kind in "biuf" if hasattr(dtype, "kind") else dtype.is_numeric() for dtype in distinct
+    )
 
 
 def gather(X: Any, names: Sequence[Hashable]) -> Floats:
@@ -255,12 +334,12 @@ def gather(X: Any, names: Sequence[Hashable]) -> Floats:
     ValueError
         Where an array, a matrix or a stream lacks one of them.
     """
-    frame = as_frame(X)
-    if frame is not None:
-        values = np.zeros((len(frame), len(names)))
-        found, places = positions(frame, names)
-        if places:
-            values[:, found] = _numbers(frame, places)
+    held = columns_of(X, names)
+    if held is not None:
+        found, part = held
+        values = np.zeros((len(X), len(names)))
+        if found:
+            values[:, found] = _frame_numbers(part)
         return values
     if isinstance(X, ColumnStream):
         try:

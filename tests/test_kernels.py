@@ -7,8 +7,10 @@ import scipy.sparse
 
 from streamsel._jit.deflate import best, direction
 from streamsel._jit.relevance import coordinates, join, relevances, rotate_and_drop, take_up
+from streamsel._jit.rows import any_beyond
 from streamsel._jit.scan import scan_dense, scan_sparse
 from streamsel._jit.search import first_above
+from streamsel._jit.sweep import sweep, sweep_columns, sweep_observed
 
 DTYPES = [np.float64, np.float32, np.int8, np.uint8]
 
@@ -356,3 +358,126 @@ def test_first_above():
     assert first_above(values, 2, 0.4) == 3
     assert first_above(values, 2, 0.5) == 4
     assert first_above(values, 0, 0.9) == 5
+
+
+# ------------------------------------------------------------------------- many rows at once
+
+
+def swept(kernel, X, w, Y):
+    """Sweep rows X (b, m) of these weights and targets; return mean, m2, products, if all seen."""
+    m = X.shape[1]
+    Y = Y - w @ Y / w.sum()
+    mean, m2, products = np.full(m, np.nan), np.full(m, np.nan), np.full((Y.shape[1], m), np.nan)
+    rows = np.ascontiguousarray(X if kernel is sweep else X.T)
+    rows.flags.writeable = False
+    shift, targets = X[-1].copy(), np.ascontiguousarray((w[:, None] * Y).T)
+    whole = kernel(rows, w, targets, shift, mean, m2, products)
+    return (shift, mean, m2, products.T) if whole else None
+
+
+def swept_observed(X, w, Y):
+    """Sweep rows as they are observed; return weight, value, mean, m2, products, means."""
+    m, c = X.shape[1], Y.shape[1]
+    found = [np.full(m, np.nan) for _ in range(4)] + [np.full((c, m), np.nan) for _ in range(2)]
+    rows = np.ascontiguousarray(X)
+    rows.flags.writeable = False
+    sweep_observed(rows, w, np.ascontiguousarray((w[:, None] * Y).T), *found)
+    return *found[:4], found[4].T, found[5].T
+
+
+def weighted(x, w, Y):
+    """Mean, sum of squares, products with targets and means of these, over rows of weights."""
+    mean, means = w @ x / w.sum(), w @ Y / w.sum()
+    return mean, w @ (x - mean) ** 2, (w * (x - mean)) @ (Y - means), means
+
+
+@pytest.mark.parametrize("kernel", [sweep, sweep_columns])
+@pytest.mark.parametrize("c", [1, 2, 5])
+@pytest.mark.parametrize(("b", "m"), [(1, 3), (2, 1), (7, 4), (8, 3), (5, 259)])
+def test_sweep_is_the_moments(rng, kernel, c, b, m):
+    X, w, Y = rng.normal(size=(b, m)), rng.uniform(0.5, 2.0, size=b), rng.normal(size=(b, c))
+    X[:, 0] = 3.1
+    shift, mean, m2, products = swept(kernel, X, w, Y)
+    for j in range(m):
+        exact = weighted(X[:, j], w, Y)
+        assert shift[j] + mean[j] == pytest.approx(exact[0], rel=1e-13)
+        assert m2[j] == pytest.approx(exact[1], rel=1e-12, abs=1e-14)
+        np.testing.assert_allclose(products[j], exact[2], rtol=1e-11, atol=1e-13)
+    assert m2[0] == 0.0
+    assert (products[0] == 0.0).all()
+
+
+@pytest.mark.parametrize("kernel", [sweep, sweep_columns])
+def test_sweep_keeps_the_digits_beside_an_offset(rng, kernel):
+    small = rng.integers(-8, 8, size=(101, 6)).astype(float)
+    # A first or a last row far from the others, and a level that moves.
+    small[0, 1], small[-1, 2], small[:, 3] = 1e6, 1e6, small[:, 3] + np.arange(101) * 1000
+    w, Y = np.ones(101), rng.normal(size=(101, 2))
+    shift, mean, m2, products = swept(kernel, small + 1e9, w, Y)
+    for j in range(6):
+        exact = weighted(small[:, j], w, Y)
+        assert (shift[j] - 1e9) + mean[j] == pytest.approx(exact[0], rel=1e-12, abs=1e-12)
+        assert m2[j] == pytest.approx(exact[1], rel=1e-12)
+        np.testing.assert_allclose(
+            products[j], exact[2], rtol=0, atol=1e-13 * 101 * exact[1] ** 0.5
+        )
+
+
+@pytest.mark.parametrize("kernel", [sweep, sweep_columns])
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_sweep_at_the_ends_of_the_scale(rng, kernel, scale):
+    X, w, Y = rng.normal(size=(30, 2)), np.ones(30), rng.normal(size=(30, 1))
+    _, _, m2, products = swept(kernel, X, w, Y)
+    _, _, scaled_m2, scaled = swept(kernel, X * scale, w, Y)
+    np.testing.assert_allclose(np.sqrt(scaled_m2), scale * np.sqrt(m2), rtol=1e-13)
+    np.testing.assert_allclose(scaled, scale * products, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [sweep, sweep_columns])
+@pytest.mark.parametrize("row", [0, 3, 4, 6])
+def test_sweep_notices_what_was_not_observed(rng, kernel, row):
+    X = rng.normal(size=(7, 3))
+    X[row, 1] = np.nan
+    assert swept(kernel, X, np.ones(7), rng.normal(size=(7, 2))) is None
+
+
+@pytest.mark.parametrize("c", [1, 3])
+@pytest.mark.parametrize("offset", [0.0, 1e9])
+@pytest.mark.parametrize(("b", "m"), [(1, 3), (6, 4), (9, 259)])
+def test_sweep_of_what_was_observed(rng, c, offset, b, m):
+    small = rng.integers(-8, 8, size=(b, m)).astype(float)
+    small[rng.random(small.shape) < 0.3] = np.nan
+    small[:, 1] = np.nan
+    w, Y = rng.uniform(0.5, 2.0, size=b), rng.normal(size=(b, c))
+    seen, shift, mean, m2, products, means = swept_observed(small + offset, w, Y)
+    for j in range(m):
+        rows = ~np.isnan(small[:, j])
+        assert seen[j] == pytest.approx(w[rows].sum(), rel=1e-14)
+        if not rows.any():
+            assert (shift[j], mean[j], m2[j]) == (0.0, 0.0, 0.0)
+            assert not products[j].any()
+            assert not means[j].any()
+            continue
+        exact = weighted(small[rows, j], w[rows], Y[rows])
+        assert (shift[j] - offset) + mean[j] == pytest.approx(exact[0], rel=1e-12, abs=1e-12)
+        assert m2[j] == pytest.approx(exact[1], rel=1e-12, abs=1e-12)
+        np.testing.assert_allclose(products[j], exact[2], rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(means[j], exact[3], rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("at", [0, 3, 10])
+@pytest.mark.parametrize(
+    ("value", "bad"),
+    [
+        (np.inf, True),
+        (-np.inf, True),
+        (2e152, True),
+        (-2e152, True),
+        (1e152, False),
+        (np.nan, False),
+    ],
+)
+def test_what_is_beyond(rng, at, value, bad):
+    values = rng.normal(size=11)
+    values[at] = value
+    assert bool(any_beyond(values)) is bad

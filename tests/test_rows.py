@@ -283,7 +283,7 @@ def test_anything_hashable_is_a_class(rng, labels):
 _FEED = """
 import numpy as np, pandas as pd
 from streamsel import ProjSe
-from streamsel._jit import rows as kernels
+from streamsel._jit import rows, sweep
 rng = np.random.default_rng(0)
 for options in ({}, {"fading_factor": 0.1}, {"max_features": 6, "grace_period": 2}):
     for y in (1.5, "label", True, {"a": 1.0, "b": "label"}, np.float32(2)):
@@ -299,15 +299,17 @@ for options in ({}, {"fading_factor": 0.1}, {"max_features": 6, "grace_period": 
         for order in "CF":
             X = np.array(rng.integers(0, 2, size=(8, 5)), dtype=dtype, order=order)
             X.flags.writeable = False
+            model.learn_many(np.where(X == 1, np.nan, X), rng.normal(size=8))
             model.learn_many(X, rng.normal(size=8))
             wide.learn_many(X, rng.normal(size=(8, 3)))
             frame = pd.DataFrame(X.copy(), columns=list("abcde"))
             ProjSe(2, **options).learn_many(frame, list("abcdefgh"))
             model.selected
-for name, kernel in vars(kernels).items():
-    ours = hasattr(kernel, "signatures") and kernel.py_func.__module__ == kernels.__name__
-    if ours and not name.startswith("_"):
-        print(name, len(kernel.signatures))
+for file in rows, sweep:
+    for name, kernel in vars(file).items():
+        ours = hasattr(kernel, "signatures") and kernel.py_func.__module__ == file.__name__
+        if ours and not name.startswith("_"):
+            print(name, len(kernel.signatures))
 """
 
 

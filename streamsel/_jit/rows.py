@@ -124,42 +124,13 @@ def learn_row(
 
 
 @kernel()
-def centre(
-    X: np.ndarray, w: np.ndarray, mean: np.ndarray, m2: np.ndarray, weighted: np.ndarray
-) -> bool:
-    """Take the mean off rows that observed every variable, in two passes, for the digits.
-
-    Parameters
-    ----------
-    X, w
-        (b, m) values and (b,) weights of the rows.
-    mean, m2
-        (m,) filled: weighted mean about the first row, and sum of squares about the mean.
-    weighted
-        (b, m) filled: the weight of a row times its values about the mean.
-
-    Returns
-    -------
-    Whether every value was observed; if not, what was filled in means nothing.
-    """
-    b, m = X.shape
-    mean[:] = 0.0
-    m2[:] = 0.0
-    total = 0.0
-    for i in range(b):
-        total += w[i]
-        for j in range(m):
-            mean[j] += w[i] * (X[i, j] - X[0, j])
-    for j in range(m):
-        if np.isnan(mean[j]):
-            return False
-        mean[j] /= total
-    for i in range(b):
-        for j in range(m):
-            d = (X[i, j] - X[0, j]) - mean[j]
-            weighted[i, j] = w[i] * d
-            m2[j] += w[i] * d * d
-    return True
+def any_beyond(values: np.ndarray) -> bool:
+    """Whether one of these values, (n,), is infinite or too large; NaN is neither."""
+    found = False
+    # No way out at the first: it would keep the loop from being vectorised.
+    for i in range(values.size):
+        found |= abs(values[i]) > LARGEST
+    return found
 
 
 @kernel()

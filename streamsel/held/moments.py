@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from streamsel._jit.rows import add_zeros, centre, combine, learn_row, over_all_rows
+from streamsel._jit.rows import add_zeros, combine, learn_row, over_all_rows
 from streamsel._jit.scan import ROUNDINGS, UNDERFLOW
+from streamsel._jit.sweep import sweep, sweep_columns, sweep_observed
 from streamsel.columns import Stats
 from streamsel.held.part import Floats, Held, Places
 from streamsel.held.table import Table, padded
@@ -32,8 +33,8 @@ SHIFT, SEEN, MEAN, M2, UNTIL, _BORN = range(6)
 _FIELDS = ("own", "cross", "about", "last")
 # When the weight of a row has grown to this, all are divided by it: a power of two rounds nothing.
 _HEAVY = 1024.0
-# A block of rows is taken in pieces of about this many numbers.
-_PIECE = 1 << 18
+# Rows are taken in pieces of at most so many: of the largest values squares can still be summed.
+_PIECE = 4096
 
 
 class Moments(Held):
@@ -206,15 +207,13 @@ class Moments(Held):
             return np.ones(size)
         return np.asarray(self._next_weight() * (1.0 - self.fading_factor) ** -np.arange(size))
 
-    def pieces(self, size: int, width: int) -> Iterable[slice]:
-        """Cut so many rows into pieces, for the cache, and not too far apart in weight."""
-        most = max(1, _PIECE // max(1, width))
-        if self.fading_factor:
-            most = max(1, int(min(most, 5.0 / self.fading_factor)))
+    def pieces(self, size: int) -> Iterable[slice]:
+        """Cut so many rows into pieces, for the digits, and not too far apart in weight."""
+        most = min(_PIECE, max(1, int(5.0 / self.fading_factor))) if self.fading_factor else _PIECE
         return (slice(start, min(start + most, size)) for start in range(0, size, most))
 
     def learn_many(self, X: Floats, slots: Places, Y: Floats) -> None:
-        """Learn a piece of rows by matrix products (Chan, Golub and LeVeque 1979).
+        """Learn a piece of rows at once (Chan, Golub and LeVeque 1979).
 
         Parameters
         ----------
@@ -227,43 +226,35 @@ class Moments(Held):
         Y = Y - self.target.origin
         w = self.weights(len(X))
         weight = float(w.sum())
-        mean = w @ Y / weight
-        Y -= mean
-        self.add_zeros(slots)
-        self._join_rows(np.require(X, requirements=["C", "W"]), slots, Y, mean, w)
+        level = w @ Y / weight
+        Y -= level
         weighted = w[:, None] * Y if self.fading_factor else Y
-        self.combine_target(weight, mean, weighted.T @ Y)
+        self.add_zeros(slots)
+        self._join_rows(X, slots, w, weighted, level)
+        self.combine_target(weight, level, weighted.T @ Y)
         self.table["own"][slots, UNTIL] = self.total + weight
         self.table["last"][slots] = self.of_target[0]
         self.rows += len(X)
         self._passed(float(w[-1]), weight, float(w @ w))
 
-    def _join_rows(self, X: Floats, slots: Places, Y: Floats, level: Floats, w: Floats) -> None:
-        """Add to variables the moments of rows X (b, m) with target Y (b, c) about `level`."""
-        m2, mean, weighted = np.empty(slots.size), np.empty(slots.size), np.empty(X.shape)
-        if centre(X, w, mean, m2, weighted):
-            seen = np.full(slots.size, w.sum())
-            about = np.repeat(level[None], slots.size, axis=0)
-            self.combine(slots, seen, X[0], mean, m2, weighted.T @ Y, about)
+    def _join_rows(self, X: Floats, slots: Places, w: Floats, Y: Floats, level: Floats) -> None:
+        """Add to variables the moments of rows X (b, m), with weighted targets about `level`."""
+        m, c = slots.size, level.size
+        # The loops take one target at least.
+        Y = np.ascontiguousarray(Y.T) if c else np.zeros((1, len(X)))
+        shift, mean, m2, products = X[-1].copy(), np.empty(m), np.empty(m), np.empty((len(Y), m))
+        # Frames mostly hold a variable's values together.
+        if X.flags.c_contiguous or X.strides[0] != X.itemsize:
+            whole = sweep(_as_read(X), w, Y, shift, mean, m2, products)
         else:
-            self._join_observed(X, slots, Y, level, w)
-
-    def _join_observed(self, X: Floats, slots: Places, Y: Floats, level: Floats, w: Floats) -> None:
-        """Add to each variable the moments of the rows that observed it, as `_join_rows`."""
-        lacking = np.isnan(X)
-        W = np.where(lacking, 0.0, w[:, None])
-        shift = X[np.argmin(lacking, axis=0), np.arange(slots.size)]
-        shift[np.isnan(shift)] = 0.0
-        X = np.where(lacking, 0.0, X - shift)
-        seen = W.sum(axis=0)
-        parts = W / np.where(seen > 0.0, seen, 1.0)
-        mean = np.einsum("ij,ij->j", parts, X)
-        X -= mean
-        about = parts.T @ Y
-        weighted = W * X
-        m2 = np.einsum("ij,ij->j", weighted, X)
-        cross = weighted.T @ Y - weighted.sum(axis=0)[:, None] * about
-        self.combine(slots, seen, shift, mean, m2, cross, about + level)
+            whole = sweep_columns(_as_read(X.T), w, Y, shift, mean, m2, products)
+        if whole:
+            seen, about = np.full(m, w.sum()), np.tile(level, (m, 1))
+        else:
+            seen, means = np.empty(m), np.empty((len(Y), m))
+            sweep_observed(_as_read(X), w, Y, seen, shift, mean, m2, products, means)
+            about = means[:c].T + level
+        self.combine(slots, seen, shift, mean, m2, np.ascontiguousarray(products[:c].T), about)
 
     def add_zeros(self, slots: Places) -> None:
         """Add to variables the rows since their last that did not name them."""
@@ -382,6 +373,13 @@ class Moments(Held):
         self.of_target = np.array(state["of_target"])
         self.forgotten = np.array(state["forgotten"])
         self.table = Table.from_state(state["table"], fields(c))
+
+
+def _as_read(X: Floats) -> Floats:
+    """Return an array as the loops read all of them: in C order, and not to be written to."""
+    X = np.ascontiguousarray(X).view()
+    X.flags.writeable = False
+    return X
 
 
 def fields(c: int) -> dict[str, tuple[int, ...]]:

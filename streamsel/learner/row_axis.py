@@ -53,32 +53,20 @@ class RowAxis(Axis):
     # One row
 
     def _learn_row(self, x: dict[Hashable, Any], y: Any) -> None:
-        if self._by_window:
-            self._learn_in_window(*self._window_so_far().read_one(x, y), y)
-            return
         moments = self._moments
         if moments is None:
+            if self._by_window:
+                self._learn_in_window(*self._window_so_far().read_one(x, y), y)
+                return
             moments = self._rows_so_far()
         target = moments.target
-        covariates = target.covariates
-        if covariates and isinstance(x, Mapping):
-            seen = target.one(y, x)
-            x = {name: value for name, value in x.items() if name not in covariates}
-        else:
-            seen = target.one(y) if self.supervised else _UNASKED
-        values = read_values(x)
-        # Moments that are not the model's yet may be let go again, and the door must not know them.
-        held = moments is self._moments
-        places = self._door.places(x, moments.table.slots) if held else None
-        known = places is not None and seen.first.keys() <= target.slots.keys()
-        if places is None or not known:
-            values = read_strictly(x)
-            bad = first_bad(values)
-            if bad is not None:
-                raise why_bad(list(x)[bad], values[bad])
-            values, places = self._admit(moments, seen, list(x), values)
+        # Nearly all rows are like the one before.
+        columns, row = target.again(y), self._door.again(x)
+        if columns is None or row is None or moments is not self._moments:
+            x, columns, row = self._read_row(moments, x, y)
+        values, places = row
         self._outdate()
-        bad = moments.learn_one(values, places, target.vector(seen.first)) - 1
+        bad = moments.learn_one(values, places, columns) - 1
         if bad >= 0:
             raise why_bad(list(x)[bad], values[bad])
         beside = self._beside
@@ -88,16 +76,42 @@ class RowAxis(Axis):
         self._renew_if_due(moments.rows)
         target.note_codes(y, moments.rows)
 
+    def _read_row(
+        self, moments: Moments, x: dict[Hashable, Any], y: Any
+    ) -> tuple[dict[Hashable, Any], Floats, tuple[Floats, Places]]:
+        """Return features without covariates, target columns, values held and their places.
+
+        Any row that can be learnt; what it brings for the first time is taken up.
+        """
+        target, covariates = moments.target, moments.target.covariates
+        if covariates and isinstance(x, Mapping):
+            seen = target.one(y, x)
+            x = {name: value for name, value in x.items() if name not in covariates}
+        else:
+            seen = target.one(y) if self.supervised else _UNASKED
+        values = read_values(x)
+        # Moments that are not the model's yet may be let go again, and the door must not know them.
+        held = moments is self._moments
+        places = self._door.places(list(x), moments.table.slots) if held else None
+        known = places is not None and seen.first.keys() <= target.slots.keys()
+        if places is None or not known:
+            values = read_strictly(x)
+            bad = first_bad(values)
+            if bad is not None:
+                raise why_bad(list(x)[bad], values[bad])
+            values, places = self._admit(moments, seen, list(x), values)
+        return x, target.vector(seen.first), (values, places)
+
     # Many rows
 
     def _learn_rows(self, X: Any, y: Any) -> None:
-        if self._by_window:
-            self._learn_in_window(*self._window_so_far().read_many(X, y), y)
-            return
         moments = self._moments
         if moments is None:
+            if self._by_window:
+                self._learn_in_window(*self._window_so_far().read_many(X, y), y)
+                return
             moments = self._rows_so_far()
-        names, X, covariates = read_beside(X, moments.target.covariates)
+        names, X, covariates = read_beside(X, moments.target.covariates, self._door)
         if len(X) == 0 and (y is None or len(y) == 0):
             return
         if self.supervised:
@@ -113,7 +127,7 @@ class RowAxis(Axis):
             Y = np.empty((len(X), 0)) if encoded is None else moments.target.matrix(encoded)
             limit = self._stretch(moments, all_held=len(places) == len(names))
             stop = len(X) if limit is None else min(len(X), start + limit)
-            for piece in moments.pieces(stop - start, len(places) + Y.shape[1]):
+            for piece in moments.pieces(stop - start):
                 rows = values[piece]
                 self._outdate()
                 moments.learn_many(rows, places, Y[start:stop][piece])
@@ -139,6 +153,10 @@ class RowAxis(Axis):
         self, moments: Moments, seen: Observation, names: list[Hashable], values: Floats
     ) -> tuple[Floats, Places]:
         """Take up new targets and variables; return the values that are held, and their places."""
+        is_known = moments is self._moments and seen.first.keys() <= moments.target.slots.keys()
+        places = self._door.places(names, moments.table.slots) if is_known else None
+        if places is not None:
+            return values, places
         bad = first_bad_name(names, {})
         if bad is not None:
             raise why_bad_name(names[bad])
@@ -166,11 +184,11 @@ class RowAxis(Axis):
             if self._beside is not None:
                 self._beside.take_up(new, moments)
             slots = moments.table.slots
-        places = [slots.get(name, -1) for name in names]
-        if -1 in places:
-            held = [j for j, place in enumerate(places) if place >= 0]
-            values, places = values[..., held], [places[j] for j in held]
-        return values, np.array(places, dtype=np.intp)
+        found = [slots.get(name, -1) for name in names]
+        if -1 in found:
+            held = [j for j, place in enumerate(found) if place >= 0]
+            values, found = values[..., held], [found[j] for j in held]
+        return values, np.array(found, dtype=np.intp)
 
     def _check_columns(self, target: RowTarget, seen: Observation) -> None:
         """Refuse a target that the parameters cannot be used with."""

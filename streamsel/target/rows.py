@@ -253,6 +253,24 @@ class RowTarget:
                 near = seen.form != "class" or isinstance(name, Given)
                 self.origin.append(value if began and near else 0.0)
 
+    def again(self, y: Any) -> Floats | None:
+        """Return a row's (c,) columns, about their origin, where it says what those before did.
+
+        None where it may not, or cannot be learnt: then `one` tells.
+        """
+        if self.covariates:
+            return None
+        if self.form == "number":
+            # A boolean is a number where numbers came before it.
+            if isinstance(y, float | int) and -LARGEST <= y <= LARGEST:
+                return np.array((y - self.origin[0],))
+        elif self.form == "class":
+            if isinstance(y, str) and y in self.slots:
+                return self.vector({y: 1.0})
+        elif self.form == NO_TARGET:
+            return np.empty(0)
+        return None
+
     def vector(self, found: Mapping[Hashable, float]) -> Floats:
         """Return one observation as (c,) columns about their origin."""
         y = [-origin for origin in self.origin]

@@ -1,0 +1,207 @@
+"""Many rows into sums, each value read once: of variables, of their squares, and with the target.
+
+ Sums are taken about the newest row. It is one of the values, so that of a sum of squares no more
+is lost to the difference than one rounding a row, wherever a variable stands.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamsel._jit.policy import kernel
+
+# The sums of so many variables stay in the first-level cache while rows pass them.
+_TILE = 256
+
+
+@kernel()
+def _of_row(values: np.ndarray, i: int) -> float:
+    """Return what belongs to row i; nothing to one behind the last."""
+    return values[i] if i < values.size else 0.0
+
+
+@kernel()
+def _settle(
+    w: np.ndarray, Y: np.ndarray, mean: np.ndarray, m2: np.ndarray, products: np.ndarray
+) -> bool:
+    """Turn sums over rows that observed every variable into moments; False where one did not."""
+    total = w.sum()
+    for j in range(mean.size):
+        s = mean[j]
+        if np.isnan(s):
+            return False
+        mean[j] = s / total
+        m2[j] = max(0.0, m2[j] - s * mean[j])
+    for k in range(Y.shape[0]):
+        # What rounding left in a sum that is zero.
+        left = Y[k].sum()
+        for j in range(mean.size):
+            products[k, j] -= left * mean[j]
+    return True
+
+
+@kernel()
+def sweep(
+    X: np.ndarray,
+    w: np.ndarray,
+    Y: np.ndarray,
+    shift: np.ndarray,
+    mean: np.ndarray,
+    m2: np.ndarray,
+    products: np.ndarray,
+) -> bool:
+    """Return whether rows observed every variable, and if so fill in the moments.
+
+    Parameters
+    ----------
+    X, w
+        (b, m) values, and (b,) weights of the rows.
+    Y
+        (c, b) target columns, at least one, about their mean and times the weights.
+    shift
+        (m,) a value of each variable.
+    mean, m2, products
+        (m,), (m,), (c, m) filled: weighted mean about the shift, sum of squares about the mean, and
+        sums of products.
+    """
+    b, m = X.shape
+    c = Y.shape[0]
+    mean[:] = 0.0
+    m2[:] = 0.0
+    products[:] = 0.0
+    D = np.empty((4, _TILE))
+    for start in range(0, m, _TILE):
+        stop = min(start + _TILE, m)
+        size = stop - start
+        about, s, ss = shift[start:stop], mean[start:stop], m2[start:stop]
+        d0, d1, d2, d3 = D[0, :size], D[1, :size], D[2, :size], D[3, :size]
+        # Four rows at a time: sums are fetched and put back for four values, not for each.
+        for i in range(0, b, 4):
+            x0, x1 = X[i, start:stop], X[min(i + 1, b - 1), start:stop]
+            x2, x3 = X[min(i + 2, b - 1), start:stop], X[min(i + 3, b - 1), start:stop]
+            w0, w1, w2, w3 = w[i], _of_row(w, i + 1), _of_row(w, i + 2), _of_row(w, i + 3)
+            y, a = Y[0], products[0, start:stop]
+            y0, y1, y2, y3 = y[i], _of_row(y, i + 1), _of_row(y, i + 2), _of_row(y, i + 3)
+            for j in range(size):
+                e0, e1, e2, e3 = (
+                    x0[j] - about[j],
+                    x1[j] - about[j],
+                    x2[j] - about[j],
+                    x3[j] - about[j],
+                )
+                f0, f1, f2, f3 = w0 * e0, w1 * e1, w2 * e2, w3 * e3
+                s[j] += (f0 + f1) + (f2 + f3)
+                ss[j] += (f0 * e0 + f1 * e1) + (f2 * e2 + f3 * e3)
+                a[j] += (e0 * y0 + e1 * y1) + (e2 * y2 + e3 * y3)
+            if c == 1:
+                continue
+            for j in range(size):
+                d0[j], d1[j] = x0[j] - about[j], x1[j] - about[j]
+                d2[j], d3[j] = x2[j] - about[j], x3[j] - about[j]
+            for k in range(1, c):
+                y, a = Y[k], products[k, start:stop]
+                y0, y1, y2, y3 = y[i], _of_row(y, i + 1), _of_row(y, i + 2), _of_row(y, i + 3)
+                for j in range(size):
+                    a[j] += (d0[j] * y0 + d1[j] * y1) + (d2[j] * y2 + d3[j] * y3)
+    return _settle(w, Y, mean, m2, products)
+
+
+@kernel(reordered_sums=True)
+def sweep_columns(
+    X: np.ndarray,
+    w: np.ndarray,
+    Y: np.ndarray,
+    shift: np.ndarray,
+    mean: np.ndarray,
+    m2: np.ndarray,
+    products: np.ndarray,
+) -> bool:
+    """Do what `sweep` does where the values of a variable lie together, in X (m, b)."""
+    m, b = X.shape
+    y = Y[0]
+    for j in range(m):
+        x, about = X[j], shift[j]
+        s = 0.0
+        ss = 0.0
+        a = 0.0
+        for i in range(b):
+            d = x[i] - about
+            f = w[i] * d
+            s += f
+            ss += f * d
+            a += d * y[i]
+        mean[j], m2[j], products[0, j] = s, ss, a
+        for k in range(1, Y.shape[0]):
+            z = Y[k]
+            a = 0.0
+            for i in range(b):
+                a += (x[i] - about) * z[i]
+            products[k, j] = a
+    return _settle(w, Y, mean, m2, products)
+
+
+@kernel()
+def sweep_observed(
+    X: np.ndarray,
+    w: np.ndarray,
+    Y: np.ndarray,
+    seen: np.ndarray,
+    shift: np.ndarray,
+    mean: np.ndarray,
+    m2: np.ndarray,
+    products: np.ndarray,
+    means: np.ndarray,
+) -> None:
+    """Fill in the moments of each variable over the rows that observed it.
+
+    Parameters
+    ----------
+    X, w, Y
+        As in `sweep`, NaN where not observed.
+    seen, shift, mean, m2, products, means
+        (m,), (m,), (m,), (m,), (c, m), (c, m) filled: weight of those rows, a value, and about it
+        what `sweep` says; the target's means over those rows.
+    """
+    b, m = X.shape
+    seen[:] = 0.0
+    mean[:] = 0.0
+    m2[:] = 0.0
+    products[:] = 0.0
+    means[:] = 0.0
+    for j in range(m):
+        i = b - 1
+        while i > 0 and np.isnan(X[i, j]):
+            i -= 1
+        shift[j] = 0.0 if np.isnan(X[i, j]) else X[i, j]
+    D, W = np.empty((4, _TILE)), np.empty((4, _TILE))
+    for start in range(0, m, _TILE):
+        stop = min(start + _TILE, m)
+        size = stop - start
+        n, about, s, ss = seen[start:stop], shift[start:stop], mean[start:stop], m2[start:stop]
+        d0, d1, d2, d3 = D[0, :size], D[1, :size], D[2, :size], D[3, :size]
+        o0, o1, o2, o3 = W[0, :size], W[1, :size], W[2, :size], W[3, :size]
+        for i in range(0, b, 4):
+            for t in range(4):
+                x, d, o, weight = X[min(i + t, b - 1), start:stop], D[t], W[t], _of_row(w, i + t)
+                for j in range(size):
+                    is_seen = not np.isnan(x[j])
+                    d[j] = x[j] - about[j] if is_seen else 0.0
+                    o[j] = 1.0 if is_seen else 0.0
+                    f = weight * d[j]
+                    n[j] += weight * o[j]
+                    s[j] += f
+                    ss[j] += f * d[j]
+            for k in range(Y.shape[0]):
+                y, a, level = Y[k], products[k, start:stop], means[k, start:stop]
+                y0, y1, y2, y3 = y[i], _of_row(y, i + 1), _of_row(y, i + 2), _of_row(y, i + 3)
+                for j in range(size):
+                    a[j] += (d0[j] * y0 + d1[j] * y1) + (d2[j] * y2 + d3[j] * y3)
+                    level[j] += (o0[j] * y0 + o1[j] * y1) + (o2[j] * y2 + o3[j] * y3)
+    for j in range(m):
+        part = 1.0 / seen[j] if seen[j] > 0.0 else 0.0
+        total = mean[j]
+        mean[j] = total * part
+        m2[j] = max(0.0, m2[j] - total * mean[j])
+        for k in range(Y.shape[0]):
+            products[k, j] -= mean[j] * means[k, j]
+            means[k, j] *= part
