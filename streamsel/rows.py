@@ -39,9 +39,8 @@ class RowDoor:
 
     def _remember(self, names: list[Hashable], places: Places) -> None:
         self._names, self._places = names, places
-        self._pack_into = struct.Struct(f"{len(names)}d").pack_into
-        self._values = np.empty(len(names))
-        self._room = self._values.data
+        # Where values are read to, when the names come again.
+        self._values: Floats | None = None
 
     def places(self, names: list[Hashable], slots: Mapping[Hashable, int]) -> Places | None:
         """Return the place of every feature, or None if one is not held."""
@@ -61,6 +60,10 @@ class RowDoor:
         """
         if not isinstance(x, dict) or list(x) != self._names:
             return None
+        if self._values is None:
+            self._values = np.empty(len(x))
+            self._room = self._values.data
+            self._pack_into = struct.Struct(f"{len(x)}d").pack_into
         try:
             # A third of the time of np.array; and it refuses text, which np.fromiter would parse.
             self._pack_into(self._room, 0, *x.values())
@@ -163,6 +166,7 @@ def read_frame(X: Any, door: RowDoor | None = None) -> tuple[list[Hashable], Flo
     ValueError, TypeError
         For infinite values, columns that are not numbers or stand twice, and what is no frame.
     """
+    names: list[Hashable]
     if isinstance(X, np.ndarray) and X.ndim == 2:
         names, values = list(range(X.shape[1])), _array_numbers(X)
     elif _is_pandas(X) and X.shape[1]:

@@ -16,6 +16,34 @@ LARGEST = 1e152
 
 
 @kernel()
+def _with_zeros(j: int, own: np.ndarray, n: float) -> tuple[float, float, float, float]:
+    """Return mean and sum of squares of variable j with the rows since its last (Chan 1979).
+
+    And their part of the weight, which is above 0; and what times the difference of the target's
+    means they add to the products.
+    """
+    gap = n - own[j, 4]
+    part = gap / (own[j, 1] + gap)
+    d = -own[j, 0] - own[j, 2]
+    f = d * own[j, 1] * part
+    return own[j, 2] + d * part, own[j, 3] + d * f, part, f
+
+
+@kernel()
+def _apart(
+    j: int,
+    k: int,
+    own: np.ndarray,
+    about: np.ndarray,
+    last: np.ndarray,
+    n: float,
+    means: np.ndarray,
+) -> float:
+    """Return how far apart the means of target k are in those rows and in those added."""
+    return (n * means[k] - own[j, 4] * last[j, k]) / (n - own[j, 4]) - about[j, k]
+
+
+@kernel()
 def _add_zeros(
     j: int,
     own: np.ndarray,
@@ -25,21 +53,15 @@ def _add_zeros(
     n: float,
     means: np.ndarray,
 ) -> None:
-    """Add to variable j the rows since its last, whose weight is above 0 (Chan 1979)."""
-    gap = n - own[j, 4]
-    seen = own[j, 1]
-    part = gap / (seen + gap)
-    d = -own[j, 0] - own[j, 2]
-    f = d * seen * part
-    own[j, 1] = seen + gap
-    own[j, 2] += d * part
-    own[j, 3] += d * f
+    """Add to variable j the rows since its last, whose weight is above 0."""
+    mean, m2, part, f = _with_zeros(j, own, n)
     for k in range(means.size):
-        e = (n * means[k] - own[j, 4] * last[j, k]) / gap - about[j, k]
+        e = _apart(j, k, own, about, last, n, means)
         about[j, k] += e * part
         cross[j, k] += f * e
         last[j, k] = means[k]
-    own[j, 4] = n
+    own[j, 1] += n - own[j, 4]
+    own[j, 2], own[j, 3], own[j, 4] = mean, m2, n
 
 
 @kernel()
@@ -224,23 +246,18 @@ def over_all_rows(
     mean, m2, cxy
         (p,), (p,), (p, c) filled.
     """
-    c = means.size
-    # One variable's, to add to without changing the state.
-    mine, products = np.empty((1, 6)), np.empty((1, c))
-    ys, then = np.empty((1, c)), np.empty((1, c))
     for j in range(mean.size):
-        for i in range(6):
-            mine[0, i] = own[j, i]
-        for k in range(c):
-            products[0, k] = cross[j, k]
-        if own[j, 4] < n:
-            for k in range(c):
-                ys[0, k] = about[j, k]
-                then[0, k] = last[j, k]
-            _add_zeros(0, mine, products, ys, then, n, means)
-        for k in range(c):
-            cxy[j, k] = products[0, k] / unit
-        mean[j] = mine[0, 0] + mine[0, 2]
-        v = mine[0, 3] / unit
+        low, square, seen, f = own[j, 2], own[j, 3], own[j, 1], 0.0
+        gap = n - own[j, 4]
+        if gap > 0.0:
+            low, square, _, f = _with_zeros(j, own, n)
+            seen += gap
+        for k in range(means.size):
+            product = cross[j, k]
+            if gap > 0.0:
+                product += f * _apart(j, k, own, about, last, n, means)
+            cxy[j, k] = product / unit
+        mean[j] = own[j, 0] + low
+        v = square / unit
         still = rounding * mean[j]
-        m2[j] = 0.0 if v <= mine[0, 1] / unit * still * still or v < underflow else v
+        m2[j] = 0.0 if v <= seen / unit * still * still or v < underflow else v

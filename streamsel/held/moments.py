@@ -155,12 +155,11 @@ class Moments(Held):
         self._space = None
         w = self._next_weight()
         # Not views of the rows that are held: to make them would cost as much as the row itself.
-        arrays = map(self.table.with_room, _FIELDS)
-        bad = learn_row(values, slots, y, w, self.total, *arrays, self.of_target)
+        bad: int = learn_row(values, slots, y, w, self.total, *self.table.rooms(), self.of_target)
         if not bad:
             self.rows += 1
             self._passed(w, w, w * w)
-        return int(bad)
+        return bad
 
     def _arrays(self) -> tuple[Floats, ...]:
         return tuple(self.table[field] for field in _FIELDS)
@@ -293,11 +292,11 @@ class Moments(Held):
 
         The newest row has weight 1.
         """
-        arrays = list(self._arrays())
+        table, p = self.table, len(self.table)
+        arrays = table.rooms()
         if places is not None:
-            arrays = [array[places] for array in arrays]
-        p, c = arrays[1].shape
-        mean, m2, cxy = np.empty(p), np.empty(p), np.empty((p, c))
+            arrays, p = [array[places] for array in arrays], len(places)
+        mean, m2, cxy = np.empty(p), np.empty(p), np.empty((p, len(self.of_target[0])))
         weights = (self.of_target[0], self.total, self.unit)
         over_all_rows(*arrays, *weights, ROUNDINGS, UNDERFLOW, mean, m2, cxy)
         return Stats(mean, np.zeros(p), m2, cxy)
@@ -326,6 +325,8 @@ class Moments(Held):
         return self._space
 
     def _made_space(self) -> TargetSpace:
+        if len(self.target) == 1:
+            return self._space_of_one()
         cyy = self.of_target[1:] / self.unit
         level = self.of_target[0] + np.asarray(self.target.origin)
         squares = np.diag(cyy)
@@ -335,6 +336,13 @@ class Moments(Held):
             cyy[:, still] = 0.0
         is_given = self.target.is_given() if self.target.covariates else None
         return TargetSpace(cyy, self.n, self.kernel, is_given)
+
+    def _space_of_one(self) -> TargetSpace:
+        """Return what `_made_space` does of one column, as is asked for after every row."""
+        square, level = float(self.of_target[1, 0]) / self.unit, self.of_target[0, 0]
+        if square <= (ROUNDINGS * (float(level) + self.target.origin[0])) ** 2 * self.n:
+            square = 0.0
+        return TargetSpace(np.array([[square]]), self.n, self.kernel, None)
 
     @property
     def born(self) -> Floats:

@@ -62,6 +62,10 @@ class Table:
         """Return a field as a view, the rows with the room behind them."""
         return self._arrays[field]
 
+    def rooms(self) -> Iterable[NDArray[np.float64]]:
+        """Return all fields, in their order, as `with_room` does each."""
+        return self._arrays.values()
+
     def claim(self, names: Sequence[Hashable]) -> None:
         """Name the rows behind the last, which were filled in place."""
         start = len(self._slots)

@@ -63,7 +63,7 @@ class RowAxis(Axis):
         # Nearly all rows are like the one before.
         columns, row = target.again(y), self._door.again(x)
         if columns is None or row is None or moments is not self._moments:
-            x, columns, row = self._read_row(moments, x, y)
+            x, columns, row = self._read_row(moments, x, y, columns)
         values, places = row
         self._outdate()
         bad = moments.learn_one(values, places, columns) - 1
@@ -77,12 +77,18 @@ class RowAxis(Axis):
         target.note_codes(y, moments.rows)
 
     def _read_row(
-        self, moments: Moments, x: dict[Hashable, Any], y: Any
+        self, moments: Moments, x: dict[Hashable, Any], y: Any, columns: Floats | None
     ) -> tuple[dict[Hashable, Any], Floats, tuple[Floats, Places]]:
         """Return features without covariates, target columns, values held and their places.
 
-        Any row that can be learnt; what it brings for the first time is taken up.
+        Any row that can be learnt; what it brings for the first time is taken up. The target
+        columns are given if they are known already.
         """
+        if columns is not None and moments is self._moments:
+            values = read_values(x)
+            places = self._door.places(list(x), moments.table.slots)
+            if places is not None:
+                return x, columns, (values, places)
         target, covariates = moments.target, moments.target.covariates
         if covariates and isinstance(x, Mapping):
             seen = target.one(y, x)

@@ -65,6 +65,9 @@ def encode(y: Any, kind: str, numeric: Collection[Hashable] = ()) -> Encoded:
     if isinstance(y, np.ndarray):
         # No frame: it need not wait until narwhals is imported.
         return _encode_array(_as_array(y), kind)
+    plain = _plain_numbers(y)
+    if plain is not None:
+        return _encode_array(plain, kind)
     import narwhals.stable.v2 as nw
 
     native = nw.from_native(y, allow_series=True, pass_through=True)
@@ -84,6 +87,21 @@ def encode(y: Any, kind: str, numeric: Collection[Hashable] = ()) -> Encoded:
     elif hasattr(native, "toarray"):
         native = native.toarray()
     return _encode_array(_as_array(native), kind)
+
+
+def _plain_numbers(y: Any) -> NDArray[Any] | None:
+    """Return what narwhals need not be asked about, an array or a full series of numbers in pandas.
+
+    It takes longer over a series than 100 rows take to learn.
+    """
+    from narwhals.dependencies import is_pandas_series
+
+    if isinstance(y, np.ndarray):
+        return _as_array(y)
+    if not is_pandas_series(y) or not isinstance(y.dtype, np.dtype) or y.dtype.kind not in "iuf":
+        return None
+    values: NDArray[Any] = y.to_numpy()
+    return None if np.isnan(values).any() else values
 
 
 def kinds_to_state(kinds: Mapping[Hashable, bool]) -> list[list[Hashable]]:

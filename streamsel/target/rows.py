@@ -39,6 +39,7 @@ Floats = NDArray[np.float64]
 _ENOUGH_ROWS = 50
 # The form of what learns without a target.
 NO_TARGET = "none"
+_NUMBERS = (float, int)
 _FORMS = {"number": "a number", "class": "a label", "several": "a dict of targets"}
 
 
@@ -93,6 +94,8 @@ class RowTarget:
         self.given_kinds: dict[Hashable, bool] = {}
         self.slots: dict[Hashable, int] = {}
         self.origin: list[float] = []
+        # What `again` returns.
+        self._one = np.empty(1)
         # Distinct integers so far, while they may turn out to be codes of classes.
         self._codes: set[int] | None = set() if kind == "auto" else None
 
@@ -254,21 +257,22 @@ class RowTarget:
                 self.origin.append(value if began and near else 0.0)
 
     def again(self, y: Any) -> Floats | None:
-        """Return a row's (c,) columns, about their origin, where it says what those before did.
+        """Return a row's (c,) columns, until the next row, about their origin.
 
-        None where it may not, or cannot be learnt: then `one` tells.
+        None where it does not plainly say of the target what those before did; `one` tells then.
         """
         if self.covariates:
             return None
         if self.form == "number":
             # A boolean is a number where numbers came before it.
-            if isinstance(y, float | int) and -LARGEST <= y <= LARGEST:
-                return np.array((y - self.origin[0],))
+            if isinstance(y, _NUMBERS) and -LARGEST <= y <= LARGEST:
+                self._one[0] = y - self.origin[0]
+                return self._one
         elif self.form == "class":
             if isinstance(y, str) and y in self.slots:
                 return self.vector({y: 1.0})
         elif self.form == NO_TARGET:
-            return np.empty(0)
+            return self._one[:0]
         return None
 
     def vector(self, found: Mapping[Hashable, float]) -> Floats:
