@@ -33,6 +33,10 @@ class RowDoor:
         self._index: Any = None
         self._index_names: list[Hashable] = []
 
+    def __reduce__(self) -> tuple[type[RowDoor], tuple[()]]:
+        # A copy remembers nothing.
+        return RowDoor, ()
+
     def forget(self) -> None:
         """Forget the row before: names have moved."""
         self._remember([], np.empty(0, dtype=np.intp))
@@ -62,11 +66,10 @@ class RowDoor:
             return None
         if self._values is None:
             self._values = np.empty(len(x))
-            self._room = self._values.data
             self._pack_into = struct.Struct(f"{len(x)}d").pack_into
         try:
             # A third of the time of np.array; and it refuses text, which np.fromiter would parse.
-            self._pack_into(self._room, 0, *x.values())
+            self._pack_into(self._values, 0, *x.values())
         except struct.error:
             return None
         return self._values, self._places
@@ -166,6 +169,24 @@ def read_frame(X: Any, door: RowDoor | None = None) -> tuple[list[Hashable], Flo
     ValueError, TypeError
         For infinite values, columns that are not numbers or stand twice, and what is no frame.
     """
+    names, values = _read_any(X, door)
+    refuse_infinite(names, values)
+    return names, values
+
+
+def refuse_infinite(names: Sequence[Hashable], values: Floats) -> None:
+    """Raise where one of the values, (n, p), is infinite or too large."""
+    if not (values.flags.c_contiguous or values.flags.f_contiguous):
+        values = np.ascontiguousarray(values)
+    flat = values.ravel("K").view()
+    flat.flags.writeable = False
+    if any_beyond(flat):
+        row, column = np.argwhere(np.abs(values) > LARGEST)[0].tolist()
+        raise why_bad(names[column], values[row, column], row)
+
+
+def _read_any(X: Any, door: RowDoor | None) -> tuple[list[Hashable], Floats]:
+    """Return what `read_frame` does, infinite values too."""
     names: list[Hashable]
     if isinstance(X, np.ndarray) and X.ndim == 2:
         names, values = list(range(X.shape[1])), _array_numbers(X)
@@ -182,13 +203,6 @@ def read_frame(X: Any, door: RowDoor | None = None) -> tuple[list[Hashable], Flo
         names = list(frame.columns)
         _expect_names(names)
         values = _numbers(frame) if names else np.empty((len(frame), 0))
-    if not (values.flags.c_contiguous or values.flags.f_contiguous):
-        values = np.ascontiguousarray(values)
-    flat = values.ravel("K").view()
-    flat.flags.writeable = False
-    if any_beyond(flat):
-        row, column = np.argwhere(np.abs(values) > LARGEST)[0].tolist()
-        raise why_bad(names[column], values[row, column], row)
     return names, values
 
 
@@ -215,10 +229,11 @@ def read_beside(
 ) -> tuple[list[Hashable], Floats, dict[Hashable, Any] | None]:
     """Return what `read_frame` does of all columns but the covariates, and these: name -> values.
 
-    A covariate that has no column is 0; without covariates there are none of them, but None.
+    A covariate that has no column is 0; without covariates there are none of them, but None. Then
+    infinite values are returned too: who sums them notices.
     """
     if not covariates:
-        return *read_frame(X, door), None
+        return *_read_any(X, door), None
     frame = as_frame(X)
     if frame is None:
         names, values = read_frame(X)

@@ -12,6 +12,7 @@ def learn_joint(
     values: np.ndarray,
     slots: np.ndarray,
     place: np.ndarray,
+    s: int,
     shift: np.ndarray,
     B: np.ndarray,
     at: np.ndarray,
@@ -19,6 +20,8 @@ def learn_joint(
     n: float,
     mean: np.ndarray,
     J: np.ndarray,
+    age: np.ndarray,
+    before: np.ndarray,
 ) -> None:
     """Add a row of weight 1 to the moments of components z = Bᵀ x and of candidates, jointly.
 
@@ -28,6 +31,9 @@ def learn_joint(
         (m,) values of the row, NaN where not observed, and the slots of their variables.
     place
         Slot -> place among the watched variables, -1 for one that is not watched.
+    s
+        How many variables are watched; the arrays of what is known of them have room for more, and
+        so have those of the candidates.
     shift
         (s,) of each watched variable, what is taken off it; stands for a value not observed, too.
     B, at
@@ -36,25 +42,28 @@ def learn_joint(
         What part of their weight the earlier rows keep, and what weight that leaves them.
     mean, J
         (q + h,), (q + h, q + h) means and sums of products of the q components and h candidates.
+    age, before
+        (h,) of each candidate, the weights of the rows since it became one and before.
     """
-    s, q = B.shape
-    x = np.empty(shift.size)
-    for i in range(x.size):
+    q = B.shape[1]
+    x = np.empty(s)
+    for i in range(s):
         x[i] = -shift[i]
     for i in range(values.size):
         t = place[slots[i]]
         if t >= 0:
             x[t] = 0.0 if np.isnan(values[i]) else values[i] - shift[t]
     total = n + 1.0
-    d = np.empty(mean.size)
+    d = np.zeros(mean.size)
+    for i in range(s):
+        for k in range(q):
+            d[k] += B[i, k] * x[i]
+    for k in range(at.size):
+        d[q + k] = x[at[k]]
+        age[k] = keep * age[k] + 1.0
+        before[k] *= keep
     for k in range(mean.size):
-        if k < q:
-            z = 0.0
-            for i in range(s):
-                z += B[i, k] * x[i]
-        else:
-            z = x[at[k - q]]
-        d[k] = z - mean[k]
+        d[k] -= mean[k]
         mean[k] += d[k] / total
     f = n / total
     for k in range(mean.size):

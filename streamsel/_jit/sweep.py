@@ -10,31 +10,46 @@ import numpy as np
 
 from streamsel._jit.policy import kernel
 
-# The sums of so many variables stay in the first-level cache while rows pass them.
-_TILE = 256
+# So many variables of a row are read on end: memory likes long stretches.
+_TILE = 2048
+# With several targets there are more sums a variable, which are to stay in the cache.
+_SMALL_TILE = 256
+# Where sums of squares stay below this no value was missing, infinite or close to the limit.
+_LARGE = 1e300
 
 
 @kernel()
-def _of_row(values: np.ndarray, i: int) -> float:
-    """Return what belongs to row i; nothing to one behind the last."""
-    return values[i] if i < values.size else 0.0
+def _in_fours(values: np.ndarray) -> np.ndarray:
+    """Return values with zeros behind them, up to a multiple of four."""
+    padded = np.zeros(-(-values.size // 4) * 4)
+    padded[: values.size] = values
+    return padded
+
+
+@kernel(reordered_sums=True)
+def _total(values: np.ndarray) -> float:
+    total = 0.0
+    for i in range(values.size):
+        total += values[i]
+    return total
 
 
 @kernel()
 def _settle(
     w: np.ndarray, Y: np.ndarray, mean: np.ndarray, m2: np.ndarray, products: np.ndarray
 ) -> bool:
-    """Turn sums over rows that observed every variable into moments; False where one did not."""
-    total = w.sum()
+    """Turn sums into moments; False where a value was missing or very large."""
+    total = _total(w)
     for j in range(mean.size):
         s = mean[j]
-        if np.isnan(s):
+        # NaN is not below either.
+        if not m2[j] < _LARGE:
             return False
         mean[j] = s / total
         m2[j] = max(0.0, m2[j] - s * mean[j])
     for k in range(Y.shape[0]):
         # What rounding left in a sum that is zero.
-        left = Y[k].sum()
+        left = _total(Y[k])
         for j in range(mean.size):
             products[k, j] -= left * mean[j]
     return True
@@ -50,7 +65,9 @@ def sweep(
     m2: np.ndarray,
     products: np.ndarray,
 ) -> bool:
-    """Return whether rows observed every variable, and if so fill in the moments.
+    """Fill in the moments over rows that observed every variable, with values that can be squared.
+
+    If they are not that, what is filled in means nothing.
 
     Parameters
     ----------
@@ -63,32 +80,39 @@ def sweep(
     mean, m2, products
         (m,), (m,), (c, m) filled: weighted mean about the shift, sum of squares about the mean, and
         sums of products.
+
+    Returns
+    -------
+    Whether every value was observed, and lies within about 1e150 of the shift.
     """
     b, m = X.shape
     c = Y.shape[0]
     mean[:] = 0.0
     m2[:] = 0.0
     products[:] = 0.0
-    D = np.empty((4, _TILE))
-    for start in range(0, m, _TILE):
-        stop = min(start + _TILE, m)
+    tile = max(1, min(m, _TILE if c == 1 else _SMALL_TILE))
+    D = np.empty((4, tile))
+    weights = _in_fours(w)
+    targets = np.empty((c, weights.size))
+    for k in range(c):
+        targets[k] = _in_fours(Y[k])
+    last = b - 1
+    for start in range(0, m, tile):
+        stop = min(start + tile, m)
         size = stop - start
         about, s, ss = shift[start:stop], mean[start:stop], m2[start:stop]
         d0, d1, d2, d3 = D[0, :size], D[1, :size], D[2, :size], D[3, :size]
-        # Four rows at a time: sums are fetched and put back for four values, not for each.
+        # Four rows at a time: sums are fetched and put back for four values, not for each. Where
+        # fewer are left the last stands in for the missing, and has no weight.
         for i in range(0, b, 4):
-            x0, x1 = X[i, start:stop], X[min(i + 1, b - 1), start:stop]
-            x2, x3 = X[min(i + 2, b - 1), start:stop], X[min(i + 3, b - 1), start:stop]
-            w0, w1, w2, w3 = w[i], _of_row(w, i + 1), _of_row(w, i + 2), _of_row(w, i + 3)
-            y, a = Y[0], products[0, start:stop]
-            y0, y1, y2, y3 = y[i], _of_row(y, i + 1), _of_row(y, i + 2), _of_row(y, i + 3)
+            x0, x1 = X[i, start:stop], X[min(i + 1, last), start:stop]
+            x2, x3 = X[min(i + 2, last), start:stop], X[min(i + 3, last), start:stop]
+            w0, w1, w2, w3 = weights[i], weights[i + 1], weights[i + 2], weights[i + 3]
+            y, a = targets[0], products[0, start:stop]
+            y0, y1, y2, y3 = y[i], y[i + 1], y[i + 2], y[i + 3]
             for j in range(size):
-                e0, e1, e2, e3 = (
-                    x0[j] - about[j],
-                    x1[j] - about[j],
-                    x2[j] - about[j],
-                    x3[j] - about[j],
-                )
+                z = about[j]
+                e0, e1, e2, e3 = x0[j] - z, x1[j] - z, x2[j] - z, x3[j] - z
                 f0, f1, f2, f3 = w0 * e0, w1 * e1, w2 * e2, w3 * e3
                 s[j] += (f0 + f1) + (f2 + f3)
                 ss[j] += (f0 * e0 + f1 * e1) + (f2 * e2 + f3 * e3)
@@ -96,11 +120,11 @@ def sweep(
             if c == 1:
                 continue
             for j in range(size):
-                d0[j], d1[j] = x0[j] - about[j], x1[j] - about[j]
-                d2[j], d3[j] = x2[j] - about[j], x3[j] - about[j]
+                z = about[j]
+                d0[j], d1[j], d2[j], d3[j] = x0[j] - z, x1[j] - z, x2[j] - z, x3[j] - z
             for k in range(1, c):
-                y, a = Y[k], products[k, start:stop]
-                y0, y1, y2, y3 = y[i], _of_row(y, i + 1), _of_row(y, i + 2), _of_row(y, i + 3)
+                y, a = targets[k], products[k, start:stop]
+                y0, y1, y2, y3 = y[i], y[i + 1], y[i + 2], y[i + 3]
                 for j in range(size):
                     a[j] += (d0[j] * y0 + d1[j] * y1) + (d2[j] * y2 + d3[j] * y3)
     return _settle(w, Y, mean, m2, products)
@@ -173,16 +197,21 @@ def sweep_observed(
         while i > 0 and np.isnan(X[i, j]):
             i -= 1
         shift[j] = 0.0 if np.isnan(X[i, j]) else X[i, j]
-    D, W = np.empty((4, _TILE)), np.empty((4, _TILE))
-    for start in range(0, m, _TILE):
-        stop = min(start + _TILE, m)
+    tile = max(1, min(m, _SMALL_TILE))
+    D, W = np.empty((4, tile)), np.empty((4, tile))
+    weights = _in_fours(w)
+    targets = np.empty((Y.shape[0], weights.size))
+    for k in range(Y.shape[0]):
+        targets[k] = _in_fours(Y[k])
+    for start in range(0, m, tile):
+        stop = min(start + tile, m)
         size = stop - start
         n, about, s, ss = seen[start:stop], shift[start:stop], mean[start:stop], m2[start:stop]
         d0, d1, d2, d3 = D[0, :size], D[1, :size], D[2, :size], D[3, :size]
         o0, o1, o2, o3 = W[0, :size], W[1, :size], W[2, :size], W[3, :size]
         for i in range(0, b, 4):
             for t in range(4):
-                x, d, o, weight = X[min(i + t, b - 1), start:stop], D[t], W[t], _of_row(w, i + t)
+                x, d, o, weight = X[min(i + t, b - 1), start:stop], D[t], W[t], weights[i + t]
                 for j in range(size):
                     is_seen = not np.isnan(x[j])
                     d[j] = x[j] - about[j] if is_seen else 0.0
@@ -192,8 +221,8 @@ def sweep_observed(
                     s[j] += f
                     ss[j] += f * d[j]
             for k in range(Y.shape[0]):
-                y, a, level = Y[k], products[k, start:stop], means[k, start:stop]
-                y0, y1, y2, y3 = y[i], _of_row(y, i + 1), _of_row(y, i + 2), _of_row(y, i + 3)
+                y, a, level = targets[k], products[k, start:stop], means[k, start:stop]
+                y0, y1, y2, y3 = y[i], y[i + 1], y[i + 2], y[i + 3]
                 for j in range(size):
                     a[j] += (d0[j] * y0 + d1[j] * y1) + (d2[j] * y2 + d3[j] * y3)
                     level[j] += (o0[j] * y0 + o1[j] * y1) + (o2[j] * y2 + o3[j] * y3)

@@ -99,12 +99,27 @@ class JointMoments(Beside):
     def learn_one(self, values: Floats, slots: Places, moments: Moments) -> None:
         """Learn a row, after the moments have."""
         self._watch_newcomers(values, slots, moments)
-        place, watched = self._places(moments), self.watched
+        place, watched, candidates = self._places(moments), self.watched, self.candidates
         keep = 1.0 - moments.fading_factor
-        fields = (watched["shift"], watched["B"])
         n = self.n * keep
-        learn_joint(values, slots, place, *fields, self._at, keep, n, self.mean, self.J)
-        self._passed(1, keep, 1.0)
+        # Not views of the rows that are held: to make them takes longer than the loop.
+        learn_joint(
+            values,
+            slots,
+            place,
+            len(watched),
+            watched.with_room("shift"),
+            watched.with_room("B"),
+            self._at,
+            keep,
+            n,
+            self.mean,
+            self.J,
+            candidates.with_room("age"),
+            candidates.with_room("before"),
+        )
+        self.n = n + 1.0
+        self.rows += 1
 
     def learn_many(self, X: Floats, slots: Places, moments: Moments) -> None:
         """Learn rows by matrix products, after the moments have."""
@@ -124,15 +139,12 @@ class JointMoments(Beside):
         self.J *= keep
         self.J += (w * V.T) @ V + np.outer(apart, apart) * (n * weight / (n + weight))
         self.mean += apart * (weight / (n + weight))
-        self._passed(len(X), keep, weight)
-
-    def _passed(self, rows: int, keep: float, weight: float) -> None:
-        self.n = self.n * keep + weight
+        self.n = n + weight
         age, before = self.candidates["age"], self.candidates["before"]
         age *= keep
         age += weight
         before *= keep
-        self.rows += rows
+        self.rows += len(X)
 
     def _watch_newcomers(self, values: Floats, slots: Places, moments: Moments) -> None:
         """Make newcomers candidates, with what is known of the rows before they came."""

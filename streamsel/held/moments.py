@@ -12,7 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from streamsel._jit.rows import add_zeros, combine, learn_row, over_all_rows
+from streamsel._jit.rows import (
+    LARGEST,
+    add_zeros,
+    any_beyond,
+    combine,
+    learn_row,
+    over_all_rows,
+)
 from streamsel._jit.scan import ROUNDINGS, UNDERFLOW
 from streamsel._jit.sweep import sweep, sweep_columns, sweep_observed
 from streamsel.columns import Stats
@@ -33,8 +40,8 @@ SHIFT, SEEN, MEAN, M2, UNTIL, _BORN = range(6)
 _FIELDS = ("own", "cross", "about", "last")
 # When the weight of a row has grown to this, all are divided by it: a power of two rounds nothing.
 _HEAVY = 1024.0
-# Rows are taken in pieces of at most so many: of the largest values squares can still be summed.
-_PIECE = 4096
+# Rows are taken in pieces of at most so many, for the digits.
+_PIECE = 8192
 
 
 class Moments(Held):
@@ -206,54 +213,42 @@ class Moments(Held):
             return np.ones(size)
         return np.asarray(self._next_weight() * (1.0 - self.fading_factor) ** -np.arange(size))
 
-    def pieces(self, size: int) -> Iterable[slice]:
+    def pieces(self, size: int) -> list[slice]:
         """Cut so many rows into pieces, for the digits, and not too far apart in weight."""
         most = min(_PIECE, max(1, int(5.0 / self.fading_factor))) if self.fading_factor else _PIECE
-        return (slice(start, min(start + most, size)) for start in range(0, size, most))
+        return [slice(start, min(start + most, size)) for start in range(0, size, most)]
 
-    def learn_many(self, X: Floats, slots: Places, Y: Floats) -> None:
+    def learn_many(self, X: Floats, slots: Places, Y: Floats) -> bool:
         """Learn a piece of rows at once (Chan, Golub and LeVeque 1979).
 
         Parameters
         ----------
         X, slots
-            (b, m) values, NaN where not observed, none infinite, and the places of the columns.
+            (b, m) values, NaN where not observed, and the places of the columns.
         Y
             (b, c) target columns.
+
+        Returns
+        -------
+        Whether the rows were learnt; none is where a value is infinite or too large.
         """
-        self._space = None
         Y = Y - self.target.origin
         w = self.weights(len(X))
         weight = float(w.sum())
         level = w @ Y / weight
         Y -= level
         weighted = w[:, None] * Y if self.fading_factor else Y
+        found = _moments_of(X, w, weighted, level)
+        if found is None:
+            return False
         self.add_zeros(slots)
-        self._join_rows(X, slots, w, weighted, level)
+        self.combine(slots, *found)
         self.combine_target(weight, level, weighted.T @ Y)
         self.table["own"][slots, UNTIL] = self.total + weight
         self.table["last"][slots] = self.of_target[0]
         self.rows += len(X)
         self._passed(float(w[-1]), weight, float(w @ w))
-
-    def _join_rows(self, X: Floats, slots: Places, w: Floats, Y: Floats, level: Floats) -> None:
-        """Add to variables the moments of rows X (b, m), with weighted targets about `level`."""
-        m, c = slots.size, level.size
-        # The loops take one target at least.
-        Y = np.ascontiguousarray(Y.T) if c else np.zeros((1, len(X)))
-        shift, mean, m2, products = X[-1].copy(), np.empty(m), np.empty(m), np.empty((len(Y), m))
-        # Frames mostly hold a variable's values together.
-        if X.flags.c_contiguous or X.strides[0] != X.itemsize:
-            whole = sweep(_as_read(X), w, Y, shift, mean, m2, products)
-        else:
-            whole = sweep_columns(_as_read(X.T), w, Y, shift, mean, m2, products)
-        if whole:
-            seen, about = np.full(m, w.sum()), np.tile(level, (m, 1))
-        else:
-            seen, means = np.empty(m), np.empty((len(Y), m))
-            sweep_observed(_as_read(X), w, Y, seen, shift, mean, m2, products, means)
-            about = means[:c].T + level
-        self.combine(slots, seen, shift, mean, m2, np.ascontiguousarray(products[:c].T), about)
+        return True
 
     def add_zeros(self, slots: Places) -> None:
         """Add to variables the rows since their last that did not name them."""
@@ -277,7 +272,7 @@ class Moments(Held):
         self._space = None
         total = self.total + weight
         apart = mean - self.of_target[0]
-        self.of_target[1:] += cyy + np.outer(apart, apart) * (self.total * weight / total)
+        self.of_target[1:] += cyy + apart[:, None] * apart * (self.total * weight / total)
         self.of_target[0] += apart * (weight / total)
 
     # What was learnt
@@ -381,6 +376,36 @@ class Moments(Held):
         self.of_target = np.array(state["of_target"])
         self.forgotten = np.array(state["forgotten"])
         self.table = Table.from_state(state["table"], fields(c))
+
+
+def _moments_of(X: Floats, w: Floats, Y: Floats, level: Floats) -> tuple[Floats, ...] | None:
+    """Return what `Moments.combine` takes of rows X (b, m), with weighted targets about `level`.
+
+    None where a value is infinite or too large.
+    """
+    m, c = X.shape[1], level.size
+    # The loops take one target at least.
+    Y = np.ascontiguousarray(Y.T) if c else np.zeros((1, len(X)))
+    shift, mean, m2, products = X[-1].copy(), np.empty(m), np.empty(m), np.empty((len(Y), m))
+    # What is far from it shows in the sums.
+    if not np.abs(shift).max(initial=0.0) <= 0.5 * LARGEST:
+        whole = False
+    elif X.flags.c_contiguous or X.strides[0] != X.itemsize:
+        whole = sweep(_as_read(X), w, Y, shift, mean, m2, products)
+    else:
+        # Frames mostly hold a variable's values together.
+        whole = sweep_columns(_as_read(X.T), w, Y, shift, mean, m2, products)
+    if whole:
+        seen, about = np.full(m, w.sum()), np.empty((m, c))
+        about[:] = level
+    else:
+        rows = _as_read(X)
+        if any_beyond(rows.reshape(-1)):
+            return None
+        seen, means = np.empty(m), np.empty((len(Y), m))
+        sweep_observed(rows, w, Y, seen, shift, mean, m2, products, means)
+        about = means[:c].T + level
+    return seen, shift, mean, m2, np.ascontiguousarray(products[:c].T), about
 
 
 def _as_read(X: Floats) -> Floats:

@@ -22,6 +22,7 @@ from streamsel.rows import (
     read_beside,
     read_strictly,
     read_values,
+    refuse_infinite,
     why_bad,
 )
 from streamsel.target.rows import NO_TARGET, Observation, RowTarget, unequal
@@ -96,11 +97,8 @@ class RowAxis(Axis):
         else:
             seen = target.one(y) if self.supervised else _UNASKED
         values = read_values(x)
-        # Moments that are not the model's yet may be let go again, and the door must not know them.
-        held = moments is self._moments
-        places = self._door.places(list(x), moments.table.slots) if held else None
-        known = places is not None and seen.first.keys() <= target.slots.keys()
-        if places is None or not known:
+        places = self._known(moments, seen, list(x))
+        if places is None:
             values = read_strictly(x)
             bad = first_bad(values)
             if bad is not None:
@@ -126,6 +124,10 @@ class RowAxis(Axis):
                 raise unequal(len(X), len(encoded.columns))
         else:
             seen, encoded = _UNASKED, None
+        # Where nothing changes before all rows are summed, the sums tell.
+        whole = self._beside is None and len(moments.pieces(len(X))) == 1
+        if not whole or self._known(moments, seen, names) is None:
+            refuse_infinite(names, X)
         start = 0
         while start < len(X):
             # Again after every stretch: who found no room may find it now.
@@ -136,7 +138,8 @@ class RowAxis(Axis):
             for piece in moments.pieces(stop - start):
                 rows = values[piece]
                 self._outdate()
-                moments.learn_many(rows, places, Y[start:stop][piece])
+                if not moments.learn_many(rows, places, Y[start:stop][piece]):
+                    refuse_infinite(names, X)
                 if self._beside is not None:
                     self._beside.learn_many(rows, places, moments)
                     self._beside.refresh_if_due(moments)
@@ -159,10 +162,9 @@ class RowAxis(Axis):
         self, moments: Moments, seen: Observation, names: list[Hashable], values: Floats
     ) -> tuple[Floats, Places]:
         """Take up new targets and variables; return the values that are held, and their places."""
-        is_known = moments is self._moments and seen.first.keys() <= moments.target.slots.keys()
-        places = self._door.places(names, moments.table.slots) if is_known else None
-        if places is not None:
-            return values, places
+        known = self._known(moments, seen, names)
+        if known is not None:
+            return values, known
         bad = first_bad_name(names, {})
         if bad is not None:
             raise why_bad_name(names[bad])
@@ -195,6 +197,13 @@ class RowAxis(Axis):
             held = [j for j, place in enumerate(found) if place >= 0]
             values, found = values[..., held], [found[j] for j in held]
         return values, np.array(found, dtype=np.intp)
+
+    def _known(self, moments: Moments, seen: Observation, names: list[Hashable]) -> Places | None:
+        """Return the places of these variables, or None if one, or a target, is not held yet."""
+        # Moments that are not the model's yet may be let go again, and the door must not know them.
+        if moments is not self._moments or not seen.first.keys() <= moments.target.slots.keys():
+            return None
+        return self._door.places(names, moments.table.slots)
 
     def _check_columns(self, target: RowTarget, seen: Observation) -> None:
         """Refuse a target that the parameters cannot be used with."""
