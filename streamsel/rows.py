@@ -5,7 +5,7 @@ from __future__ import annotations
 import decimal
 import numbers
 import struct
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ class RowDoor:
         self._names, self._places = names, places
         # Where values are read to, when the names come again.
         self._values: Floats | None = None
+        self._pack_into: Callable[..., None] = struct.pack_into
 
     def places(self, names: list[Hashable], slots: Mapping[Hashable, int]) -> Places | None:
         """Return the place of every feature, or None if one is not held."""

@@ -1,6 +1,8 @@
 """learn_many: frames of every library, in any split, are a loop of learn_one."""
 
+import copy
 import math
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -9,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsel import ProjSe
+from streamsel import SOSPCA, ProjSe
 from tests.reference.frames import BACKENDS, dicts, frame, series
 from tests.reference.rows import Rows, agree, same
 
@@ -190,3 +192,73 @@ def test_pieces_between_which_the_levels_are_followed(rng):
     for x, t in zip(X.tolist(), y.tolist(), strict=True):
         loop.learn_one(dict(enumerate(x)), t)
     same(many, loop)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("c", [1, 3])
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("fading_factor", [0.0, 1e-3])
+def test_more_rows_and_columns_than_are_summed_at_once(rng, order, c, missing, fading_factor):
+    X = np.array(rng.normal(loc=[1e9, 0.0, 5.0], size=(9000, 3)), order=order)
+    Y = X[:, :1] + rng.normal(size=(9000, c))
+    if missing:
+        X[rng.random(X.shape) < 0.01] = NAN
+    at_once, by_parts = (ProjSe(3, fading_factor=fading_factor) for _ in range(2))
+    at_once.learn_many(X, Y)
+    for start in range(0, 9000, 700):
+        by_parts.learn_many(X[start : start + 700], Y[start : start + 700])
+    same(at_once, by_parts)
+    wide, narrow = (ProjSe(9, fading_factor=fading_factor) for _ in range(2))
+    X = np.array(np.resize(X.T, (300, 40)).T, order=order)
+    X += rng.normal(size=X.shape)
+    wide.learn_many(X, Y[:40])
+    for i in range(40):
+        narrow.learn_many(X[i : i + 1], Y[i : i + 1])
+    same(wide, narrow)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1.1e152, -1e200])
+@pytest.mark.parametrize("row", [0, 6, 9])
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_value_too_large_in_columns_that_are_known(rng, order, value, row, missing):
+    model = ProjSe(2)
+    X, y = np.array(rng.normal(size=(10, 3)), order=order), rng.normal(size=10)
+    model.learn_many(X, y)
+    before = copy.deepcopy(model)
+    bad = X.copy(order="K")
+    bad[row, 1] = value
+    if missing:
+        bad[3, 2] = NAN
+    with pytest.raises(ValueError, match=f"in 1, row {row}"):
+        model.learn_many(bad, y)
+    assert pickle.dumps(model) == pickle.dumps(before)
+    # The largest that there may be is learnt.
+    bad[row, 1] = np.sign(value) * 1e152
+    model.learn_many(bad, y)
+    assert model.n_rows == 20
+
+
+def test_a_part_of_a_pandas_frame_has_its_names(rng):
+    X = pd.DataFrame(rng.normal(size=(12, 3)), columns=list("bac"))
+    y = rng.normal(size=12)
+    model, other = ProjSe(2), ProjSe(2)
+    model.learn_many(X, y)
+    for rows in (slice(0, 5), slice(5, 12)):
+        other.learn_many(X[rows], y[rows])
+    same(model, other)
+    renamed = X.rename(columns={"b": "late"})
+    for each in (model, other):
+        each.learn_many(renamed, y)
+    same(model, other)
+    assert model.n_columns == 4
+    with pytest.raises(ValueError, match="'a'"):
+        model.learn_many(X.set_axis(list("aac"), axis=1), y)
+
+
+def test_a_frame_with_a_name_twice_is_not_transformed(rng):
+    model = SOSPCA(1)
+    X = pd.DataFrame(rng.normal(size=(12, 3)), columns=list("bac"))
+    model.learn_many(X, rng.normal(size=12))
+    with pytest.raises(Exception, match="a"):
+        model.transform_many(X.set_axis(list("aac"), axis=1))
