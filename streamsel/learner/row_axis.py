@@ -125,7 +125,9 @@ class RowAxis(Axis):
         else:
             seen, encoded = _UNASKED, None
         # Where nothing changes before all rows are summed, the sums tell.
-        whole = self._beside is None and len(moments.pieces(len(X))) == 1
+        until = self._rows_until_renewal(moments.rows)
+        whole = len(moments.pieces(len(X))) == 1 and (until is None or len(X) <= until)
+        whole = whole and self._beside is None
         if not whole or self._known(moments, seen, names) is None:
             refuse_infinite(names, X)
         start = 0

@@ -62,9 +62,6 @@ def encode(y: Any, kind: str, numeric: Collection[Hashable] = ()) -> Encoded:
     ValueError, TypeError
         For what is neither numbers nor labels, and for missing labels.
     """
-    if isinstance(y, np.ndarray):
-        # No frame: it need not wait until narwhals is imported.
-        return _encode_array(_as_array(y), kind)
     plain = _plain_numbers(y)
     if plain is not None:
         return _encode_array(plain, kind)
@@ -92,12 +89,13 @@ def encode(y: Any, kind: str, numeric: Collection[Hashable] = ()) -> Encoded:
 def _plain_numbers(y: Any) -> NDArray[Any] | None:
     """Return what narwhals need not be asked about, an array or a full series of numbers in pandas.
 
-    It takes longer over a series than 100 rows take to learn.
+    To import it takes longer than a first result, and it takes longer over a series than 100 rows
+    take to learn.
     """
-    from narwhals.dependencies import is_pandas_series
-
     if isinstance(y, np.ndarray):
         return _as_array(y)
+    from narwhals.dependencies import is_pandas_series
+
     if not is_pandas_series(y) or not isinstance(y.dtype, np.dtype) or y.dtype.kind not in "iuf":
         return None
     values: NDArray[Any] = y.to_numpy()
