@@ -63,7 +63,7 @@ class RowDoor:
 
         None for a row of other names, or in another order, and for what is not all real numbers.
         """
-        if not isinstance(x, dict) or list(x) != self._names:
+        if not isinstance(x, dict) or len(x) != len(self._names):
             return None
         if self._values is None:
             self._values = np.empty(len(x))
@@ -73,6 +73,11 @@ class RowDoor:
             self._pack_into(self._values, 0, *x.values())
         except struct.error:
             return None
+        names = list(x)
+        if names != self._names:
+            return None
+        # The very same strings are compared faster than equal ones, of a frame, say.
+        self._names = names
         return self._values, self._places
 
     def names_of(self, columns: Any) -> list[Hashable]:
