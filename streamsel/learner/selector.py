@@ -15,7 +15,7 @@ from streamsel.held.pool import NO_PICKS, Picks, Pool
 from streamsel.learner.base import Learner, until_learnt
 from streamsel.learner.report import Report, is_above, number
 from streamsel.params import param
-from streamsel.rows import as_frame, gather, positions
+from streamsel.rows import as_frame, columns_of, gather, positions
 
 State = TypeVar("State", bound=Held)
 
@@ -242,17 +242,16 @@ class Selector(Learner, Generic[State]):
         A frame of the same library with the standing columns that X has, in their order; for
         anything else an array of shape (n, number standing). X itself before any stand.
         """
-        frame, standing = as_frame(X), self._in_use()
+        standing = self._in_use()
         if standing is None:
+            frame = as_frame(X)
             if frame is None or not self.covariates:
                 return X
             _, covariates = positions(frame, self.covariates)
             rest = [j for j in range(len(frame.columns)) if j not in covariates]
             return frame[:, rest].to_native()
-        if frame is None:
-            return gather(X, list(standing))
-        _, places = positions(frame, list(standing))
-        return frame[:, places].to_native()
+        taken = columns_of(X, list(standing))
+        return gather(X, list(standing)) if taken is None else taken[1]
 
 
 def _placed(names: Iterable[Hashable]) -> dict[Hashable, int]:
