@@ -5,7 +5,9 @@ import pytest
 import scipy.linalg
 import scipy.sparse
 
-from streamsel._jit.deflate import best, direction
+from streamsel._jit.cholesky import factor, outdo_in_kernel
+from streamsel._jit.cholesky import refill as refill_in_kernel
+from streamsel._jit.deflate import best, direction, outdo, sift
 from streamsel._jit.relevance import coordinates, join, relevances, rotate_and_drop, take_up
 from streamsel._jit.rows import any_beyond
 from streamsel._jit.scan import scan_dense, scan_sparse
@@ -187,20 +189,132 @@ def test_direction_is_the_unit_residual(rng):
 def test_best_is_the_first_of_the_highest(rng):
     G = rng.normal(size=(8, 3))
     G[6] = G[2] = 10 * G[2]
-    taken = np.zeros(8, dtype=np.bool_)
+    bound, applied = (G**2).sum(axis=1), np.zeros(8, dtype=np.int64)
     Q = np.empty((0, 3))
-    state = G.copy(), (G**2).sum(axis=1), np.zeros(8, dtype=np.int64), taken
-    assert best(*state, Q, 1e-12)[0] == 2
-    taken[2] = True
-    assert best(*state, Q, 1e-12)[0] == 6
+    assert best(G, bound, applied, Q, 1e-12) == 2
+    bound[2] = -1.0
+    assert best(G, bound, applied, Q, 1e-12) == 6
     Q = (G[2] / np.linalg.norm(G[2]))[None, :]
     residual = G - np.outer(G @ Q[0], Q[0])
-    j, score = best(*state, Q, 1e-12)
-    free = np.where(taken, -1.0, (residual**2).sum(axis=1))
+    free = np.where(bound < 0.0, -1.0, (residual**2).sum(axis=1))
+    j = best(G, bound, applied, Q, 1e-12)
     assert j == np.argmax(free)
-    assert score == pytest.approx(free.max(), rel=1e-12)
-    taken[:] = True
-    assert best(*state, Q, 1e-12) == (-1, 0.0)
+    assert bound[j] == pytest.approx(free.max(), rel=1e-12)
+    assert applied[j] == 1
+    bound[:] = -1.0
+    assert best(G, bound, applied, Q, 1e-12) == -1
+
+
+def test_best_tells_apart_what_subtraction_cannot(rng):
+    # Of candidates that are all but spent the lengths of the residuals decide.
+    Q = np.eye(5)[:3].copy()
+    G = rng.normal(size=(6, 5))
+    G[:, 3:] = np.array([1.0, 2.0, 5.0, 5.0, 3.0, 4.0])[:, None] * [1e-8, 0.0]
+    bound, applied = (G**2).sum(axis=1), np.zeros(6, dtype=np.int64)
+    assert best(G, bound, applied, Q, 1e-12) == 2
+    assert bound[2] == pytest.approx(25e-16, rel=1e-6)
+
+
+def empty_plan(m, width):
+    """Picks to be filled in: places, scores, rounds, directions at the beginning, rows."""
+    whole = [np.empty(m, dtype=np.int64) for _ in range(3)]
+    return whole[0], np.empty(m), whole[1], whole[2], np.empty((m, width))
+
+
+def round_by_round(G, free, m):
+    """Picks of the greedy, with the whole projector again whenever it is used up."""
+    places, scores = [], []
+    while len(places) < m:
+        R, before = G.copy(), len(places)
+        while len(places) < m:
+            left = np.where([j in free for j in range(len(G))], (R**2).sum(axis=1), -1.0)
+            j = int(np.argmax(left >= left.max() * (1.0 - 1e-12)))
+            if left[j] < 1e-10:
+                break
+            places.append(j)
+            scores.append(left[j])
+            free = free - {j}
+            R -= np.outer(R @ R[j], R[j]) / left[j]
+        if len(places) == before:
+            break
+    return places, scores
+
+
+@pytest.mark.parametrize("known", [[], [0, 3]])
+def test_sift_is_a_greedy_at_every_cut(rng, known):
+    m, r, offered = 6, 3, rng.normal(size=(60, 3))
+    start = rng.normal(size=(4, r))
+    G, whole, origin = np.empty((2 * m, r)), np.empty(2 * m), np.empty(2 * m, dtype=np.int64)
+    G[:4], whole[:4] = start, (start**2).sum(axis=1)
+    forced, bounds = np.array(known, dtype=np.int64), (offered**2).sum(axis=1)
+    rounds, plan = np.zeros_like(forced), empty_plan(m - forced.size, r)
+    pool = G, whole, origin, 4, 0, offered, bounds, forced, rounds, plan, 0, m, -1.0, -1.0
+    size, fresh, planned, discarded, floor = sift(*pool, 1e-12, 1e-12)
+    everything = np.vstack([start, offered])
+    assert fresh == m
+    assert planned == m - len(known)
+    np.testing.assert_array_equal(G[:size], everything[origin[:size]])
+    if known:
+        assert origin[forced].tolist() == known
+    else:
+        held, bar = list(range(4)), -1.0
+        for j in range(4, 64):
+            if bounds[j - 4] > bar:
+                held.append(j)
+            if len(held) == 2 * m:
+                places, scores = round_by_round(everything[held], set(range(2 * m)), m)
+                held, bar = [held[place] for place in sorted(places)], min(scores)
+        assert origin[:size].tolist() == held
+        assert floor == pytest.approx(bar, rel=1e-12)
+    lost = np.delete((everything**2).sum(axis=1), origin[:size])
+    assert discarded == pytest.approx(lost.max(), rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [4, 20])
+def test_refill_in_a_kernel_matrix_is_that_in_coordinates(rng, n):
+    p, m = 14, 7
+    G = rng.normal(size=(p, n))
+    G /= np.linalg.norm(G, axis=1)[:, None]
+    places, scores = round_by_round(G, set(range(p)), m)
+    plan, order, L = empty_plan(m, m), np.empty(m, dtype=np.int64), np.empty((m, m))
+    taken, contends = np.zeros(p, dtype=np.bool_), np.ones(p, dtype=np.bool_)
+    # Of some of them first, then of all.
+    first = np.arange(p) >= 10
+    picks = empty_plan(m, m)
+    planned = refill_in_kernel(
+        G @ G.T, first.copy(), contends, order, L, 0, plan, 0, picks, 1e-12, 1e-12
+    )
+    now = empty_plan(m, m)
+    found = refill_in_kernel(
+        G @ G.T, taken, first.copy(), order, L, 0, picks, planned, now, 1e-12, 1e-12
+    )
+    assert found == m
+    assert now[0].tolist() == places
+    np.testing.assert_allclose(now[1], scores, rtol=1e-9)
+    np.testing.assert_array_equal(np.flatnonzero(taken), np.sort(places))
+
+
+@pytest.mark.parametrize("in_kernel", [False, True])
+def test_outdo_is_the_best_under_every_prefix(rng, in_kernel):
+    G = rng.normal(size=(30, 5))
+    G /= np.linalg.norm(G, axis=1)[:, None]
+    G[20] = G[4]
+    picks, barred = [7, 2, 9], np.zeros(30, dtype=np.bool_)
+    barred[11] = True
+    highest, who = np.full(4, 1e-12), np.full(4, -1)
+    if in_kernel:
+        K, L = G @ G[picks].T, np.zeros((3, 3))
+        factor(K[picks], L)
+        np.testing.assert_allclose(L @ L.T, K[picks], atol=1e-14)
+        outdo_in_kernel(K, L, barred, 1e-12, highest, who)
+    else:
+        Q = np.linalg.qr(G[picks].T)[0].T.copy()
+        outdo(G, (G**2).sum(axis=1), barred, Q, 1e-12, highest, who)
+    for s in range(4):
+        R = G - G @ np.linalg.pinv(G[picks[:s]]) @ G[picks[:s]] if s else G
+        left = np.where(barred, -1.0, (R**2).sum(axis=1))
+        assert who[s] == np.flatnonzero(left >= left.max() * (1 - 1e-12))[0]
+        assert highest[s] == pytest.approx(left.max(), rel=1e-12)
 
 
 def components(rng, n=11, c=2, q=4, s=6):

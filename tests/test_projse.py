@@ -1,5 +1,7 @@
 """ProjSe against its batch definition, LAPACK, dense kernel matrices, and the paper's algorithm."""
 
+import copy
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -310,6 +312,82 @@ def test_the_pool_is_refilled_round_by_round(m, cut, c):
     for start in range(0, 400, cut):
         model.learn_columns(X[:, start : start + cut])
     check(model, reference.pooled(X, Y, 8, m))
+
+
+class CutByCut(ProjSe):
+    """Fills its pool one cut after another, each by a greedy from the beginning."""
+
+    def _sift(self, *_):
+        return None
+
+
+def pools(X, Y, k, cuts, **options):
+    """Return the pools of a ProjSe and of one that goes cut by cut, which learnt the same."""
+    held = []
+    for cls in (ProjSe, CutByCut):
+        model = cls(k, **options)
+        model.learn_target(Y)
+        for start, stop in zip([0, *cuts], [*cuts, X.shape[1]], strict=True):
+            model.learn_columns(X[:, start:stop])
+        held.append((model._columns, model))
+    return held
+
+
+@QUICK
+@given(tasks(), st.integers(1, 6), st.integers(0, 4), st.lists(st.integers(0, 40), max_size=4))
+def test_going_on_from_the_last_cut_is_a_greedy_from_the_beginning(task, k, more, cuts):
+    X, Y = task
+    cuts = sorted(min(cut, X.shape[1]) for cut in cuts)
+    (one, model), (other, slow) = pools(X, Y, k, cuts, max_candidates=k + more)
+    assert one.names == other.names
+    assert (one.floor, one.discarded) == (other.floor, other.discarded)
+    assert model.scores == slow.scores
+    assert model.n_certified == slow.n_certified
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+@pytest.mark.parametrize(("n", "c"), [(9, None), (40, None), (9, 3), (40, 12), (40, 1)])
+@pytest.mark.parametrize("m", [6, 15, 40])
+def test_going_on_from_the_last_cut_on_noise(rng, kernel, n, c, m):
+    X = rng.normal(size=(n, 500))
+    X[:, 200:240] = -2 * X[:, :40]
+    Y = None if c is None else rng.normal(size=(n, c))
+    options = {"kernel": kernel, "max_candidates": m}
+    (one, model), (other, slow) = pools(X, Y, 6, [1, 2, 90, 300], **options)
+    assert one.names == other.names
+    assert one.floor == pytest.approx(other.floor, rel=1e-12)
+    assert one.discarded == other.discarded
+    assert model.selected == slow.selected
+
+
+@pytest.mark.parametrize("c", [None, 3, 7])
+@pytest.mark.parametrize("m", [8, 20])
+def test_exact_reads_as_often_cut_by_cut(rng, c, m):
+    X = rng.normal(size=(30, 600))
+    X[:, 200:240] = X[:, :40]
+    Y = None if c is None else rng.normal(size=(30, c))
+    (_, model), (_, slow) = pools(X, Y, 8, [], max_candidates=m, exact=True)
+    assert model.selected == slow.selected == learn(X, Y, 8).selected
+    assert model.n_passes == slow.n_passes
+    assert model.n_certified == slow.n_certified == 8
+
+
+@pytest.mark.parametrize("c", [None, 3])
+def test_a_pool_goes_on_alike_without_what_it_noted_of_the_last_cut(rng, c):
+    # Files do not hold it, and an error takes it back.
+    X = rng.normal(size=(20, 300))
+    Y = None if c is None else rng.normal(size=(20, c))
+    model, bad = ProjSe(4, max_candidates=10), X.copy()
+    bad[:, 290] = np.nan
+    model.learn_target(Y)
+    model.learn_columns(X[:, :100])
+    copied = copy.deepcopy(model)
+    with pytest.raises(ValueError, match="290"):
+        model.learn_columns(bad[:, 100:])
+    for each in (model, copied):
+        each.learn_columns(X[:, 100:])
+    assert model._columns.names == copied._columns.names
+    assert model.scores == pytest.approx(copied.scores, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["glioma", "isolet"])

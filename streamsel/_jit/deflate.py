@@ -6,105 +6,108 @@ import numpy as np
 
 from streamsel._jit.policy import kernel
 
+# A score that is found by subtraction, rather than as the length of a residual, is true to this.
+_ROUGH = 1e-13
+
 
 @kernel(reordered_sums=True)
-def _refresh(R: np.ndarray, bound: np.ndarray, applied: np.ndarray, Q: np.ndarray, j: int) -> None:
-    """Take the directions that candidate j has not seen yet out of its residual."""
-    r = R.shape[1]
-    for s in range(applied[j], Q.shape[0]):
+def _less(g: np.ndarray, score: float, Q: np.ndarray) -> float:
+    """Return what directions Q leave of a score of g, by subtraction."""
+    for s in range(Q.shape[0]):
         dot = 0.0
-        for i in range(r):
-            dot += R[j, i] * Q[s, i]
-        for i in range(r):
-            R[j, i] -= dot * Q[s, i]
-    applied[j] = Q.shape[0]
-    score = 0.0
-    for i in range(r):
-        score += R[j, i] * R[j, i]
-    bound[j] = score
+        for i in range(g.shape[0]):
+            dot += g[i] * Q[s, i]
+        score -= dot * dot
+    return score
+
+
+@kernel(reordered_sums=True)
+def _sweep(Q: np.ndarray, q: np.ndarray) -> float:
+    """Take the directions Q out of q; return the squared length of what is left."""
+    for s in range(Q.shape[0]):
+        dot = 0.0
+        for i in range(q.shape[0]):
+            dot += q[i] * Q[s, i]
+        for i in range(q.shape[0]):
+            q[i] -= dot * Q[s, i]
+    length = 0.0
+    for i in range(q.shape[0]):
+        length += q[i] * q[i]
+    return length
 
 
 @kernel()
-def best(
-    R: np.ndarray,
-    bound: np.ndarray,
-    applied: np.ndarray,
-    taken: np.ndarray,
-    Q: np.ndarray,
-    tie: float,
-) -> tuple[int, float]:
-    """Return the free candidate of the highest score, the earliest among equals, and its score.
-
-    Parameters
-    ----------
-    R
-        (p, r) residuals, each with the first `applied` directions taken out.
-    bound
-        (p,) squared lengths of R: upper bounds of the scores, for taking out directions only
-        shortens.
-    taken
-        (p,) candidates that are out of the running.
-    Q
-        (s, r) orthonormal directions taken out of the projector so far.
-    tie
-        Scores within this relative distance are equal.
-    """
-    p = R.shape[0]
-    top = -1
-    for j in range(p):
-        if not taken[j] and (top < 0 or bound[j] > bound[top]):
-            top = j
-    if top < 0:
-        return -1, 0.0
-    _refresh(R, bound, applied, Q, top)
-    highest = bound[top]
-    for j in range(p):
-        if not taken[j] and bound[j] >= highest * (1.0 - tie):
-            if applied[j] < Q.shape[0]:
-                _refresh(R, bound, applied, Q, j)
-            highest = max(highest, bound[j])
-    for j in range(p):
-        if not taken[j] and bound[j] >= highest * (1.0 - tie):
-            return j, bound[j]
-    return -1, 0.0
-
-
-@kernel(reordered_sums=True)
 def direction(G: np.ndarray, Q: np.ndarray, j: int, q: np.ndarray) -> float:
     """Fill q with the unit residual of row j of G after Q; return its squared length.
 
     Twice is enough (Kahan): the second sweep leaves q orthogonal to Q to rounding.
     """
-    r = G.shape[1]
-    for i in range(r):
-        q[i] = G[j, i]
-    score = 0.0
+    q[:] = G[j]
+    score = length = _sweep(Q, q)
     for sweep in range(2):
-        for s in range(Q.shape[0]):
-            dot = 0.0
-            for i in range(r):
-                dot += q[i] * Q[s, i]
-            for i in range(r):
-                q[i] -= dot * Q[s, i]
-        length = 0.0
-        for i in range(r):
-            length += q[i] * q[i]
-        if sweep == 0:
-            score = length
+        if sweep:
+            length = _sweep(Q, q)
         if length > 0.0:
-            length = np.sqrt(length)
-            for i in range(r):
-                q[i] /= length
+            q /= np.sqrt(length)
     return score
+
+
+@kernel()
+def best(G: np.ndarray, bound: np.ndarray, applied: np.ndarray, Q: np.ndarray, tie: float) -> int:
+    """Return the candidate of the highest score, the earliest among equals; -1 if there is none.
+
+    Parameters
+    ----------
+    G
+        (p, r) coordinates of the candidates.
+    bound
+        (p,) their scores after the first `applied` directions: upper bounds, for taking out
+        directions only lowers them. -1.0 for those that are out of the running.
+    Q
+        (s, r) orthonormal directions taken out of the projector so far.
+    tie
+        Scores within this relative distance are equal.
+    """
+    top = 0
+    for j in range(bound.size):
+        if bound[j] > bound[top]:
+            top = j
+    if bound.size == 0 or bound[top] == -1.0:
+        return -1
+    bound[top] = highest = _less(G[top], bound[top], Q[applied[top] :])
+    applied[top] = Q.shape[0]
+    bar, second = highest * (1.0 - 2.0 * tie) - 2.0 * _ROUGH, -np.inf
+    guess = top
+    for j in range(bound.size):
+        if bound[j] >= bar and j != guess:
+            if applied[j] < Q.shape[0]:
+                bound[j] = _less(G[j], bound[j], Q[applied[j] :])
+                applied[j] = Q.shape[0]
+            if bound[j] > highest:
+                second, highest, top = highest, bound[j], j
+                bar = highest * (1.0 - 2.0 * tie) - 2.0 * _ROUGH
+            else:
+                second = max(second, bound[j])
+    if second < bar:
+        return top
+    # Too near for scores that were found by subtraction: the residuals decide.
+    q, highest = np.empty(G.shape[1]), 0.0
+    for j in range(bound.size):
+        if bound[j] >= bar:
+            q[:] = G[j]
+            bound[j] = _sweep(Q, q)
+            highest = max(highest, bound[j])
+    for j in range(bound.size):
+        if bound[j] >= highest * (1.0 - tie):
+            return j
+    return -1
 
 
 @kernel()
 def run(
     G: np.ndarray,
-    R: np.ndarray,
     bound: np.ndarray,
     applied: np.ndarray,
-    taken: np.ndarray,
     Q: np.ndarray,
     directions: int,
     tie: float,
@@ -116,8 +119,8 @@ def run(
 
     Parameters
     ----------
-    G
-        (p, r) coordinates of the candidates; R, bound, applied and taken as in `best`.
+    G, bound, applied
+        As in `best`; those picked are out of the running.
     Q
         (r, r) directions, of which the first `directions` are taken out of the projector already;
         each pick adds one.
@@ -127,14 +130,62 @@ def run(
     n = 0
     while n < places.shape[0] and directions + n < Q.shape[0]:
         held = Q[: directions + n]
-        j, score = best(R, bound, applied, taken, held, tie)
+        j = best(G, bound, applied, held, tie)
+        if j < 0:
+            break
+        score = direction(G, held, j, Q[directions + n])
         if score <= spent:
             break
-        taken[j] = True
-        places[n] = j
-        scores[n] = direction(G, held, j, Q[directions + n])
+        bound[j] = -1.0
+        places[n], scores[n] = j, score
         n += 1
     return n
+
+
+@kernel(reordered_sums=True)
+def outdo(
+    G: np.ndarray,
+    whole: np.ndarray,
+    barred: np.ndarray,
+    Q: np.ndarray,
+    tie: float,
+    highest: np.ndarray,
+    who: np.ndarray,
+) -> None:
+    """Note which candidate, if any, has a higher score than all before under each prefix of picks.
+
+    Parameters
+    ----------
+    G, whole
+        (p, r) coordinates and (p,) squared relevances.
+    barred
+        (p,) candidates that are out of the running.
+    Q
+        (s, r) directions of the picks.
+    highest, who
+        (s,) or (s + 1,) the highest score so far, with that of better ones written over it, and
+        where these are written: the earliest among equals.
+    """
+    r = G.shape[1]
+    q = np.empty(r)
+    for j in range(whole.size):
+        if barred[j]:
+            continue
+        score = whole[j]
+        for s in range(highest.size):
+            # Scores fall with every direction, the highest too.
+            if score < highest[-1] - _ROUGH:
+                break
+            if score > highest[s] - _ROUGH:
+                q[:] = G[j]
+                exact = _sweep(Q[:s], q)
+                if exact > highest[s] * (1.0 + tie):
+                    highest[s], who[s] = exact, j
+            if s < Q.shape[0]:
+                dot = 0.0
+                for i in range(r):
+                    dot += G[j, i] * Q[s, i]
+                score -= dot * dot
 
 
 @kernel()
@@ -162,3 +213,242 @@ def run_singly(
                 whole[j] = -1.0
                 break
     return places.size
+
+
+@kernel(reordered_sums=True)
+def _unbeaten(g: np.ndarray, score: float, Q: np.ndarray, scores: np.ndarray, tie: float) -> int:
+    """Return how many of a round's leading picks candidate g is surely no match for.
+
+    Parameters
+    ----------
+    score
+        Of g before the first of them.
+    Q, scores
+        (s, r) their directions, and (s,) scores, which fall.
+    """
+    same = scores.shape[0]
+    lowest = scores[same - 1] * (1.0 - 2.0 * tie) - _ROUGH
+    for s in range(same):
+        if score < lowest:
+            return same
+        if score >= scores[s] * (1.0 - 2.0 * tie) - _ROUGH:
+            return s
+        dot = 0.0
+        for i in range(g.shape[0]):
+            dot += g[i] * Q[s, i]
+        score -= dot * dot
+    return same
+
+
+@kernel()
+def refill(
+    G: np.ndarray,
+    whole: np.ndarray,
+    left: np.ndarray,
+    taken: np.ndarray,
+    contends: np.ndarray,
+    Q: np.ndarray,
+    base: int,
+    before: tuple[np.ndarray, ...],
+    planned: int,
+    after: tuple[np.ndarray, ...],
+    tie: float,
+    spent: float,
+) -> int:
+    """Pick round by round until `after` is full or candidates run out; return how many.
+
+    Of each round before, the leading picks that no candidate beats which was not there then are
+    taken over; the rest of the round is picked anew.
+
+    Parameters
+    ----------
+    G
+        (p, r) coordinates of the candidates.
+    whole, left
+        (p,) their scores under the whole projector, and under that less the first directions.
+    taken
+        (p,) candidates that are out of the running.
+    contends
+        (p,) candidates that were not there in the first round before; it is overwritten.
+    Q
+        (r, r) of which the first `base` are the directions that every round begins with as long as
+        these leave something of a candidate.
+    before, after
+        Places, scores, numbers of their rounds and with how many directions these began, (m,)
+        each, and directions (m, r) of the picks before, so many as are planned, and of those now.
+    """
+    places, scores, numbers, bases, directions = after
+    old_places, old_scores, old_numbers, old_bases, old_directions = before
+    p, r = G.shape
+    bound, applied = np.empty(p), np.empty(p, dtype=np.int64)
+    n, number, start = 0, 0, 0
+    while n < places.size:
+        stop = start
+        while stop < planned and old_numbers[stop] == old_numbers[start]:
+            stop += 1
+        same = 0
+        begun = left if base else whole
+        if stop > start and old_bases[start] == base:
+            while same < min(stop - start, places.size - n) and not taken[old_places[start + same]]:
+                same += 1
+            for j in range(p):
+                if same and contends[j] and not taken[j]:
+                    kept = slice(start, start + same)
+                    same = _unbeaten(G[j], begun[j], old_directions[kept], old_scores[kept], tie)
+        for s in range(same):
+            places[n + s], scores[n + s] = old_places[start + s], old_scores[start + s]
+            Q[base + s] = old_directions[start + s]
+            taken[places[n + s]] = True
+        found = same
+        if n + same < places.size and base + same < r:
+            bound[:] = np.where(taken, -1.0, begun)
+            applied[:] = base
+            rest = slice(n + same, places.size)
+            state = (G, bound, applied, Q, base + same)
+            found += run(*state, tie, spent, places[rest], scores[rest])
+            for j in places[n + same : n + found]:
+                taken[j] = True
+        if found == 0:
+            if base == 0:
+                break
+            base = 0
+            continue
+        for s in range(found):
+            numbers[n + s], bases[n + s] = number, base
+            directions[n + s] = Q[base + s]
+        n += found
+        number += 1
+        for s in range(start, stop):
+            contends[old_places[s]] = True
+        start = stop
+    return n
+
+
+@kernel()
+def _force(
+    G: np.ndarray, forced: np.ndarray, rounds: np.ndarray, Q: np.ndarray, scores: np.ndarray
+) -> int:
+    """Fill the scores of forced picks and the directions Q of their last round; return how many."""
+    directions = 0
+    for i in range(forced.size):
+        if i and rounds[i] != rounds[i - 1]:
+            directions = 0
+        scores[i] = direction(G, Q[:directions], forced[i], Q[directions])
+        directions += 1
+    return directions
+
+
+@kernel()
+def _close(
+    stays: np.ndarray,
+    G: np.ndarray,
+    whole: np.ndarray,
+    left: np.ndarray,
+    origin: np.ndarray,
+    moved: np.ndarray,
+) -> int:
+    """Close the gaps in arrays of candidates; fill where each has moved, return how many stay."""
+    size = 0
+    for j in range(stays.size):
+        if stays[j]:
+            G[size], whole[size], left[size], origin[size] = G[j], whole[j], left[j], origin[j]
+            moved[j] = size
+            size += 1
+    return size
+
+
+@kernel()
+def sift(
+    G: np.ndarray,
+    whole: np.ndarray,
+    origin: np.ndarray,
+    size: int,
+    fresh: int,
+    offered: np.ndarray,
+    bounds: np.ndarray,
+    forced: np.ndarray,
+    rounds: np.ndarray,
+    plan: tuple[np.ndarray, ...],
+    planned: int,
+    limit: int,
+    discarded: float,
+    floor: float,
+    tie: float,
+    spent: float,
+) -> tuple[int, int, int, float, float]:
+    """Admit candidates to a pool one by one, and cut it back to its limit at twice as many.
+
+    Parameters
+    ----------
+    G, whole
+        (2m, r) coordinates and (2m,) squared relevances, of the pool's `size` candidates first.
+    origin
+        (2m,) filled with where each candidate comes from: its place in the pool, or, counted on
+        from `size`, its place among the offered.
+    fresh
+        How many of the candidates were there at the last cut.
+    offered, bounds
+        (b, r), (b,) coordinates and squared relevances of those that would come in.
+    forced, rounds
+        Picks that are known, and their rounds; the places are overwritten.
+    plan
+        The picks of the last cut but for the forced, as `refill` has them; they are overwritten.
+    planned
+        How many they are.
+    limit, discarded, floor
+        As the pool has them.
+
+    Returns
+    -------
+    The new size, fresh, planned, discarded and floor.
+    """
+    held, room, r = size, whole.size, G.shape[1]
+    origin[:size] = np.arange(size)
+    Q = np.empty((r, r))
+    forced_scores = np.empty(forced.size)
+    base = _force(G, forced, rounds, Q, forced_scores)
+    now = (
+        np.empty_like(plan[0]),
+        np.empty_like(plan[1]),
+        np.empty_like(plan[2]),
+        np.empty_like(plan[3]),
+        np.empty_like(plan[4]),
+    )
+    left, moved = np.empty(room), np.empty(room, dtype=np.int64)
+    taken, contends = np.empty(room, dtype=np.bool_), np.empty(room, dtype=np.bool_)
+    for j in range(size):
+        left[j] = _less(G[j], whole[j], Q[:base])
+    for i in range(bounds.size):
+        if bounds[i] <= floor:
+            discarded = max(discarded, bounds[i])
+            continue
+        G[size], whole[size], origin[size] = offered[i], bounds[i], held + i
+        left[size] = _less(G[size], whole[size], Q[:base])
+        size += 1
+        if size < 2 * limit:
+            continue
+        taken[:size] = False
+        for j in forced:
+            taken[j] = True
+        contends[:fresh] = False
+        contends[fresh:size] = True
+        candidates = (G[:size], whole[:size], left[:size], taken[:size], contends[:size])
+        planned = refill(*candidates, Q, base, plan, planned, now, tie, spent)
+        floor = 0.0
+        if forced.size + planned == limit:
+            floor = np.inf
+            for score in forced_scores:
+                floor = min(floor, score)
+            for score in now[1]:
+                floor = min(floor, score)
+        for j in range(size):
+            if not taken[j]:
+                discarded = max(discarded, whole[j])
+        size = fresh = _close(taken[:size], G, whole, left, origin, moved)
+        for s in range(planned):
+            plan[0][s] = moved[now[0][s]]
+            plan[1][s], plan[2][s], plan[3][s] = now[1][s], now[2][s], now[3][s]
+            plan[4][s] = now[4][s]
+        for s in range(forced.size):
+            forced[s] = moved[forced[s]]
+    return size, fresh, planned, discarded, floor

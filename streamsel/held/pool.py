@@ -34,11 +34,40 @@ class Picks(NamedTuple):
 NO_PICKS = Picks([], [], [])
 
 
+class Sifted(NamedTuple):
+    """What is left of a pool and of columns that were offered to it.
+
+    Parameters
+    ----------
+    stay
+        Places in the pool that stay, ascending; None for all.
+    join
+        Which of the columns offered come behind them, ascending.
+    discarded, floor
+        As `Pool` has them.
+    plan
+        What the method would know of at the next cut; only as long as the pool is not cut
+        otherwise.
+    """
+
+    stay: Places | None
+    join: Places
+    discarded: float
+    floor: float
+    plan: Any = None
+
+
 class Method(Protocol):
     """What a pool must know of the method that it serves."""
 
     def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
         """Return, for rows of the pool's table, what no score of theirs can ever be above."""
+
+    def _sift(self, pool: Pool, chunk: Chunk, stats: Stats, places: Places) -> Sifted | None:
+        """Return what is left once these columns have been offered in order, as `Pool` says.
+
+        For methods that know a faster way than one cut after another; None for those that do not.
+        """
 
     def _refill(self, pool: Pool, limit: int) -> Picks:
         """Return who stays when the pool is cut back to its limit."""
@@ -77,6 +106,9 @@ class Pool(ColumnHeld):
         A column whose bound is not above this would not have been kept at the last cut either.
     known
         The picks under which the pool is filled, where they are known already.
+    plan
+        What the method noted at the last cut, for the next; it follows from what is held, and may
+        be dropped. It is replaced, and never changed.
     """
 
     # Whether a column that does not vary may be held: rows may go on from it.
@@ -98,6 +130,7 @@ class Pool(ColumnHeld):
         self.discarded = -1.0
         self.floor = -1.0
         self.known = NO_PICKS
+        self.plan: Any = None
 
     def _fields(self) -> dict[str, tuple[int, ...]]:
         c = 0 if self._space is None else self._space.c
@@ -166,9 +199,34 @@ class Pool(ColumnHeld):
             return
         if places is None:
             places = np.arange(stats.m2.size)
-        offered = {field: array[places] for field, array in (stats._asdict() | dict(noted)).items()}
+        sifted = self.method._sift(self, chunk, stats, places)
+        if sifted is None:
+            self._fill(chunk, stats, first_arrival, places, noted)
+        elif sifted.stay is not None or sifted.join.size or sifted.discarded > self.discarded:
+            self._changes()
+            if sifted.stay is not None:
+                self._thin_out(sifted.stay)
+            if sifted.join.size:
+                self._append(chunk, stats, first_arrival, places[sifted.join], noted)
+            self.discarded, self.floor = sifted.discarded, sifted.floor
+            self.plan = sifted.plan
+
+    def _fill(
+        self,
+        chunk: Chunk,
+        stats: Stats,
+        first_arrival: int,
+        places: Places,
+        noted: Mapping[str, Floats],
+    ) -> None:
+        """Admit what is eligible of these columns of a chunk, and cut back whenever it is time."""
+        assert self.limit is not None  # noqa: S101
+        offered = stats._asdict() | dict(noted)
+        if places.size < stats.m2.size:
+            offered = {field: array[places] for field, array in offered.items()}
         bound = self.method._bound(self, offered)
-        while places.size:
+        # Nearly all single columns are let go, and change nothing.
+        while places.size and bound.max() > min(self.floor, self.discarded):
             eligible = bound > self.floor
             room = 2 * self.limit - len(self.table)
             admitted = np.flatnonzero(eligible)[:room]
@@ -177,7 +235,8 @@ class Pool(ColumnHeld):
             if admitted.size or (lost.size and lost.max() > self.discarded):
                 self._changes()
             self._let_go(lost)
-            self._append(chunk, stats, first_arrival, places[admitted], noted)
+            if admitted.size:
+                self._append(chunk, stats, first_arrival, places[admitted], noted)
             places, bound = places[stop:], bound[stop:]
             self.cut_back()
 
@@ -211,6 +270,10 @@ class Pool(ColumnHeld):
         fields = {field: self.table[field][lost] for field in self.table.fields}
         self._let_go(self.method._bound(self, fields))
         self.floor = min(picks.scores) if len(picks.places) == self.limit else 0.0
+        self._thin_out(kept)
+        self.plan = None
+
+    def _thin_out(self, kept: Places) -> None:
         self.table.keep(kept)
         known = np.searchsorted(kept, self.known.places).tolist()
         self.known = self.known._replace(places=known)
@@ -294,9 +357,7 @@ class SamplePool(Pool):
     def rows_of(self, chunk: Chunk, stats: Stats, places: Places | None) -> dict[str, Floats]:
         """Return what the table keeps of these columns of a chunk; None for all with moments."""
         rows = super().rows_of(chunk, stats, places)
-        unit = chunk.columns(np.arange(stats.m2.size) if places is None else places)
-        unit -= rows["mean"][:, None]
-        unit /= np.sqrt(rows["m2"])[:, None]
+        unit = units(chunk, stats, np.arange(stats.m2.size) if places is None else places)
         return rows | {"unit": unit}
 
     def samples(self, places: Places) -> Floats:
@@ -307,3 +368,12 @@ class SamplePool(Pool):
         """Return the (p, s) correlations of all variables with some, or (p,) with one."""
         unit = self.table["unit"]
         return unit @ unit[places].T
+
+
+def units(chunk: Chunk, stats: Stats, places: Places) -> Floats:
+    """Return columns of a chunk, centred and of length 1, one a row; what does not vary is void."""
+    unit = chunk.columns(places)
+    unit -= stats.mean[places, None]
+    m2 = stats.m2[places]
+    unit /= np.sqrt(np.where(m2 > 0.0, m2, 1.0))[:, None]
+    return unit

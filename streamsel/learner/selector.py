@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from streamsel import params
+from streamsel.columns import Chunk, Stats
 from streamsel.held.part import ColumnHeld, Floats, Held, Places
-from streamsel.held.pool import NO_PICKS, Picks, Pool
+from streamsel.held.pool import NO_PICKS, Picks, Pool, Sifted
 from streamsel.learner.base import Learner, until_learnt
 from streamsel.learner.report import Report, is_above, number
 from streamsel.params import param
@@ -70,6 +71,10 @@ class Selector(Learner, Generic[State]):
         if pool.space is None:
             return np.ones(len(rows["m2"]))
         return pool.space.relevance(rows["m2"], rows["cxy"])
+
+    def _sift(self, pool: Any, chunk: Chunk, stats: Stats, places: Places) -> Sifted | None:  # noqa: ARG002
+        """Return what is left of a pool and of columns offered to it; None to go cut by cut."""
+        return None
 
     def _refill(self, pool: Any, limit: int) -> Picks:
         """Return who stays when a pool is cut back to its limit."""

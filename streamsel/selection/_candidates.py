@@ -2,17 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from streamsel._jit.deflate import direction
-from streamsel.held.part import Floats, Held
-from streamsel.held.pool import SamplePool
+from streamsel._jit.cholesky import factor, outdo_in_kernel
+from streamsel._jit.deflate import direction, outdo
+from streamsel.columns import Chunk, Stats
+from streamsel.held.part import Floats, Held, Places
+from streamsel.held.pool import TIE, SamplePool, units
 from streamsel.held.table import Table
 from streamsel.selection._greedy import CoordinateDeflation, Deflation, GramDeflation
 from streamsel.target.kernels import VariableKernel
+
+Bools = NDArray[np.bool_]
+
+# Observations are looked at in pieces of about this many numbers.
+_PIECE = 1 << 18
+
+
+class Prefixes(Protocol):
+    """A round's picks, to score all other variables under every prefix of them at once."""
+
+    def outdo(
+        self, vectors: Floats, m2: Floats, barred: Bools, highest: Floats, who: Places
+    ) -> None:
+        """Note which variable, if any, has a higher score than all before under each prefix.
+
+        Parameters
+        ----------
+        vectors, m2
+            What `Candidates.vectors` tell of the variables, and their sums of squares.
+        barred
+            Which are out of the running.
+        highest, who
+            As in `_jit.deflate.outdo`.
+        """
+
+
+class CoordinatePrefixes:
+    """Prefixes of picks of which the coordinates G are known."""
+
+    def __init__(self, G: Floats) -> None:
+        self._Q = np.empty(G.shape)
+        for s in range(len(G)):
+            direction(G, self._Q[:s], s, self._Q[s])
+
+    def outdo(
+        self, vectors: Floats, m2: Floats, barred: Bools, highest: Floats, who: Places
+    ) -> None:
+        """Note which variable, if any, has a higher score than all before under each prefix."""
+        del m2
+        whole = np.einsum("ij,ij->i", vectors, vectors)
+        outdo(vectors, whole, barred, self._Q, TIE, highest, who)
+
+
+class KernelPrefixes:
+    """Prefixes of picks of which the observations and the sums of squares are known."""
+
+    def __init__(self, unit: Floats, m2: Floats, kernel: VariableKernel) -> None:
+        self._unit, self._m2, self._kernel = unit, m2, kernel
+        self._L = np.zeros((len(unit), len(unit)))
+        factor(self._of(unit, m2), self._L)
+
+    def _of(self, unit: Floats, m2: Floats) -> Floats:
+        n = unit.shape[1]
+        return self._kernel.of_cosine(unit @ self._unit.T, m2, self._m2, n)
+
+    def outdo(
+        self, vectors: Floats, m2: Floats, barred: Bools, highest: Floats, who: Places
+    ) -> None:
+        """Note which variable, if any, has a higher score than all before under each prefix."""
+        outdo_in_kernel(self._of(vectors, m2), self._L, barred, TIE, highest, who)
 
 
 class Candidates(Protocol):
@@ -21,11 +84,14 @@ class Candidates(Protocol):
     def relevance2(self, rows: Mapping[str, Floats]) -> Floats:
         """Return the squared relevance of each of these rows of a table."""
 
+    def vectors(self, chunk: Chunk, stats: Stats) -> Iterator[tuple[slice, Floats]]:
+        """Yield what `Prefixes` ask of the columns of a chunk, one a row, and of which it is."""
+
     def deflation(self) -> Deflation:
         """Return the candidates for a greedy."""
 
-    def prefix_scores(self, rows: Mapping[str, Floats], picks: Sequence[int]) -> Floats:
-        """Return each row's score under every prefix of a round's picks, (b, len(picks) + 1)."""
+    def prefixes(self, picks: Sequence[int]) -> Prefixes:
+        """Return the prefixes of a round's picks, to score other variables under."""
 
     @property
     def rank(self) -> int:
@@ -52,24 +118,19 @@ class MomentCandidates:
         relevance2: Floats = np.einsum("ij,ij->i", G, G)
         return relevance2
 
+    def vectors(self, chunk: Chunk, stats: Stats) -> Iterator[tuple[slice, Floats]]:
+        """Yield the coordinates of the columns of a chunk."""
+        yield slice(0, len(chunk.names)), self._space.coordinates(stats.m2, stats.cxy)
+
     def deflation(self) -> CoordinateDeflation:
         """Return the candidates for a greedy."""
         stats = self._held.stats()
         return CoordinateDeflation(self._space.coordinates(stats.m2, stats.cxy))
 
-    def prefix_scores(self, rows: Mapping[str, Floats], picks: Sequence[int]) -> Floats:
-        """Return each row's score under every prefix of a round's picks, (b, len(picks) + 1)."""
-        R = self._space.coordinates(rows["m2"], rows["cxy"])
+    def prefixes(self, picks: Sequence[int]) -> CoordinatePrefixes:
+        """Return the prefixes of a round's picks, to score other variables under."""
         mine = self._held.stats(np.asarray(picks, dtype=np.intp))
-        G = self._space.coordinates(mine.m2, mine.cxy)
-        Q = np.empty((len(picks), self.rank))
-        scores = np.empty((R.shape[0], len(picks) + 1))
-        scores[:, 0] = np.einsum("ij,ij->i", R, R)
-        for s in range(len(picks)):
-            direction(G, Q[:s], s, Q[s])
-            R -= np.outer(R @ Q[s], Q[s])
-            scores[:, s + 1] = np.einsum("ij,ij->i", R, R)
-        return scores
+        return CoordinatePrefixes(self._space.coordinates(mine.m2, mine.cxy))
 
     @property
     def rank(self) -> int:
@@ -96,6 +157,14 @@ class SampleCandidates:
         """Return ones: without a target every variable explains itself in full."""
         return np.ones(rows["m2"].size)
 
+    def vectors(self, chunk: Chunk, stats: Stats) -> Iterator[tuple[slice, Floats]]:
+        """Yield the observations of the columns of a chunk, centred and of length 1."""
+        size = stats.m2.size
+        step = max(1, _PIECE // chunk.n)
+        for start in range(0, size, step):
+            part = slice(start, min(start + step, size))
+            yield part, units(chunk, stats, np.arange(part.start, part.stop))
+
     def deflation(self) -> GramDeflation:
         """Return the candidates for a greedy."""
         held, m2 = self._held, self._held.stats().m2
@@ -106,20 +175,10 @@ class SampleCandidates:
 
         return GramDeflation(len(held.names), gram_column)
 
-    def prefix_scores(self, rows: Mapping[str, Floats], picks: Sequence[int]) -> Floats:
-        """Return each row's score under every prefix of a round's picks, (b, len(picks) + 1)."""
+    def prefixes(self, picks: Sequence[int]) -> KernelPrefixes:
+        """Return the prefixes of a round's picks, to score other variables under."""
         mine = np.asarray(picks, dtype=np.intp)
-        unit, m2 = self._held.samples(mine), self._held.stats(mine).m2
-        both = np.concatenate([unit, rows["unit"]])
-        squares = np.concatenate([m2, rows["m2"]])
-        K = self._kernel.of_cosine(both @ unit.T, squares, m2, self._held.n)
-        s = len(picks)
-        T = np.empty((both.shape[0], s))
-        scores = np.ones((both.shape[0], s + 1))
-        for i in range(s):
-            T[:, i] = (K[:, i] - T[:, :i] @ T[i, :i]) / np.sqrt(scores[i, i])
-            scores[:, i + 1] = scores[:, i] - T[:, i] ** 2
-        return scores[s:]
+        return KernelPrefixes(self._held.samples(mine), self._held.stats(mine).m2, self._kernel)
 
     @property
     def rank(self) -> int:

@@ -13,11 +13,10 @@ from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsel.columns import Chunk, Stats
-from streamsel.held.pool import SPENT, TIE, Picks, Pool
-from streamsel.selection._candidates import Candidates, copied_rows
+from streamsel.held.pool import SPENT, Picks, Pool
+from streamsel.selection._candidates import Candidates, Prefixes, copied_rows
 
 
 def unlike_before(what: str) -> ValueError:
@@ -48,33 +47,39 @@ class _Round:
         Candidates picked in the rounds before it.
     picks
         Candidates picked in it.
+    prefixes
+        Of them.
     ends
         Whether the picks say that nothing is left under the last prefix, that with all of them.
     """
 
-    def __init__(self, number: int, before: list[int], picks: list[int], *, ends: bool) -> None:
+    def __init__(
+        self, number: int, before: list[int], picks: list[int], prefixes: Prefixes, *, ends: bool
+    ) -> None:
         self.number = number
         self.before = before
         self.picks = picks
+        self._prefixes = prefixes
         self.best = [_Best() for _ in range(len(picks) + ends)]
 
     def see(
-        self,
-        candidates: Candidates,
-        pool: Pool,
-        rows: dict[str, Any],
-        names: list[Hashable],
-        arrival: Any,
+        self, pool: Pool, chunk: Chunk, stats: Stats, first_arrival: int, part: slice, vectors: Any
     ) -> None:
-        """Look whether a column of these is better than the best so far under a prefix."""
-        scores = candidates.prefix_scores(rows, self.picks)
-        scores[np.isin(arrival, pool.table["arrival"][self.before])] = -1.0
-        for s, best in enumerate(self.best):
-            highest = scores[:, s].max(initial=-1.0)
-            if highest > best.score * (1.0 + TIE):
-                i = int(np.argmax(scores[:, s] >= highest * (1.0 - TIE)))
-                row = {field: array[i : i + 1].copy() for field, array in rows.items()}
-                self.best[s] = _Best(float(scores[i, s]), int(arrival[i]), names[i], row)
+        """Look whether a column of a part is better than the best so far under a prefix."""
+        m2 = stats.m2[part]
+        barred = m2 == 0.0
+        for arrival in pool.table["arrival"][self.before].astype(np.intp) - first_arrival:
+            if part.start <= arrival < part.stop:
+                barred[arrival - part.start] = True
+        highest = np.array([best.score for best in self.best])
+        who = np.full(highest.size, -1, dtype=np.intp)
+        self._prefixes.outdo(vectors, m2, barred, highest, who)
+        for s in np.flatnonzero(who >= 0):
+            place = part.start + who[s]
+            rows = pool.rows_of(chunk, stats, np.array([place]))
+            self.best[s] = _Best(
+                float(highest[s]), first_arrival + int(place), chunk.names[place], rows
+            )
 
 
 class Verification:
@@ -99,10 +104,9 @@ class Verification:
         for number in numbers:
             # Rounds ascend.
             start, stop = bisect_left(picks.rounds, number), bisect_right(picks.rounds, number)
+            before, mine = picks.places[:start], picks.places[start:stop]
             ends = number != numbers[-1] or len(picks.places) < k
-            self._rounds.append(
-                _Round(number, picks.places[:start], picks.places[start:stop], ends=ends)
-            )
+            self._rounds.append(_Round(number, before, mine, candidates.prefixes(mine), ends=ends))
         self._pool = pool.empty()
         proven = pool.known.places
         self._pool.table.append(
@@ -111,7 +115,7 @@ class Verification:
             **copied_rows(pool.table, proven),
         )
         self._pool.known = pool.known._replace(places=list(range(len(proven))))
-        self._proven_arrivals = pool.table["arrival"][proven]
+        self._proven_arrivals = pool.table["arrival"][proven].astype(np.intp)
         self._expected = {
             int(pool.table["arrival"][j]): name
             for j, name in zip(picks.places, self._names(picks.places), strict=True)
@@ -123,18 +127,19 @@ class Verification:
 
     def see(self, chunk: Chunk, stats: Stats, first_arrival: int) -> None:
         """Score the columns of a chunk under every prefix, and offer them to the new pool."""
-        places: NDArray[np.intp] = np.flatnonzero(stats.m2)
-        rows = self._old.rows_of(chunk, stats, places)
-        names = [chunk.names[place] for place in places.tolist()]
-        arrival = first_arrival + places
-        for expected in self._expected.keys() & set(arrival.tolist()):
-            name = chunk.names[expected - first_arrival]
-            if name != self._expected[expected]:
-                raise unlike_before(f"{name!r} in the place of {self._expected[expected]!r}")
-        for this in self._rounds:
-            this.see(self._candidates, self._old, rows, names, arrival)
-        new = places[~np.isin(arrival, self._proven_arrivals)]
-        self._pool.admit(chunk, stats, first_arrival, new)
+        size = stats.m2.size
+        for arrival, expected in self._expected.items():
+            if first_arrival <= arrival < first_arrival + size:
+                name = chunk.names[arrival - first_arrival]
+                if name != expected:
+                    raise unlike_before(f"{name!r} in the place of {expected!r}")
+        for part, vectors in self._candidates.vectors(chunk, stats):
+            for this in self._rounds:
+                this.see(self._old, chunk, stats, first_arrival, part, vectors)
+        new = stats.m2 > 0.0
+        proven = self._proven_arrivals - first_arrival
+        new[proven[(proven >= 0) & (proven < size)]] = False
+        self._pool.admit(chunk, stats, first_arrival, np.flatnonzero(new))
 
     def finish(self) -> tuple[Pool, bool]:
         """Return the new pool, knowing all that is proven, and whether that is everything.

@@ -119,24 +119,17 @@ class CoordinateDeflation:
         self.size = p
         self._G = G
         self._Q = np.empty((r, r))
-        self.directions = 0
         self._taken = np.zeros(p, dtype=np.bool_)
         self._whole = np.einsum("ij,ij->i", G, G)
         # In a space of one direction a round is one pick.
         self.single = r == 1
-        self._R: Floats | None = None
-        self._reset()
-
-    def _reset(self) -> None:
-        # The residuals are copied when the first round begins.
-        self._R = None
-        self._bound = self._whole.copy()
-        self._applied = np.zeros(self.size, dtype=np.int64)
+        self.restart(0)
 
     def restart(self, directions: int) -> None:
         """Give the projector back all directions but the first few."""
         self.directions = directions
-        self._reset()
+        self._bound = np.where(self._taken, -1.0, self._whole)
+        self._applied = np.zeros(self.size, dtype=np.int64)
 
     def run_singly(self, limit: int) -> tuple[list[int], list[float]]:
         """Take up to the limit, a round each, where a round is one pick."""
@@ -146,17 +139,17 @@ class CoordinateDeflation:
 
     def run(self, limit: int) -> tuple[list[int], list[float]]:
         """Take the best free candidate, the earliest among equals, and again, up to the limit."""
-        if self._R is None:
-            self._R = self._G.copy()
         places, scores = np.empty(limit, dtype=np.int64), np.empty(limit)
-        state = (self._G, self._R, self._bound, self._applied, self._taken, self._Q)
-        n = run(*state, self.directions, TIE, SPENT, places, scores)
+        state = (self._G, self._bound, self._applied, self._Q, self.directions)
+        n = run(*state, TIE, SPENT, places, scores)
+        self._taken[places[:n]] = True
         self.directions += n
         return places[:n].tolist(), scores[:n].tolist()
 
     def take(self, j: int) -> float:
         """Take candidate j, and its direction out of the projector; return its score."""
         self._taken[j] = True
+        self._bound[j] = -1.0
         Q = self._Q
         score = direction(self._G, Q[: self.directions], j, Q[self.directions])
         self.directions += 1

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel.columns import chunks, effective_jobs
+from streamsel.columns import Chunk, Stats, chunks, effective_jobs
 from streamsel.held.part import ColumnHeld, Floats, Held, Places
-from streamsel.held.pool import NO_PICKS, SPENT, Picks, Pool, SamplePool
+from streamsel.held.pool import NO_PICKS, SPENT, Picks, Pool, SamplePool, Sifted
 from streamsel.learner.river import Supervised
 from streamsel.learner.selector import Selector
 from streamsel.params import param
 from streamsel.selection._candidates import Candidates, MomentCandidates, SampleCandidates
 from streamsel.selection._exact import Verification, unlike_before
 from streamsel.selection._greedy import greedy
+from streamsel.selection._sifting import sifted_coordinates, sifted_samples
 from streamsel.stream import ColumnStream
 from streamsel.target.kernels import VariableKernel
 
@@ -192,6 +193,20 @@ class ProjSe(Selector[Held], Supervised):
 
     def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
         return self._candidates(pool).relevance2(rows)
+
+    def _sift(self, pool: Pool, chunk: Chunk, stats: Stats, places: Places) -> Sifted | None:
+        limit = pool.limit
+        assert limit is not None  # noqa: S101
+        if pool.space is None:
+            kernel = self._variable_kernel()
+            return sifted_samples(pool, limit, kernel, chunk, stats, places)
+        # In a space of one direction the bar rises so fast that there are hardly any cuts.
+        if pool.space.rank == 1:
+            return None
+        m2, cxy = stats.m2, stats.cxy
+        if places.size < m2.size:
+            m2, cxy = m2[places], cxy[places]
+        return sifted_coordinates(pool, limit, pool.space.coordinates(m2, cxy))
 
     def _refill(self, pool: Pool, limit: int) -> Picks:
         # Round by round: keeping the most relevant instead would lose the rarer directions.
