@@ -23,6 +23,8 @@ Floats = NDArray[np.float64]
 # Read in place; everything else is converted to float64, a piece of this many bytes at a time.
 _IN_PLACE = frozenset(np.dtype(t) for t in (np.float64, np.float32, np.int8, np.uint8))
 _PIECE = 2 << 20
+# Of so many columns the moments stay in the cache, and in memory that is used again and again.
+_MOST = 8192
 # Fewer numbers than this are not worth waking threads for.
 _WORTH_THREADS = 1 << 18
 
@@ -214,7 +216,9 @@ def chunks(block: Block, n_rows: int) -> Iterator[Chunk]:
     if values.dtype == np.bool_:
         values = values.view(np.uint8)
     if values.dtype in _IN_PLACE and values.flags.f_contiguous:
-        yield DenseChunk(names, values.T)
+        for start in range(0, shape[1], _MOST):
+            part = slice(start, start + _MOST)
+            yield DenseChunk(names[part], values.T[part])
         return
     step = max(1, _PIECE // (8 * max(1, n_rows)))
     for start in range(0, shape[1], step):
@@ -267,10 +271,12 @@ def first_bad_name(names: Sequence[Hashable], held: Mapping[Hashable, int]) -> i
     """
     if isinstance(names, range):
         if len(held) < len(names):
+            places = [names.index(h) for h in held if type(h) is int and h in names]
             # True, 2.0 and NumPy's integers equal an int of the range.
-            reals = [float(h) for h in held if isinstance(h, (int, float, np.number, np.bool_))]
+            others = [h for h in held if type(h) is not int and type(h) is not str]
+            reals = [float(h) for h in others if isinstance(h, int | float | np.number | np.bool_)]
             whole = [int(h) for h in reals if h.is_integer()]
-            places = [names.index(h) for h in whole if h in names]
+            places += [names.index(h) for h in whole if h in names]
         else:
             places = [i for i, name in enumerate(names) if name in held]
         return min(places, default=None)

@@ -15,6 +15,8 @@ from streamsel._jit.policy import kernel
 _TILE = 49_152
 # So many columns pass a tile of Y before the next one is fetched.
 _GROUP = 32
+# How many columns apart stand the four that are summed together.
+_APART = 31
 # Where more than this part of the sum of squares cancels, the column is summed again about its
 # mean.
 _CANCELLED = 1e-3
@@ -63,6 +65,57 @@ def _about(
 
 
 @kernel(reordered_sums=True)
+def _sums_of_four(
+    x0: np.ndarray,
+    x1: np.ndarray,
+    x2: np.ndarray,
+    x3: np.ndarray,
+    y: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Fill out (4, 3) with the sums, the sums of squares and the products with y of four columns.
+
+    Each about its own first value. Written out, so that the twelve sums stay in registers and y is
+    loaded once for four columns.
+    """
+    shift0, shift1 = np.float64(x0[0]), np.float64(x1[0])
+    shift2, shift3 = np.float64(x2[0]), np.float64(x3[0])
+    s0 = 0.0
+    s1 = 0.0
+    s2 = 0.0
+    s3 = 0.0
+    ss0 = 0.0
+    ss1 = 0.0
+    ss2 = 0.0
+    ss3 = 0.0
+    a0 = 0.0
+    a1 = 0.0
+    a2 = 0.0
+    a3 = 0.0
+    for i in range(y.size):
+        d0 = np.float64(x0[i]) - shift0
+        d1 = np.float64(x1[i]) - shift1
+        d2 = np.float64(x2[i]) - shift2
+        d3 = np.float64(x3[i]) - shift3
+        s0 += d0
+        s1 += d1
+        s2 += d2
+        s3 += d3
+        ss0 += d0 * d0
+        ss1 += d1 * d1
+        ss2 += d2 * d2
+        ss3 += d3 * d3
+        a0 += d0 * y[i]
+        a1 += d1 * y[i]
+        a2 += d2 * y[i]
+        a3 += d3 * y[i]
+    out[0, 0], out[0, 1], out[0, 2] = s0, ss0, a0
+    out[1, 0], out[1, 1], out[1, 2] = s1, ss1, a1
+    out[2, 0], out[2, 1], out[2, 2] = s2, ss2, a2
+    out[3, 0], out[3, 1], out[3, 2] = s3, ss3, a3
+
+
+@kernel()
 def _scan_one_target(
     X: np.ndarray,
     Y: np.ndarray,
@@ -71,25 +124,38 @@ def _scan_one_target(
     m2: np.ndarray,
     cxy: np.ndarray,
 ) -> None:
-    """One target column: three sums in one loop, at the speed of memory."""
+    """One target column: four columns at a time, at the speed of memory.
+
+    The four stand some way apart. So each is read on and on, as the processor likes to fetch ahead;
+    four neighbours would be four short starts. The first stands in for any that is missing, so that
+    every column meets the very same instructions.
+    """
     b, n = X.shape
-    y = Y[0]
-    for j in range(b):
-        shift = np.float64(X[j, 0])
-        s = 0.0
-        ss = 0.0
-        a = 0.0
-        for i in range(n):
-            d = np.float64(X[j, i]) - shift
-            s += d
-            ss += d * d
-            a += d * y[i]
-        mean[j], low[j] = _two_sum(shift, s / n)
-        v = ss - s * s / n
-        cxy[j, 0] = a
-        if v < _CANCELLED * ss:
-            mean[j], low[j], v = _about(X[j], mean[j], Y, cxy[j])
-        m2[j] = variation(v, mean[j], n)
+    sums = np.empty((4, 3))
+    for start in range(0, b, 4 * _APART):
+        stop = min(start + 4 * _APART, b)
+        apart = -(-(stop - start) // 4)
+        for first in range(start, start + apart):
+            second, third, fourth = first + apart, first + 2 * apart, first + 3 * apart
+            _sums_of_four(
+                X[first],
+                X[second if second < stop else first],
+                X[third if third < stop else first],
+                X[fourth if fourth < stop else first],
+                Y[0],
+                sums,
+            )
+            for u in range(4):
+                j = first + u * apart
+                if j < stop:
+                    s = sums[u, 0]
+                    ss = sums[u, 1]
+                    mean[j], low[j] = _two_sum(np.float64(X[j, 0]), s / n)
+                    v = ss - s * s / n
+                    cxy[j, 0] = sums[u, 2]
+                    if v < _CANCELLED * ss:
+                        mean[j], low[j], v = _about(X[j], mean[j], Y, cxy[j])
+                    m2[j] = variation(v, mean[j], n)
 
 
 @kernel(reordered_sums=True)
