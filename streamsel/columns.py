@@ -24,7 +24,9 @@ Floats = NDArray[np.float64]
 _IN_PLACE = frozenset(np.dtype(t) for t in (np.float64, np.float32, np.int8, np.uint8))
 _PIECE = 2 << 20
 # Of so many columns the moments stay in the cache, and in memory that is used again and again.
-_MOST = 8192
+_WIDTH = 8192
+# Blocks that were gathered from single columns have no more bytes than this.
+_GATHERED = 4 << 20
 # Fewer numbers than this are not worth waking threads for.
 _WORTH_THREADS = 1 << 18
 
@@ -216,8 +218,10 @@ def chunks(block: Block, n_rows: int) -> Iterator[Chunk]:
     if values.dtype == np.bool_:
         values = values.view(np.uint8)
     if values.dtype in _IN_PLACE and values.flags.f_contiguous:
-        for start in range(0, shape[1], _MOST):
-            part = slice(start, start + _MOST)
+        # What was gathered from single columns stays whole: a name must not stand twice in it.
+        width = max(_WIDTH, _GATHERED // (values.itemsize * max(1, n_rows)))
+        for start in range(0, shape[1], width):
+            part = slice(start, start + width)
             yield DenseChunk(names[part], values.T[part])
         return
     step = max(1, _PIECE // (8 * max(1, n_rows)))
@@ -277,6 +281,8 @@ def first_bad_name(names: Sequence[Hashable], held: Mapping[Hashable, int]) -> i
             reals = [float(h) for h in others if isinstance(h, int | float | np.number | np.bool_)]
             whole = [int(h) for h in reals if h.is_integer()]
             places += [names.index(h) for h in whole if h in names]
+        elif held.keys().isdisjoint(names):
+            return None
         else:
             places = [i for i, name in enumerate(names) if name in held]
         return min(places, default=None)

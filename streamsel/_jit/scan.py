@@ -20,6 +20,8 @@ _APART = 31
 # Where more than this part of the sum of squares cancels, the column is summed again about its
 # mean.
 _CANCELLED = 1e-3
+# By so much a glance at a column may err: sums in another order differ by far less.
+_CLEARLY = 1e-6
 # Variation within this many roundings of the mean is no variation.
 ROUNDINGS = 8.0 * 2.220446049250313e-16
 # Below this a sum of squares has lost digits to underflow.
@@ -309,6 +311,46 @@ def scan_dense(
         _scan_one_target(X, Y, mean, low, m2, cxy)
     else:
         _scan_many_targets(X, Y, mean, low, m2, cxy)
+
+
+@kernel(reordered_sums=True)
+def glance(x: np.ndarray, Y: np.ndarray, W: np.ndarray) -> float:
+    """Return what the relevance of one column is surely below, by no more than `_CLEARLY`.
+
+    Infinity where that takes a closer look: what varies hardly or not at all, or is not finite.
+
+    Parameters
+    ----------
+    x
+        (n,) the column.
+    Y, W
+        (c', n) centred target columns, and (r, c) the weights of their space.
+    """
+    n = x.shape[0]
+    shift = x[0]
+    s = 0.0
+    ss = 0.0
+    for i in range(n):
+        d = x[i] - shift
+        s += d
+        ss += d * d
+    v = ss - s * s / n
+    if not (_CANCELLED * ss <= v < np.inf and ss > UNDERFLOW / _CANCELLED):
+        return np.inf
+    cxy = np.empty(W.shape[1])
+    for k in range(cxy.size):
+        y = Y[k]
+        a = 0.0
+        for i in range(n):
+            a += (x[i] - shift) * y[i]
+        cxy[k] = a
+    square = 0.0
+    for row in W:
+        a = 0.0
+        for k in range(cxy.size):
+            a += row[k] * cxy[k]
+        square += a * a
+    return np.sqrt(square / v) + _CLEARLY
 
 
 @kernel(reordered_sums=True)

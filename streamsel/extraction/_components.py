@@ -87,6 +87,11 @@ class Components(ColumnHeld):
 
     # Learning
 
+    @property
+    def indifferent_below(self) -> float:
+        """Below which relevance a column does not join; -2 while there is room."""
+        return self._bar
+
     def admit(self, chunk: Chunk, stats: Stats, first_arrival: int) -> None:
         """Let the columns of a chunk join that are more relevant than the weakest component."""
         del first_arrival

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import copy
+import math
 from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar, Self
 
@@ -150,6 +151,11 @@ class ColumnHeld(Held):
         if self._open is not None:
             mark, self._open = self._open, None
             mark.saved = self._copied()
+
+    @property
+    def indifferent_below(self) -> float:
+        """Below which relevance a column changes nothing here; -inf where any may."""
+        return -math.inf
 
     @abc.abstractmethod
     def admit(self, chunk: Chunk, stats: Stats, first_arrival: int) -> None:

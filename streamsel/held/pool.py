@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, Self, cast
@@ -69,6 +70,9 @@ class Method(Protocol):
         For methods that know a faster way than one cut after another; None for those that do not.
         """
 
+    def _relevance_at(self, bound: float) -> float:
+        """Return below which relevance the bound is below this; -inf if relevance does not say."""
+
     def _refill(self, pool: Pool, limit: int) -> Picks:
         """Return who stays when the pool is cut back to its limit."""
 
@@ -127,6 +131,7 @@ class Pool(ColumnHeld):
         self._space = space
         self.limit = limit
         self.table = Table(self._fields() | dict.fromkeys(noted, ()))
+        self._notes = bool(noted)
         self.discarded = -1.0
         self.floor = -1.0
         self.known = NO_PICKS
@@ -159,6 +164,14 @@ class Pool(ColumnHeld):
         return self.table[field]
 
     # Learning
+
+    @property
+    def indifferent_below(self) -> float:
+        """Below which relevance a column is let go, and its bound too is nothing new."""
+        least = min(self.floor, self.discarded)
+        if self.limit is None or least <= 0.0 or self._notes:
+            return -math.inf
+        return self.method._relevance_at(least)
 
     def rows_of(self, chunk: Chunk, stats: Stats, places: Places | None) -> dict[str, Floats]:
         """Return what the table keeps of these columns of a chunk; None for all with moments."""

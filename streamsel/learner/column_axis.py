@@ -152,6 +152,9 @@ class ColumnAxis(Axis):
             For values that are not real numbers, or a name that cannot be hashed.
         """
         self._check_source(None)
+        if self._lets_go(name, values):
+            self._count(1, 0)
+            return
         target = self._target
         if target is None:
             target = self._expected_target(len(np.shape(values)) and np.shape(values)[0])
@@ -258,11 +261,35 @@ class ColumnAxis(Axis):
         if self._columns is None:
             self._columns = self._new_columns(target.n)
         self._observe(chunk, stats)
-        self.n_columns += stats.m2.size
+        self._target = target
+        self._count(stats.m2.size, constant)
+
+    def _count(self, columns: int, constant: int) -> None:
+        """Count columns that were learnt, and those among them that do not vary."""
+        self.n_columns += columns
         self._n_constant += constant
         self.n_passes = self.n_passes or 1
-        self._target = target
         self._outdate()
+
+    def _lets_go(self, name: Hashable, values: Any) -> bool:
+        """Whether a column is a good one, and clearly changes nothing of what is held.
+
+        Asked of columns as they mostly come; any other goes the way of a chunk, with the same end.
+        """
+        held, space, target = self._columns, self._space, self._target
+        if held is None or space is None or target is None:
+            return False
+        bar = held.indifferent_below
+        return (
+            bar > 0.0
+            and type(values) is np.ndarray
+            and values.dtype == np.float64
+            and values.shape == (target.n,)
+            and values.flags.carray
+            and type(name) in (str, int)
+            and name not in held.slots
+            and space.is_below(values, target.Y, bar)
+        )
 
     def _observe(self, chunk: Chunk, stats: Stats) -> None:
         """Learn the columns of a chunk, in order, as many as stats has; all of them are good."""

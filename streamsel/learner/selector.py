@@ -76,6 +76,10 @@ class Selector(Learner, Generic[State]):
         """Return what is left of a pool and of columns offered to it; None to go cut by cut."""
         return None
 
+    def _relevance_at(self, bound: float) -> float:
+        """Return below which relevance the bound is below this; -inf if relevance does not say."""
+        return bound if type(self)._bound is Selector._bound else -math.inf
+
     def _refill(self, pool: Any, limit: int) -> Picks:
         """Return who stays when a pool is cut back to its limit."""
         return self._select(pool, limit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
@@ -207,6 +208,9 @@ class ProjSe(Selector[Held], Supervised):
         if places.size < m2.size:
             m2, cxy = m2[places], cxy[places]
         return sifted_coordinates(pool, limit, pool.space.coordinates(m2, cxy))
+
+    def _relevance_at(self, bound: float) -> float:
+        return math.sqrt(bound)
 
     def _refill(self, pool: Pool, limit: int) -> Picks:
         # Round by round: keeping the most relevant instead would lose the rarer directions.

@@ -192,6 +192,9 @@ class SelectKBest(Selector[Held], Supervised):
             return np.maximum(super()._bound(pool, rows), 0.0)
         return strength(self.score, rows["score"])
 
+    def _relevance_at(self, bound: float) -> float:
+        return bound
+
     def _best(self, held: Held) -> tuple[Places, Floats]:
         """Return the variables that vary, the best first, and their strengths."""
         # What does not vary, beside covariates, has none, and is never selected.

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from streamsel._jit.relevance import coordinates, relevances
+from streamsel._jit.scan import glance
 from streamsel.target.kernels import VariableKernel
 
 Floats = NDArray[np.float64]
@@ -152,6 +153,13 @@ class TargetSpace:
             cxy, m2 = self._seen_by_kernel(m2, cxy)
         relevances(cxy, m2, self.weights, signed, out)
         return out
+
+    def is_below(self, x: Floats, Y: Floats, bar: float) -> bool:
+        """Whether the relevance of a column x (n,) is surely below a bar; False if it is not clear.
+
+        x is writable and contiguous; Y (c', n) are the centred target columns.
+        """
+        return self._is_plain and bool(glance(x, Y, self.weights) < bar)
 
     def largest_relevance(self, correlation: float) -> float:
         """Return the largest relevance of variables whose linear relevance is this.
