@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streamsel._jit.cholesky import factor, outdo_in_kernel
 from streamsel._jit.cholesky import refill as refill_in_kernel
 from streamsel._jit.deflate import best, direction, outdo, sift
 from streamsel._jit.relevance import coordinates, join, relevances, rotate_and_drop, take_up
 from streamsel._jit.rows import any_beyond
-from streamsel._jit.scan import scan_dense, scan_sparse
+from streamsel._jit.scan import glance, scan_dense, scan_sparse
 from streamsel._jit.search import first_above
 from streamsel._jit.sweep import sweep, sweep_columns, sweep_observed
 
@@ -65,25 +67,48 @@ def test_scan_is_the_moments(rng, c, dtype, sparse):
 
 @pytest.mark.parametrize("c", [1, 5])
 def test_scan_gives_a_column_the_same_bits_wherever_it_stands(rng, c):
-    # More rows than fit a tile and more columns than pass one at a time.
-    n, b = 120, 70
+    # More columns than stand a group apart, or pass a tile at a time.
+    n, b = 40, 150
     X = rng.normal(size=(n, b))
     Y = padded(rng.normal(size=(n, c)))
     whole = scanned(X, Y, c)
-    for start, stop in [(0, 1), (1, 2), (1, 70), (3, 36), (31, 34), (69, 70)]:
+    for start, stop in [(0, 1), (1, 2), (1, 70), (3, 36), (31, 34), (123, 150), (149, 150)]:
         part = scanned(X[:, start:stop], Y, c)
         for a, b_ in zip(whole, part, strict=True):
             np.testing.assert_array_equal(a[start:stop], b_)
 
 
 def test_scan_in_tiles_is_the_scan(rng):
-    n, c = 700, 300
-    X = rng.normal(size=(n, 3))
+    n, c = 4200, 2
+    X = rng.normal(size=(n, 4))
     Y = padded(rng.normal(size=(n, c)))
     _, m2, cxy = scanned(X, Y, c)
     centred = X - X.mean(axis=0)
     np.testing.assert_allclose(m2, (centred**2).sum(axis=0), rtol=1e-12)
     np.testing.assert_allclose(cxy, centred.T @ Y[:c].T, rtol=1e-9, atol=1e-11)
+
+
+@given(
+    c=st.sampled_from([0, 1, 3, 20, 100]),
+    dtype=st.sampled_from(DTYPES),
+    sparse=st.booleans(),
+    width=st.integers(1, 9),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_no_cut_changes_the_bits_of_a_column(c, dtype, sparse, width, seed):
+    rng = np.random.default_rng(seed)
+    n, b = int(rng.integers(2, 40)), 9
+    X = (8 * rng.normal(size=(n, b)) * (rng.random((n, b)) < 0.7)).clip(-100, 100).astype(dtype)
+    # One that is summed again, and one that is constant.
+    X[:, 3] = 100 + (rng.random(n) < 0.2)
+    X[:, 4] = 1
+    Y = padded(rng.normal(size=(n, c)))
+    whole = scanned(scipy.sparse.csc_array(X) if sparse else X, Y, c)
+    for start in range(b - width + 1):
+        part = X[:, start : start + width]
+        found = scanned(scipy.sparse.csc_array(part) if sparse else part, Y, c)
+        for mine, expected in zip(found, whole, strict=True):
+            np.testing.assert_array_equal(mine, expected[start : start + width])
 
 
 @pytest.mark.parametrize("c", [1, 5])
@@ -174,6 +199,36 @@ def test_coordinates_and_relevances(rng):
     signed = K[:, 0] / np.sqrt(np.where(m2 > 0, m2, 1.0)) * W[0, 0]
     signed[1] = -np.inf
     np.testing.assert_allclose(out, signed, rtol=1e-12)
+
+
+@pytest.mark.parametrize("c", [1, 3])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_a_glance_is_hardly_more_than_the_relevance(rng, c, offset):
+    n = 100
+    Y = padded(rng.normal(size=(n, c)))
+    W = rng.normal(size=(2, c))
+    for x in rng.normal(size=(20, n)) + offset:
+        centred = x - x.mean()
+        relevance = np.linalg.norm(W @ (Y[:c] @ centred)) / np.linalg.norm(centred)
+        assert 0.0 < glance(x, Y, W) - relevance < 2e-6
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [3.0] * 4,
+        [0.0, np.nan, 1.0, 2.0],
+        [np.inf, 0.0, 1.0, 2.0],
+        [1e200, 0.0, 1.0, 2.0],
+        [0.0, 1e-160, 0.0, 2e-160],
+        # The sums about the first value cancel.
+        [1e6] + [0.0, 1.0] * 1000,
+    ],
+)
+def test_a_glance_says_what_takes_a_closer_look(values):
+    Y = padded(np.arange(float(len(values)))[:, None])
+    with np.errstate(all="ignore"):
+        assert glance(np.array(values), Y, np.ones((1, 1))) == np.inf
 
 
 def test_direction_is_the_unit_residual(rng):

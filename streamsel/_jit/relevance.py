@@ -34,6 +34,20 @@ def coordinates(K: np.ndarray, norm: np.ndarray, W: np.ndarray, G: np.ndarray) -
             G[j, i] = a
 
 
+@kernel()
+def _correlations(
+    cxy: np.ndarray, m2: np.ndarray, weight: float, signed: bool, out: np.ndarray
+) -> None:
+    """Fill out (p,) as `relevances` does, for one target: without a branch, several at a time."""
+    for j in range(m2.shape[0]):
+        constant = m2[j] == 0.0
+        found = weight * (cxy[j] / (1.0 if constant else np.sqrt(m2[j])))
+        found = found if signed else abs(found)
+        found = 1.0 if found > 1.0 else found
+        found = -1.0 if found < -1.0 else found
+        out[j] = -np.inf if constant else found
+
+
 @kernel(reordered_sums=True)
 def relevances(
     cxy: np.ndarray, m2: np.ndarray, W: np.ndarray, signed: bool, out: np.ndarray
@@ -44,17 +58,23 @@ def relevances(
     take a relevance beyond 1.
     """
     r, c = W.shape
+    if r == 1 and c == 1:
+        _correlations(np.ravel(cxy), m2, W[0, 0], signed, out)
+        return
+    row = np.empty(c)
     for j in range(m2.shape[0]):
         if m2[j] == 0.0:
             out[j] = -np.inf
             continue
         norm = np.sqrt(m2[j])
+        for k in range(c):
+            row[k] = cxy[j, k] / norm
         square = 0.0
         a = 0.0
         for i in range(r):
             a = 0.0
             for k in range(c):
-                a += W[i, k] * (cxy[j, k] / norm)
+                a += W[i, k] * row[k]
             square += a * a
         out[j] = max(-1.0, min(1.0, a if signed else np.sqrt(square)))
 

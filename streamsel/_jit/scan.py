@@ -11,10 +11,10 @@ import numpy as np
 
 from streamsel._jit.policy import kernel
 
-# A Y tile of this many numbers (384 KiB) stays in the second-level cache while columns pass it.
-_TILE = 49_152
-# So many columns pass a tile of Y before the next one is fetched.
-_GROUP = 32
+# Of several targets so many rows at a time: three columns of a tile stay in the second-level cache.
+_TILE = 4096
+# So many columns, a multiple of three, pass a tile of Y before the next one is fetched.
+_GROUP = 48
 # How many columns apart stand the four that are summed together.
 _APART = 31
 # Where more than this part of the sum of squares cancels, the column is summed again about its
@@ -161,16 +161,16 @@ def _scan_one_target(
 
 
 @kernel(reordered_sums=True)
-def _dots(D: np.ndarray, Y: np.ndarray, k: int, start: int, stop: int, out: np.ndarray) -> None:
-    """Fill out (4, 4) with the dot products of four columns with targets k to k + 3.
+def _dots(D: np.ndarray, Y: np.ndarray, k: int, start: int, size: int, out: np.ndarray) -> None:
+    """Add to out (3, c') the dot products of three columns with targets k to k + 3.
 
-    Written out, so that the sixteen sums stay in registers: eight loads for sixteen products, where
-    one column against one target takes two loads for one.
+    Written out, so that the twelve sums stay in registers, with three columns and a target beside
+    them in the sixteen that a processor has: seven loads for twelve products, where one column
+    against one target takes two loads for one.
     """
-    size = stop - start
-    d0, d1, d2, d3 = D[0, :size], D[1, :size], D[2, :size], D[3, :size]
-    t0, t1 = Y[k, start:stop], Y[k + 1, start:stop]
-    t2, t3 = Y[k + 2, start:stop], Y[k + 3, start:stop]
+    d0, d1, d2 = D[0, :size], D[1, :size], D[2, :size]
+    t0, t1 = Y[k, start : start + size], Y[k + 1, start : start + size]
+    t2, t3 = Y[k + 2, start : start + size], Y[k + 3, start : start + size]
     a00 = 0.0
     a01 = 0.0
     a02 = 0.0
@@ -183,48 +183,50 @@ def _dots(D: np.ndarray, Y: np.ndarray, k: int, start: int, stop: int, out: np.n
     a21 = 0.0
     a22 = 0.0
     a23 = 0.0
-    a30 = 0.0
-    a31 = 0.0
-    a32 = 0.0
-    a33 = 0.0
     for i in range(size):
-        x0, x1, x2, x3 = d0[i], d1[i], d2[i], d3[i]
+        x0, x1, x2 = d0[i], d1[i], d2[i]
         y0, y1, y2, y3 = t0[i], t1[i], t2[i], t3[i]
         a00 += x0 * y0
-        a01 += x0 * y1
-        a02 += x0 * y2
-        a03 += x0 * y3
         a10 += x1 * y0
-        a11 += x1 * y1
-        a12 += x1 * y2
-        a13 += x1 * y3
         a20 += x2 * y0
+        a01 += x0 * y1
+        a11 += x1 * y1
         a21 += x2 * y1
+        a02 += x0 * y2
+        a12 += x1 * y2
         a22 += x2 * y2
+        a03 += x0 * y3
+        a13 += x1 * y3
         a23 += x2 * y3
-        a30 += x3 * y0
-        a31 += x3 * y1
-        a32 += x3 * y2
-        a33 += x3 * y3
-    out[0, 0] = a00
-    out[0, 1] = a01
-    out[0, 2] = a02
-    out[0, 3] = a03
-    out[1, 0] = a10
-    out[1, 1] = a11
-    out[1, 2] = a12
-    out[1, 3] = a13
-    out[2, 0] = a20
-    out[2, 1] = a21
-    out[2, 2] = a22
-    out[2, 3] = a23
-    out[3, 0] = a30
-    out[3, 1] = a31
-    out[3, 2] = a32
-    out[3, 3] = a33
+    out[0, k + 0] += a00
+    out[0, k + 1] += a01
+    out[0, k + 2] += a02
+    out[0, k + 3] += a03
+    out[1, k + 0] += a10
+    out[1, k + 1] += a11
+    out[1, k + 2] += a12
+    out[1, k + 3] += a13
+    out[2, k + 0] += a20
+    out[2, k + 1] += a21
+    out[2, k + 2] += a22
+    out[2, k + 3] += a23
 
 
 @kernel(reordered_sums=True)
+def _centre(x: np.ndarray, shift: float, d: np.ndarray, sums: np.ndarray) -> None:
+    """Fill d with x about its shift, and add to sums (2,) its sum and sum of squares."""
+    s = 0.0
+    ss = 0.0
+    for i in range(x.size):
+        v = np.float64(x[i]) - shift
+        d[i] = v
+        s += v
+        ss += v * v
+    sums[0] += s
+    sums[1] += ss
+
+
+@kernel()
 def _scan_many_targets(
     X: np.ndarray,
     Y: np.ndarray,
@@ -233,54 +235,33 @@ def _scan_many_targets(
     m2: np.ndarray,
     cxy: np.ndarray,
 ) -> None:
-    """Several target columns: four columns against four targets at a time, as matrix products do.
+    """Several target columns: three columns against four targets at a time, as matrix products do.
 
-    Where fewer than four columns are left the last one stands in for the missing, so that every
+    Where fewer than three columns are left the last one stands in for the missing, so that every
     column meets the very same instructions.
     """
     b, n = X.shape
-    c = cxy.shape[1]
-    tile = max(64, _TILE // max(1, Y.shape[0]))
-    D = np.empty((4, min(tile, n)))
+    D = np.empty((3, min(_TILE, n)))
     dots = np.empty((_GROUP, Y.shape[0]))
     sums = np.empty((_GROUP, 2))
-    block = np.empty((4, 4))
     for first in range(0, b, _GROUP):
         last = min(first + _GROUP, b)
         dots[:] = 0.0
         sums[:] = 0.0
-        for start in range(0, n, tile):
-            stop = min(start + tile, n)
-            for j in range(first, last, 4):
-                held = min(4, last - j)
-                for u in range(4):
-                    column = j + min(u, held - 1)
-                    # Slices, not X[column, start + i]: the loop is vectorised only where numba need
-                    # not ask whether an index is negative.
-                    x = X[column, start:stop]
-                    d = D[u, : x.size]
-                    shift = np.float64(X[column, 0])
-                    s = 0.0
-                    ss = 0.0
-                    for i in range(x.size):
-                        v = np.float64(x[i]) - shift
-                        d[i] = v
-                        s += v
-                        ss += v * v
-                    if u < held:
-                        sums[column - first, 0] += s
-                        sums[column - first, 1] += ss
+        for start in range(0, n, _TILE):
+            size = min(_TILE, n - start)
+            for j in range(0, last - first, 3):
+                for u in range(3):
+                    x = X[min(first + j + u, last - 1)]
+                    shift = np.float64(x[0])
+                    _centre(x[start : start + size], shift, D[u, :size], sums[j + u])
                 for k in range(0, Y.shape[0], 4):
-                    _dots(D, Y, k, start, stop, block)
-                    for u in range(held):
-                        for t in range(4):
-                            dots[j - first + u, k + t] += block[u, t]
+                    _dots(D, Y, k, start, size, dots[j : j + 3])
         for j in range(first, last):
-            s = sums[j - first, 0]
-            ss = sums[j - first, 1]
+            s, ss = sums[j - first]
             mean[j], low[j] = _two_sum(np.float64(X[j, 0]), s / n)
             v = ss - s * s / n
-            cxy[j] = dots[j - first, :c]
+            cxy[j] = dots[j - first, : cxy.shape[1]]
             if v < _CANCELLED * ss:
                 mean[j], low[j], v = _about(X[j], mean[j], Y, cxy[j])
             m2[j] = variation(v, mean[j], n)
