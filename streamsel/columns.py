@@ -155,16 +155,15 @@ class SparseChunk:
 
     def columns(self, places: NDArray[np.intp]) -> Floats:
         """Return some columns as dense float64, one a row."""
-        X = np.empty((len(places), self.n))
+        X = np.zeros((len(places), self.n))
         for row, j in zip(X, places.tolist(), strict=True):
-            row[:] = self.column(j)
+            stored = slice(self.indptr[j], self.indptr[j + 1])
+            row[self.indices[stored]] = self.data[stored]
         return X
 
     def column(self, j: int) -> Floats:
         """Return one column as dense float64, (n,)."""
-        x = np.zeros(self.n)
-        stored = slice(self.indptr[j], self.indptr[j + 1])
-        x[self.indices[stored]] = self.data[stored]
+        x: Floats = self.columns(np.array([j]))[0]
         return x
 
     def _sum_duplicates(self) -> None:

@@ -13,7 +13,7 @@ from streamsel._jit.deflate import best, direction, outdo, sift
 from streamsel._jit.relevance import coordinates, join, relevances, rotate_and_drop, take_up
 from streamsel._jit.rows import any_beyond
 from streamsel._jit.scan import glance, scan_dense, scan_sparse
-from streamsel._jit.search import first_above
+from streamsel._jit.search import next_above
 from streamsel._jit.sweep import sweep, sweep_columns, sweep_observed
 
 DTYPES = [np.float64, np.float32, np.int8, np.uint8]
@@ -493,8 +493,14 @@ def test_take_up_is_join_then_rotate_and_drop(rng, most):
     step = [a.copy() for a in (Z, Mzz, Czy, B, relevance)]
     tail = (W, True, False, 1e-12, 1e-14)
     arrival, options = np.array([0.0, 1.0, 0.0]), (W, NO_GIVEN[2], *tail[1:])
-    state = (Z, Mzz, Czy, B, means, relevance, arrival, 2, 4, x, x.mean(), m2, cxy, found, most)
-    count, unloaded, least = take_up(*state, *options)
+    bar = relevance[:2].min()
+    # One that is not above the bar comes first, and one more that the bar has risen beyond.
+    X, moments = np.stack([x] * 3), (np.full(3, x.mean()), np.full(3, m2), np.stack([cxy] * 3))
+    state = (Z, Mzz, Czy, B, means, relevance, arrival, 2, 4, X, *moments)
+    all_found, joined = np.array([bar, bar + found, bar]), np.empty(3, dtype=np.bool_)
+    count, unloaded, bar = take_up(*state, all_found, bar, most, *options, joined)
+    found = all_found[1]
+    assert joined.tolist() == [False, True, False]
     join(*step[:3], x, x.mean(), m2, cxy, 2)
     step[4][2] = found
     step[3][4] = [0.0, 0.0, 1.0]
@@ -503,7 +509,7 @@ def test_take_up_is_join_then_rotate_and_drop(rng, most):
     else:
         assert arrival[2] == 2.0
     assert count == most
-    assert least == step[4][:most].min()
+    assert bar == step[4][:most].min() + 1e-12
     assert means[4] == x.mean()
     for mine, expected in zip((Z, Mzz, Czy, B, relevance), step, strict=True):
         np.testing.assert_array_equal(mine, expected)
@@ -521,12 +527,14 @@ def test_join_is_a_component_and_its_moments(rng):
     np.testing.assert_allclose(Czy, Z @ Y, rtol=1e-10, atol=1e-12)
 
 
-def test_first_above():
-    values = np.array([0.1, 0.5, 0.2, 0.5, 0.9])
-    assert first_above(values, 0, 0.4) == 1
-    assert first_above(values, 2, 0.4) == 3
-    assert first_above(values, 2, 0.5) == 4
-    assert first_above(values, 0, 0.9) == 5
+def test_next_above():
+    values, places = np.array([0.1, 0.5, 0.2, 0.5, 0.9]), np.empty(2, dtype=np.intp)
+    assert next_above(values, 0, 0.4, places) == (2, 4)
+    assert places.tolist() == [1, 3]
+    assert next_above(values, 4, 0.4, places) == (1, 5)
+    assert places[0] == 4
+    assert next_above(values, 2, 0.5, places) == (1, 5)
+    assert next_above(values, 0, 0.9, places) == (0, 5)
 
 
 # ------------------------------------------------------------------------- many rows at once

@@ -276,11 +276,12 @@ def take_up(
     arrival: np.ndarray,
     count: int,
     loaded: int,
-    x: np.ndarray,
-    mean: float,
-    m2: float,
+    X: np.ndarray,
+    mean: np.ndarray,
+    m2: np.ndarray,
     cxy: np.ndarray,
-    found: float,
+    found: np.ndarray,
+    bar: float,
     most: int,
     W: np.ndarray,
     given: np.ndarray,
@@ -288,36 +289,46 @@ def take_up(
     signed: bool,
     tie: float,
     vanished: float,
+    joined: np.ndarray,
 ) -> tuple[int, bool, float]:
-    """Let a variable join the components and, if they are more than `most`, drop one.
+    """Let the variables above the bar join, one after another, dropping a component for each.
 
     Parameters
     ----------
     Z, Mzz, Czy, relevance, arrival, W, given, jacobi, signed, tie, vanished
         As in `rotate_and_drop`.
     B, means
-        Loadings and means with room for one more variable after the first `loaded`.
-    x, mean, m2, cxy, found
-        The variable's values, moments and relevance.
+        Loadings and means with room for all the variables after the first `loaded`.
+    X, mean, m2, cxy, found
+        The variables' values (m, n), moments and relevances (m,).
+    bar, most
+        What a relevance must exceed; it rises once there are so many components.
+    joined
+        (m,) filled: whether each joined, and stands in B after those before it.
 
     Returns
     -------
-    The number of components, whether a variable is left without any loading, and the least
-    relevance.
+    The number of components, whether a variable is left without any loading, and the bar.
     """
-    join(Z, Mzz, Czy, x, mean, m2, cxy, count)
-    relevance[count] = found
-    arrival[count] = arrival[:count].max() + 1.0 if count else 0.0
-    B[loaded] = 0.0
-    B[loaded, count] = 1.0
-    means[loaded] = mean
-    count += 1
     unloaded = False
-    if count > most:
-        support = B[: loaded + 1]
-        unloaded = rotate_and_drop(
-            *(Z, Mzz, Czy, support, relevance, arrival, count),
-            *(W, given, jacobi, signed, tie, vanished),
-        )
-        count -= 1
-    return count, unloaded, relevance[:count].min()
+    for j in range(found.shape[0]):
+        joined[j] = found[j] > bar
+        if not joined[j]:
+            continue
+        join(Z, Mzz, Czy, X[j], mean[j], m2[j], cxy[j], count)
+        relevance[count] = found[j]
+        arrival[count] = arrival[:count].max() + 1.0 if count else 0.0
+        B[loaded] = 0.0
+        B[loaded, count] = 1.0
+        means[loaded] = mean[j]
+        loaded += 1
+        count += 1
+        if count > most:
+            unloaded |= rotate_and_drop(
+                *(Z, Mzz, Czy, B[:loaded], relevance, arrival, count),
+                *(W, given, jacobi, signed, tie, vanished),
+            )
+            count -= 1
+        if count == most:
+            bar = relevance[:count].min() + tie
+    return count, unloaded, bar

@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 
 from streamsel._jit.relevance import join, rotate_and_drop, take_up
-from streamsel._jit.search import first_above
+from streamsel._jit.search import next_above
 from streamsel.columns import Chunk, Stats
-from streamsel.held.part import ColumnHeld, Floats
+from streamsel.held.part import ColumnHeld, Floats, Places
 from streamsel.held.table import Table
 from streamsel.shapes import expect_shapes
 from streamsel.target.space import TargetSpace
@@ -17,6 +17,9 @@ from streamsel.ties import TIE
 
 # A rotated component with less than this part of the pair's smaller variance has none.
 VANISHED = 1e-14
+# So many columns above the bar join in one go. As some do the bar rises, and the rest of them were
+# copied in vain.
+_TOGETHER = 16
 # Below every relevance, signed ones too.
 _NO_BAR = -2.0
 
@@ -96,30 +99,32 @@ class Components(ColumnHeld):
         """Let the columns of a chunk join that are more relevant than the weakest component."""
         del first_arrival
         relevance = self._space.relevance(stats.m2, stats.cxy, signed=self.signed)
-        j = first_above(relevance, 0, self._bar)
-        while j < relevance.size:
-            self._take_up(chunk, stats, j, float(relevance[j]))
-            j = first_above(relevance, j + 1, self._bar)
+        places, start = np.empty(_TOGETHER, dtype=np.intp), 0
+        while start < relevance.size:
+            found, start = next_above(relevance, start, self._bar, places)
+            if found:
+                self._take_up(chunk, stats, places[:found], relevance[places[:found]])
 
-    def _take_up(self, chunk: Chunk, stats: Stats, j: int, relevance: float) -> None:
-        """Let column j join, with loading 1 on itself, and drop a component if all slots fill."""
+    def _take_up(self, chunk: Chunk, stats: Stats, places: Places, relevance: Floats) -> None:
+        """Let columns join that are above the bar, and go on being as those before them join."""
         self._changes()
         support = self.table
-        support.make_room(1)
-        mean, low, m2, cxy = (stats.mean[j], stats.low[j], stats.m2[j], stats.cxy[j])
+        support.make_room(places.size)
+        mean, low, m2, cxy = (array[places] for array in stats)
         state = (self.Z, self.Mzz, self.Czy, support.with_room("B"), support.with_room("mean"))
-        new = (chunk.column(j), mean, m2, cxy, relevance, self.n_components)
-        self.count, unloaded, least = take_up(
+        new = (chunk.columns(places), mean, m2, cxy, relevance, self._bar, self.n_components)
+        joined = np.empty(places.size, dtype=np.bool_)
+        self.count, unloaded, self._bar = take_up(
             *(*state, self.relevances, self.arrival, self.count, len(support), *new),
-            *self._options,
+            *(*self._options, joined),
         )
-        for field, value in (("low", low), ("m2", m2), ("cxy", cxy)):
-            support.with_room(field)[len(support)] = value
-        support.claim((chunk.names[j],))
+        names = [chunk.names[j] for j in places[joined].tolist()]
+        new_rows = slice(len(support), len(support) + len(names))
+        for field, values in (("low", low), ("m2", m2), ("cxy", cxy)):
+            support.with_room(field)[new_rows] = values[joined]
+        support.claim(names)
         if unloaded:
             self._forget_unloaded()
-        if self.count == self.n_components:
-            self._bar = float(least) + TIE
 
     @property
     def _options(self) -> tuple[Floats, Floats, bool, bool, float, float]:
