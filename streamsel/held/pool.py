@@ -168,8 +168,8 @@ class Pool(ColumnHeld):
     @property
     def indifferent_below(self) -> float:
         """Below which relevance a column is let go, and its bound too is nothing new."""
-        least = min(self.floor, self.discarded)
-        if self.limit is None or least <= 0.0 or self._notes:
+        least = self.floor if self.floor < self.discarded else self.discarded
+        if least <= 0.0 or self._notes:
             return -math.inf
         return self.method._relevance_at(least)
 

@@ -153,7 +153,8 @@ class ColumnAxis(Axis):
         """
         self._check_source(None)
         if self._lets_go(name, values):
-            self._count(1, 0)
+            self.n_columns += 1
+            self._outdate()
             return
         target = self._target
         if target is None:
@@ -261,14 +262,10 @@ class ColumnAxis(Axis):
         if self._columns is None:
             self._columns = self._new_columns(target.n)
         self._observe(chunk, stats)
-        self._target = target
-        self._count(stats.m2.size, constant)
-
-    def _count(self, columns: int, constant: int) -> None:
-        """Count columns that were learnt, and those among them that do not vary."""
-        self.n_columns += columns
+        self.n_columns += stats.m2.size
         self._n_constant += constant
         self.n_passes = self.n_passes or 1
+        self._target = target
         self._outdate()
 
     def _lets_go(self, name: Hashable, values: Any) -> bool:
