@@ -7,8 +7,9 @@ loops need to know four number types and two layouts, and nothing behind the doo
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -342,10 +343,25 @@ def effective_jobs(n_jobs: int) -> int:
     return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
 
 
-def _in_threads(scan_part: Any, b: int, n_jobs: int) -> None:
+@functools.cache
+def _threads(workers: int) -> ThreadPoolExecutor:
+    """Return threads that are kept: to start them takes as long as to read a few MB."""
+    return ThreadPoolExecutor(workers, thread_name_prefix="streamsel")
+
+
+if hasattr(os, "register_at_fork"):
+    # A forked process has none of its parent's threads.
+    os.register_at_fork(after_in_child=_threads.cache_clear)
+
+
+def _in_threads(scan_part: Callable[[slice], None], b: int, n_jobs: int) -> None:
+    """Scan columns 0 to b in as many parts as there are jobs, one of them in this thread."""
     edges = np.linspace(0, b, n_jobs + 1).astype(int).tolist()
-    with ThreadPoolExecutor(n_jobs) as pool:
-        list(pool.map(scan_part, map(slice, edges[:-1], edges[1:])))
+    mine, *others = map(slice, edges[:-1], edges[1:])
+    waiting = [_threads(n_jobs - 1).submit(scan_part, part) for part in others]
+    scan_part(mine)
+    for part in waiting:
+        part.result()
 
 
 def _sparse(names: Sequence[Hashable], matrix: Any) -> SparseChunk:

@@ -1,0 +1,140 @@
+"""A single column that changes nothing is let go at a glance, and nobody can tell."""
+
+import numpy as np
+import pytest
+
+from streamsel import SOSPCA, ProjSe, SelectKBest
+from streamsel.learner import column_axis
+from streamsel.learner.selector import Selector
+from tests.conformance.modes import bits
+
+N = 60
+
+# Each with whether it may let columns go at a glance.
+LEARNERS = {
+    "SOSPCA": (lambda: SOSPCA(n_components=3), True),
+    "SOSPCA signed": (lambda: SOSPCA(n_components=3, signed=True), True),
+    "ProjSe": (lambda: ProjSe(k=2, max_candidates=4), True),
+    "SelectKBest": (lambda: SelectKBest(k=2, max_candidates=4), True),
+    "ProjSe of all": (lambda: ProjSe(k=2), False),
+    "ProjSe rbf": (lambda: ProjSe(k=2, max_candidates=4, kernel="rbf"), False),
+    "SelectKBest by samples": (
+        lambda: SelectKBest(k=2, max_candidates=4, score="mutual_info"),
+        False,
+    ),
+}
+
+
+@pytest.fixture
+def columns(rng):
+    """A target, and columns of which the first are the most relevant."""
+    y = rng.normal(size=N)
+    strength = np.r_[np.linspace(2.0, 1.0, 12), np.zeros(150)]
+    return y, np.ascontiguousarray((np.outer(y, strength) + rng.normal(size=(N, 162))).T)
+
+
+@pytest.fixture
+def chunked(monkeypatch):
+    """Count the columns that went through the door."""
+    seen = []
+    through = column_axis.column
+
+    def counted(name, *args):
+        seen.append(name)
+        return through(name, *args)
+
+    monkeypatch.setattr(column_axis, "column", counted)
+    return seen
+
+
+def learnt(build, y, columns=(), covariates=None):
+    model = build()
+    model.learn_target(y, covariates=covariates)
+    for name, x in enumerate(columns):
+        model.learn_column(name, x)
+    return model
+
+
+@pytest.mark.parametrize("with_covariate", [False, True])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_alone_or_together_to_the_last_bit(rng, columns, chunked, name, with_covariate):
+    y, X = columns
+    build, at_a_glance = LEARNERS[name]
+    with_covariate &= "samples" not in name
+    z = rng.normal(size=N) if with_covariate else None
+    X[50] = 7.0
+    together = learnt(build, y, covariates=z)
+    together.learn_columns(X.T)
+    assert bits(learnt(build, y, X, covariates=z)) == bits(together)
+    if at_a_glance and not with_covariate:
+        assert 50 in chunked
+        assert len(chunked) < 80
+    else:
+        assert len(chunked) == len(X)
+
+
+@pytest.mark.parametrize("name", ["SOSPCA", "ProjSe"])
+def test_what_was_computed_is_outdated(columns, name):
+    """The noise floor goes by the number of columns."""
+    y, X = columns
+    model = learnt(LEARNERS[name][0], y, X[:-1])
+    before, found = model.noise_floor(), model.relevance
+    model.learn_column("new", X[-1])
+    assert model.n_columns == len(X)
+    assert model.noise_floor() > before
+    assert model.relevance == found
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "error"),
+    [
+        ("new", np.full(N, np.nan), ValueError),
+        ("new", np.full(N, 1e300) * np.arange(N), ValueError),
+        ("new", np.zeros(N - 1), ValueError),
+        ("new", np.zeros((N, 1)), ValueError),
+        (0, None, ValueError),
+        (True, None, ValueError),
+        (float("nan"), None, ValueError),
+        ([], None, TypeError),
+    ],
+)
+def test_a_glance_lets_nothing_bad_pass(columns, name, values, error):
+    y, X = columns
+    model = learnt(LEARNERS["SOSPCA"][0], y, X)
+    assert 0 in model.loadings
+    assert 1 in model.loadings
+    before, values = bits(model), X[-1] if values is None else values
+    with pytest.raises(error):
+        model.learn_column(name, values)
+    assert bits(model) == before
+
+
+@pytest.mark.parametrize("kind", ["float32", "int8", "strided", "read-only", "swapped", "list"])
+def test_any_other_array_goes_through_the_door(columns, chunked, kind):
+    y, X = columns
+    model = learnt(LEARNERS["SOSPCA"][0], y, X)
+    del chunked[:]
+    x = np.round(X[-1])
+    if kind == "strided":
+        x = np.repeat(x, 2)[::2]
+    elif kind == "read-only":
+        x.flags.writeable = False
+    else:
+        x = x.tolist() if kind == "list" else x.astype(">f8" if kind == "swapped" else kind)
+    model.learn_column("new", x)
+    assert chunked == ["new"]
+    assert model.n_columns == len(X) + 1
+
+
+def test_a_method_that_bounds_otherwise_sees_every_column(columns, chunked):
+    """Until it says what its bound has to do with the relevance."""
+
+    class Halved(ProjSe):
+        _relevance_at = Selector._relevance_at
+
+        def _bound(self, pool, rows):
+            return 0.5 * super()._bound(pool, rows)
+
+    y, X = columns
+    learnt(lambda: Halved(k=2, max_candidates=4), y, X)
+    assert len(chunked) == len(X)
