@@ -79,6 +79,13 @@ def relevances(
         out[j] = max(-1.0, min(1.0, a if signed else np.sqrt(square)))
 
 
+@kernel()
+def _copy(source: np.ndarray, to: np.ndarray) -> None:
+    """Copy a vector; in a loop, for an assignment of arrays takes two seconds more to compile."""
+    for i in range(to.shape[0]):
+        to[i] = source[i]
+
+
 @kernel(reordered_sums=True)
 def join(
     Z: np.ndarray,
@@ -108,7 +115,7 @@ def join(
         Mzz[k, other] = dot
         Mzz[other, k] = dot
     Mzz[k, k] = m2
-    Czy[k] = cxy
+    _copy(cxy, Czy[k])
 
 
 @kernel()
@@ -130,12 +137,12 @@ def _move(
     source: int,
     to: int,
 ) -> None:
-    Z[to] = Z[source]
-    Czy[to] = Czy[source]
-    Mzz[to] = Mzz[source]
-    Mzz[:, to] = Mzz[:, source]
+    _copy(Z[source], Z[to])
+    _copy(Czy[source], Czy[to])
+    _copy(Mzz[source], Mzz[to])
+    _copy(Mzz[:, source], Mzz[:, to])
     Mzz[to, to] = Mzz[source, source]
-    B[:, to] = B[:, source]
+    _copy(B[:, source], B[:, to])
     relevance[to] = relevance[source]
 
 

@@ -261,7 +261,8 @@ def _scan_many_targets(
             s, ss = sums[j - first]
             mean[j], low[j] = _two_sum(np.float64(X[j, 0]), s / n)
             v = ss - s * s / n
-            cxy[j] = dots[j - first, : cxy.shape[1]]
+            for k in range(cxy.shape[1]):
+                cxy[j, k] = dots[j - first, k]
             if v < _CANCELLED * ss:
                 mean[j], low[j], v = _about(X[j], mean[j], Y, cxy[j])
             m2[j] = variation(v, mean[j], n)
