@@ -43,8 +43,8 @@ def _correlations(
         constant = m2[j] == 0.0
         found = weight * (cxy[j] / (1.0 if constant else np.sqrt(m2[j])))
         found = found if signed else abs(found)
-        found = 1.0 if found > 1.0 else found
-        found = -1.0 if found < -1.0 else found
+        found = min(found, 1.0)
+        found = max(found, -1.0)
         out[j] = -np.inf if constant else found
 
 

@@ -141,7 +141,8 @@ def learn_row(
         f = (y[k] - means[k]) * n * (w / (n + w))
         for t in range(c):
             of_target[1 + k, t] += f * (y[t] - means[t])
-    means[:] = after
+    for k in range(c):
+        means[k] = after[k]
     return 0
 
 

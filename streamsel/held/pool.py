@@ -168,7 +168,7 @@ class Pool(ColumnHeld):
     @property
     def indifferent_below(self) -> float:
         """Below which relevance a column is let go, and its bound too is nothing new."""
-        least = self.floor if self.floor < self.discarded else self.discarded
+        least = min(self.discarded, self.floor)
         if least <= 0.0 or self._notes:
             return -math.inf
         return self.method._relevance_at(least)
