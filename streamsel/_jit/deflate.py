@@ -10,6 +10,13 @@ from streamsel._jit.policy import kernel
 _ROUGH = 1e-13
 
 
+@kernel()
+def _copy(source: np.ndarray, to: np.ndarray) -> None:
+    """Copy a vector: what `to[:] = source` does, which takes numba ten times as long to compile."""
+    for i in range(source.size):
+        to[i] = source[i]
+
+
 @kernel(reordered_sums=True)
 def _less(g: np.ndarray, score: float, Q: np.ndarray) -> float:
     """Return what directions Q leave of a score of g, by subtraction."""
@@ -42,13 +49,15 @@ def direction(G: np.ndarray, Q: np.ndarray, j: int, q: np.ndarray) -> float:
 
     Twice is enough (Kahan): the second sweep leaves q orthogonal to Q to rounding.
     """
-    q[:] = G[j]
+    _copy(G[j], q)
     score = length = _sweep(Q, q)
     for sweep in range(2):
         if sweep:
             length = _sweep(Q, q)
         if length > 0.0:
-            q /= np.sqrt(length)
+            length = np.sqrt(length)
+            for i in range(q.size):
+                q[i] /= length
     return score
 
 
@@ -94,7 +103,7 @@ def best(G: np.ndarray, bound: np.ndarray, applied: np.ndarray, Q: np.ndarray, t
     q, highest = np.empty(G.shape[1]), 0.0
     for j in range(bound.size):
         if bound[j] >= bar:
-            q[:] = G[j]
+            _copy(G[j], q)
             bound[j] = _sweep(Q, q)
             highest = max(highest, bound[j])
     for j in range(bound.size):
@@ -177,7 +186,7 @@ def outdo(
             if score < highest[-1] - _ROUGH:
                 break
             if score > highest[s] - _ROUGH:
-                q[:] = G[j]
+                _copy(G[j], q)
                 exact = _sweep(Q[:s], q)
                 if exact > highest[s] * (1.0 + tie):
                     highest[s], who[s] = exact, j
@@ -297,12 +306,12 @@ def refill(
                     same = _unbeaten(G[j], begun[j], old_directions[kept], old_scores[kept], tie)
         for s in range(same):
             places[n + s], scores[n + s] = old_places[start + s], old_scores[start + s]
-            Q[base + s] = old_directions[start + s]
+            _copy(old_directions[start + s], Q[base + s])
             taken[places[n + s]] = True
         found = same
         if n + same < places.size and base + same < r:
-            bound[:] = np.where(taken, -1.0, begun)
-            applied[:] = base
+            for j in range(p):
+                bound[j], applied[j] = -1.0 if taken[j] else begun[j], base
             rest = slice(n + same, places.size)
             state = (G, bound, applied, Q, base + same)
             found += run(*state, tie, spent, places[rest], scores[rest])
@@ -315,7 +324,7 @@ def refill(
             continue
         for s in range(found):
             numbers[n + s], bases[n + s] = number, base
-            directions[n + s] = Q[base + s]
+            _copy(Q[base + s], directions[n + s])
         n += found
         number += 1
         for s in range(start, stop):
@@ -351,7 +360,8 @@ def _close(
     size = 0
     for j in range(stays.size):
         if stays[j]:
-            G[size], whole[size], left[size], origin[size] = G[j], whole[j], left[j], origin[j]
+            _copy(G[j], G[size])
+            whole[size], left[size], origin[size] = whole[j], left[j], origin[j]
             moved[j] = size
             size += 1
     return size
@@ -403,16 +413,18 @@ def sift(
     The new size, fresh, planned, discarded and floor.
     """
     held, room, r = size, whole.size, G.shape[1]
-    origin[:size] = np.arange(size)
+    for j in range(size):
+        origin[j] = j
     Q = np.empty((r, r))
     forced_scores = np.empty(forced.size)
     base = _force(G, forced, rounds, Q, forced_scores)
+    most = plan[0].size
     now = (
-        np.empty_like(plan[0]),
-        np.empty_like(plan[1]),
-        np.empty_like(plan[2]),
-        np.empty_like(plan[3]),
-        np.empty_like(plan[4]),
+        np.empty(most, dtype=np.int64),
+        np.empty(most),
+        np.empty(most, dtype=np.int64),
+        np.empty(most, dtype=np.int64),
+        np.empty((most, r)),
     )
     left, moved = np.empty(room), np.empty(room, dtype=np.int64)
     taken, contends = np.empty(room, dtype=np.bool_), np.empty(room, dtype=np.bool_)
@@ -422,7 +434,8 @@ def sift(
         if bounds[i] <= floor:
             discarded = max(discarded, bounds[i])
             continue
-        G[size], whole[size], origin[size] = offered[i], bounds[i], held + i
+        _copy(offered[i], G[size])
+        whole[size], origin[size] = bounds[i], held + i
         left[size] = _less(G[size], whole[size], Q[:base])
         size += 1
         if size < 2 * limit:
@@ -448,7 +461,7 @@ def sift(
         for s in range(planned):
             plan[0][s] = moved[now[0][s]]
             plan[1][s], plan[2][s], plan[3][s] = now[1][s], now[2][s], now[3][s]
-            plan[4][s] = now[4][s]
+            _copy(now[4][s], plan[4][s])
         for s in range(forced.size):
             forced[s] = moved[forced[s]]
     return size, fresh, planned, discarded, floor
