@@ -12,10 +12,10 @@ def _stderr(cache, *, seen, times=1):
 import sys
 sys.stderr.isatty = lambda: {seen}
 import numpy as np
-from streamsel._jit.search import first_above
+from streamsel._jit.scan import variation
 for start in range({times}):
-    first_above(np.ones(3), start, 0.5)
-    first_above(np.ones(3, dtype=np.float32), start, 0.5)
+    variation(1.0, 0.0, start)
+    variation(1, 0.0, start)
 """
     done = subprocess.run(
         [sys.executable, "-c", code],

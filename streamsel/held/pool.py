@@ -168,7 +168,7 @@ class Pool(ColumnHeld):
     @property
     def indifferent_below(self) -> float:
         """Below which relevance a column is let go, and its bound too is nothing new."""
-        least = min(self.discarded, self.floor)
+        least = min(self.floor, self.discarded)
         if least <= 0.0 or self._notes:
             return -math.inf
         return self.method._relevance_at(least)

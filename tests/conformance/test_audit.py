@@ -14,7 +14,7 @@ from tests.conformance.modes import CLASSES, REGISTERED
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "pages"
 # Oracles of what is no learner, and of learners on rows.
-OTHER_ORACLES = {"evaluate", "frames", "noise", "target", "text", "rows", "sospca_rows"}
+OTHER_ORACLES = {"calm", "evaluate", "frames", "noise", "target", "text", "rows", "sospca_rows"}
 OTHER_PAGES = {"evaluate", "persist", "stream"}
 
 every_learner = pytest.mark.parametrize(
