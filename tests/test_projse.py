@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from streamsel import ProjSe
+from streamsel._jit.deflate import run_singly
+from streamsel.held.pool import SPENT, TIE
+from streamsel.selection._greedy import _ranked
 from tests.reference import projse as reference
 from tests.reference import target as space
 
@@ -513,3 +516,16 @@ def test_transform_selects_in_order():
     assert model.selected[0] == "v7"
     assert model.transform_one(row) == {name: row[name] for name in model.selected}
     assert model.transform_one({"v7": 1.0, "other": 2.0}) == {"v7": 1.0}
+
+
+@given(seed=st.integers(0, 10_000), p=st.integers(0, 40), limit=st.integers(1, 45))
+def test_sorted_rounds_of_one_are_searched_ones(seed, p, limit):
+    """Equal scores, nearly equal ones, and none at all."""
+    rng = np.random.default_rng(seed)
+    scores = rng.random(p) if seed % 4 == 0 else np.round(rng.random(p), 1)
+    if seed % 4 == 2:
+        scores *= 1.0 + 4e-13 * rng.normal(size=p)
+    ranked = _ranked(scores, limit)
+    places, found = np.empty(limit, dtype=np.int64), np.empty(limit)
+    n = run_singly(scores.copy(), TIE, SPENT, places, found)
+    assert ranked == (places[:n].tolist(), found[:n].tolist()) or (ranked is None and seed % 4 == 2)

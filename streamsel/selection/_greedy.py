@@ -20,6 +20,10 @@ from streamsel.held.pool import NO_PICKS, SPENT, TIE, Picks
 Floats = NDArray[np.float64]
 
 
+# To look for the best so often takes longer than to sort all.
+_WORTH_SORTING = 64
+
+
 class Deflation(Protocol):
     """Candidates under a projector that loses one direction a pick."""
 
@@ -118,21 +122,26 @@ class CoordinateDeflation:
         p, r = G.shape
         self.size = p
         self._G = G
-        self._Q = np.empty((r, r))
-        self._taken = np.zeros(p, dtype=np.bool_)
-        self._whole = np.einsum("ij,ij->i", G, G)
         # In a space of one direction a round is one pick.
         self.single = r == 1
-        self.restart(0)
+        self._whole = np.square(G[:, 0]) if self.single else np.einsum("ij,ij->i", G, G)
+        self._Q = np.empty((r, r))
+        self._taken = np.zeros(p, dtype=np.bool_)
+        self.directions = 0
+        # Scores so far, and how many directions they reckon with; made when a round begins.
+        self._round: tuple[Floats, NDArray[np.int64]] | None = None
 
     def restart(self, directions: int) -> None:
         """Give the projector back all directions but the first few."""
         self.directions = directions
-        self._bound = np.where(self._taken, -1.0, self._whole)
-        self._applied = np.zeros(self.size, dtype=np.int64)
+        self._round = None
 
     def run_singly(self, limit: int) -> tuple[list[int], list[float]]:
         """Take up to the limit, a round each, where a round is one pick."""
+        if limit > _WORTH_SORTING:
+            ranked = _ranked(self._whole, limit)
+            if ranked is not None:
+                return ranked
         places, scores = np.empty(limit, dtype=np.int64), np.empty(limit)
         n = run_singly(self._whole.copy(), TIE, SPENT, places, scores)
         return places[:n].tolist(), scores[:n].tolist()
@@ -140,7 +149,10 @@ class CoordinateDeflation:
     def run(self, limit: int) -> tuple[list[int], list[float]]:
         """Take the best free candidate, the earliest among equals, and again, up to the limit."""
         places, scores = np.empty(limit, dtype=np.int64), np.empty(limit)
-        state = (self._G, self._bound, self._applied, self._Q, self.directions)
+        if self._round is None:
+            bound = np.where(self._taken, -1.0, self._whole)
+            self._round = bound, np.zeros(self.size, dtype=np.int64)
+        state = (self._G, *self._round, self._Q, self.directions)
         n = run(*state, TIE, SPENT, places, scores)
         self._taken[places[:n]] = True
         self.directions += n
@@ -149,11 +161,29 @@ class CoordinateDeflation:
     def take(self, j: int) -> float:
         """Take candidate j, and its direction out of the projector; return its score."""
         self._taken[j] = True
-        self._bound[j] = -1.0
+        if self._round is not None:
+            self._round[0][j] = -1.0
         Q = self._Q
         score = direction(self._G, Q[: self.directions], j, Q[self.directions])
         self.directions += 1
         return float(score)
+
+
+def _ranked(scores: Floats, limit: int) -> tuple[list[int], list[float]] | None:
+    """Return the best, in order, and their scores; of equal ones the first in place goes first.
+
+    None where who is equal to whom depends on who goes first.
+    """
+    order = np.argsort(-scores)
+    found = scores[order]
+    found = found[: np.count_nonzero(found > SPENT)]
+    ends = np.flatnonzero(np.append(found[1:] < found[:-1] * (1.0 - TIE), found[:1] > 0.0))
+    starts = np.append(0, ends + 1)[:-1]
+    if (found[ends] < found[starts] * (1.0 - TIE)).any():
+        return None
+    equals = np.repeat(np.arange(ends.size), ends - starts + 1)
+    places = np.sort(equals * scores.size + order[: found.size])[:limit] % max(1, scores.size)
+    return places.tolist(), scores[places].tolist()
 
 
 class GramDeflation:

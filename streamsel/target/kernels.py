@@ -95,8 +95,10 @@ class VariableKernel:
         n
             Number of observations.
         """
+        if self.name != "rbf" or self.gamma is not None:
+            return self
         held = squares > 0.0
-        if self.name != "rbf" or self.gamma is not None or held.sum() < 2:
+        if held.sum() < 2:
             return self
         inner, squares = inner[np.ix_(held, held)], squares[held]
         lengths = np.sqrt(squares)

@@ -73,7 +73,7 @@ class TargetSpace:
         self._left: Floats | None = None
         if is_given is not None and is_given.any():
             cyy = self._take_out(cyy, is_given)
-        squares = np.diag(cyy).copy()
+        squares = cyy.diagonal()
         self.kernel = kernel.fitted(cyy, squares, n)
         self._cyy, self._squares = cyy, squares
         self.rank, weights = _inverse_factor(cyy, self.kernel, n)
