@@ -16,7 +16,7 @@ Three parts, in one CSV:
    time of 300 rows after 300 others.
 
 Rows are shuffled with a seed, those of River's sets too; where a set is cut, it is the first rows
-of that order. Three seeds; a spread is the standard deviation over them. No parameter was chosen on
+of that order. Two seeds; a spread is the standard deviation over them. No parameter was chosen on
 these figures: `renewal`, `slack` and `warm_up` are the package's defaults, k is about a tenth of
 wide sets and a third to a half of narrow ones. But the defaults *were* chosen earlier with isolet
 and mnist at hand (and three sets of images that are not here): read these two as what they were
@@ -84,7 +84,7 @@ RULES: dict[str, dict[str, float]] = {
     "warm_up 200": {"warm_up": 200},
 }
 TURNS = ("default", "renewal 1", "renewal 4")
-SEEDS = (0, 1, 2)
+SEEDS = (0, 1)
 WIDE = ("isolet", "mnist")
 
 
@@ -274,7 +274,7 @@ def draw_rules(rules: pd.DataFrame, names: list[str]) -> plt.Figure:
         ax.set_xticks(range(len(shown)), shown, rotation=50, ha="right")
         ax.set_title(f"{before}, {'River' if model == BAYES else 'smoothed'}")
     axes[0].set_ylabel("points above the default")
-    axes[0].legend(fontsize=8.5)
+    axes[1].legend(fontsize=8.5, loc="lower right")
     return fig
 
 
@@ -285,11 +285,14 @@ def section(found: dict[str, pd.DataFrame], sizes: dict[str, Any], images: tuple
     counts = ", ".join(f"{name} {n:,}" for name, n in rows.items())
     return f"""
 Rows are answered first and learnt then (progressive validation): accuracy in %, mean and standard
-deviation over {models["seed"].nunique()} shuffles. Rows: {counts}.
+deviation over {models["seed"].nunique()} shuffles. Rows:
+{counts}.
 Our own transformers keep k variables or build q components, with their defaults (`renewal=2`,
 `slack=3`, `warm_up=50`); River's random projection (sparse above 100 features, else Gaussian)
 builds k. Naive Bayes is River's; smoothed, a class begins with a row that all classes share. Of
-words it is multinomial. ▲: above all features with each of the shuffles, ▼: below with each.
+words it is multinomial. Nothing was tuned on these figures; the defaults were chosen earlier, with
+isolet and mnist at hand and none of the others. ▲: above all features with each of the shuffles, ▼:
+below with each.
 
 ![Points gained or lost against all features, each run a point, a panel for each model: naive Bayes
 as it is and smoothed, Hoeffding tree, nearest neighbours, logistic regression.]({images[0]})
