@@ -16,7 +16,7 @@ from streamsel.held.joint import JointMoments
 from streamsel.held.joint_merging import merge_rows, watch_sums
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats, Places
-from streamsel.learner.extractor import rotation
+from streamsel.learner.extractor import least_motion
 from streamsel.shapes import expect_shapes
 from streamsel.target.space import TargetSpace
 from streamsel.ties import TIE, most_relevant_first
@@ -120,8 +120,10 @@ class ComponentsOnRows(JointMoments):
     # What stands
 
     def turn(self) -> Floats:
-        """Return the rotation, (q, q), of the components that moves those that stand the least."""
-        return rotation(self.J[: self.q, self._stands])
+        """Return what turns the components onto those that stand, (q, q)."""
+        squares = np.diag(self.J)
+        covariance = self.J[: self.q, self._stands]
+        return least_motion(covariance, squares[: self.q], squares[self._stands])
 
     def stand(self, turn: Floats) -> None:
         """Let the components stand as they are now, turned."""

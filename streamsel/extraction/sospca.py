@@ -93,8 +93,9 @@ class SOSPCA(Extractor, Supervised):
 
     **What stands.** On rows a transform gives the components as they stood at the last renewal,
     turned, among themselves, so that they moved the least from those that stood before: the
-    rotation of orthogonal Procrustes on the covariance of the two over the rows so far. They span
-    what the components of `loadings` spanned then, $B^T B = I$; `relevance` is of the latter.
+    rotation of orthogonal Procrustes, with all of unit variance over the rows so far. They span
+    what the components of `loadings` spanned then, each with the scale of the one before it in its
+    place; `relevance` is of those of `loadings`.
 
     Two relevances that differ by less than 1e-12 count as equal: the one that came first has
     precedence.

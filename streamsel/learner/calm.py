@@ -50,8 +50,8 @@ class Calm(Axis, params.Declared):
         """Return what would stand if it were renewed at every row; None if nothing is learnt."""
 
     @abc.abstractmethod
-    def _renewed(self) -> Any:
-        """Return what is to stand from here on: as of now, and as near to what stood as can be."""
+    def _renewed(self, *, calmly: bool) -> Any:
+        """Return what is to stand from here on; as near to what stood as can be, if `calmly`."""
 
     @property
     def _renews_always(self) -> bool:
@@ -68,15 +68,19 @@ class Calm(Axis, params.Declared):
     def renew(self) -> None:
         """Let transforms use what is found now, at once: what one does where a drift is detected.
 
-        On columns they always do. What stands moves as little as at any other renewal.
+        On columns they always do. Selectors let go what is not among the best k, whatever `slack`
+        there is.
         """
+        self._renew(calmly=False)
+
+    def _renew(self, *, calmly: bool) -> None:
         if not self._on_rows or self._now() is None:
             return
         rows, weight = self._counted()
         if self._renews_always:
             self._due = rows
             return
-        self._standing = self._renewed()
+        self._standing = self._renewed(calmly=calmly)
         self._due = self._next_due(rows, weight)
 
     def _next_due(self, rows: int, weight: float) -> int:
@@ -85,7 +89,7 @@ class Calm(Axis, params.Declared):
     def _renew_if_due(self, rows: int) -> None:
         """Renew what stands if so many rows are enough."""
         if rows >= self._due and not self._renews_always:
-            self.renew()
+            self._renew(calmly=True)
 
     def _rows_until_renewal(self, rows: int) -> int | None:
         """Return how many rows may be learnt before `_renew_if_due` must be asked."""

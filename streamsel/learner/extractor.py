@@ -64,7 +64,7 @@ class Extractor(Learner):
         """
 
     def _turn(self, new: LinearMap, standing: LinearMap | None) -> Floats:
-        """Return the rotation, (q, q), of new components that moves those that stand the least.
+        """Return what turns new components onto those that stand, as `least_motion` does.
 
         Asked once at every renewal. The moments do not tell how variables vary with one another: it
         is taken that they do not.
@@ -72,12 +72,12 @@ class Extractor(Learner):
         held = self._held
         if standing is None or held is None:
             return np.eye(self.n_components)
-        there = {name: i for i, name in enumerate(standing.names)}
-        pairs = [(i, there[name]) for i, name in enumerate(new.names) if name in there]
-        mine, theirs = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
-        names = list(new.names)
-        m2 = held.stats(np.array([held.slots[names[i]] for i in mine], dtype=np.intp)).m2
-        return rotation((new.weights[mine].T * m2) @ standing.weights[theirs])
+        names = list(dict.fromkeys([*new.names, *standing.names]))
+        names = [name for name in names if name in held.slots]
+        m2 = held.stats(np.array([held.slots[name] for name in names], dtype=np.intp)).m2
+        mine, theirs = (_weights_for(names, part) for part in (new, standing))
+        squares = (np.square(part).T @ m2 for part in (mine, theirs))
+        return least_motion((mine.T * m2) @ theirs, *squares)
 
     # What follows
 
@@ -141,7 +141,8 @@ class Extractor(Learner):
     def _now(self) -> LinearMap | None:
         return None if self._held is None else self._map()
 
-    def _renewed(self) -> LinearMap:
+    def _renewed(self, *, calmly: bool) -> LinearMap:
+        del calmly  # a component has no other place to go to
         new = self._map()
         new = new._replace(names=list(new.names))
         return new._replace(weights=new.weights @ self._turn(new, self._standing))
@@ -229,21 +230,40 @@ class Extractor(Learner):
         return to_native_frame(Z, like=frame, columns=self.components)
 
 
-def rotation(covariance: Floats) -> Floats:
-    """Return the rotation of new components that brings them nearest to others (Procrustes).
+def least_motion(covariance: Floats, new: Floats, standing: Floats) -> Floats:
+    """Return what makes new components, of unit variance, those nearest to the ones that stand.
+
+    That is orthogonal Procrustes: a rotation, so that they tell the same as before it; each then
+    takes the scale of the one in whose place it stands.
 
     Parameters
     ----------
     covariance
-        (q, q) of the new components, in rows, with the others. Where they have none, a component
-        stays what it is.
+        (q, q) of the new components, in rows, with those that stand. Where they have none, a
+        component stays what it is.
+    new, standing
+        (q,) their variances, in the same units.
+
+    Returns
+    -------
+    (q, q); the new weights times this are those that stand from here on.
     """
-    largest = np.abs(covariance).max(initial=0.0)
-    if largest == 0.0:
-        return np.eye(len(covariance))
-    U, _, Vt = np.linalg.svd(covariance / largest + _AT_REST * np.eye(len(covariance)))
-    turn: Floats = U @ Vt
-    return turn
+    mine = np.sqrt(np.where(new > 0.0, new, 1.0))
+    theirs = np.sqrt(np.where(standing > 0.0, standing, np.where(new > 0.0, new, 1.0)))
+    correlation = covariance / mine[:, None] / theirs
+    U, _, Vt = np.linalg.svd(correlation + _AT_REST * np.eye(len(mine)))
+    turned: Floats = (U @ Vt) / mine[:, None] * theirs
+    return turned
+
+
+def _weights_for(names: list[Hashable], of: LinearMap) -> Floats:
+    """Return the weights of these variables, (s, q), zero where a map has none."""
+    weights = np.zeros((len(names), of.weights.shape[1]))
+    place = {name: i for i, name in enumerate(names)}
+    for name, row in zip(of.names, of.weights, strict=True):
+        if name in place:
+            weights[place[name]] = row
+    return weights
 
 
 def _apply(X: Floats, means: Floats, weights: Floats) -> Floats:

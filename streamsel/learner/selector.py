@@ -18,6 +18,9 @@ from streamsel.learner.report import Report, is_above, number
 from streamsel.params import param
 from streamsel.rows import as_frame, columns_of, gather, positions
 
+# What part of the variables beyond the best k may stay for having stood.
+_OF_OTHERS = 8
+
 State = TypeVar("State", bound=Held)
 
 
@@ -45,8 +48,8 @@ class Selector(Learner, Generic[State]):
         params.Real(1.0),
         default=3.0,
         doc="""
-        At a renewal a variable that stands stays while it is among the best `slack` $k$, or, where
-        there are few others, among $k$ and the better half of these; at 1 only the best $k$ do.
+        At a renewal a variable that stands stays while it is among the best `slack` $k$, but at
+        most among $k$ and an eighth of the others; at 1 only the best $k$ do.
         """,
     )
 
@@ -199,13 +202,14 @@ class Selector(Learner, Generic[State]):
     def _renews_always(self) -> bool:
         return self.renewal == 1.0 and (self.slack == 1.0 or self._asked is None)
 
-    def _renewed(self) -> dict[Hashable, int]:
+    def _renewed(self, *, calmly: bool) -> dict[Hashable, int]:
         held: Any = self._held
         k, best = self._asked, self._selected()
-        if self._standing and k is not None and self.slack > 1.0:
+        if calmly and self._standing and k is not None and self.slack > 1.0:
             names = held.names
             # Of few variables the best slack k may be all, and whatever stood would stand for ever.
-            size = min(math.ceil(self.slack * k), max(k, (k + len(names)) // 2))
+            room = max(0, len(names) - k) // _OF_OTHERS
+            size = min(math.ceil(self.slack * k), k + room)
             best = [names[j] for j in self._select(held, size).places]
         return _placed(_filled([*(self._standing or ())], best, len(best) if k is None else k))
 

@@ -36,8 +36,7 @@ class Standing:
         else:
             k, size = self.k, self.k
             if self.slack > 1.0 and self.names:
-                few = max(k, (k + n_variables) // 2)
-                size = min(math.ceil(self.slack * k), few)
+                size = min(math.ceil(self.slack * k), k + max(0, n_variables - k) // 8)
             good = ranking(size)
         if self.renewal == self.slack == 1.0:
             # Nothing stays for having stood: the order is that of selection.
