@@ -7,10 +7,7 @@ loops need to know four number types and two layouts, and nothing behind the doo
 
 from __future__ import annotations
 
-import functools
-import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +15,7 @@ from numpy.typing import NDArray
 
 from streamsel._jit.scan import scan_dense, scan_sparse
 from streamsel.target.target import NoTarget, Target
+from streamsel.threads import in_threads
 
 Floats = NDArray[np.float64]
 
@@ -92,7 +90,7 @@ class DenseChunk:
         def scan_part(part: slice) -> None:
             scan_dense(self.X[part], target.Y, *(array[part] for array in stats))
 
-        _in_threads(scan_part, b, n_jobs)
+        in_threads(scan_part, b, n_jobs)
         return stats
 
     def columns(self, places: NDArray[np.intp]) -> Floats:
@@ -148,7 +146,7 @@ class SparseChunk:
         if n_jobs == 1 or self.indptr[-1] - self.indptr[0] < _WORTH_THREADS:
             scan_part(slice(0, b))
         else:
-            _in_threads(scan_part, b, n_jobs)
+            in_threads(scan_part, b, n_jobs)
         if in_order:
             return stats
         self._sum_duplicates()
@@ -336,32 +334,6 @@ def why_bad_name(name: Any) -> Exception:
         f"Expected a new name for every column. Got: {name!r} again.\n"
         "Hint: a variable is learnt once; give the columns names of their own."
     )
-
-
-def effective_jobs(n_jobs: int) -> int:
-    """Return the number of threads that n_jobs asks for: itself, or all but -1 - n_jobs cores."""
-    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
-
-
-@functools.cache
-def _threads(workers: int) -> ThreadPoolExecutor:
-    """Return threads that are kept: to start them takes as long as to read a few MB."""
-    return ThreadPoolExecutor(workers, thread_name_prefix="streamsel")
-
-
-if hasattr(os, "register_at_fork"):
-    # A forked process has none of its parent's threads.
-    os.register_at_fork(after_in_child=_threads.cache_clear)
-
-
-def _in_threads(scan_part: Callable[[slice], None], b: int, n_jobs: int) -> None:
-    """Scan columns 0 to b in as many parts as there are jobs, one of them in this thread."""
-    edges = np.linspace(0, b, n_jobs + 1).astype(int).tolist()
-    mine, *others = map(slice, edges[:-1], edges[1:])
-    waiting = [_threads(n_jobs - 1).submit(scan_part, part) for part in others]
-    scan_part(mine)
-    for part in waiting:
-        part.result()
 
 
 def _sparse(names: Sequence[Hashable], matrix: Any) -> SparseChunk:

@@ -13,17 +13,15 @@ from typing import Any
 import numpy as np
 
 from streamsel._jit.rows import (
-    LARGEST,
     add_zeros,
-    any_beyond,
     combine,
     learn_row,
     over_all_rows,
 )
 from streamsel._jit.scan import ROUNDINGS, UNDERFLOW
-from streamsel._jit.sweep import sweep, sweep_columns, sweep_observed
 from streamsel.columns import Stats
 from streamsel.held.part import Floats, Held, Places
+from streamsel.held.sweeping import moments_of
 from streamsel.held.table import Table, padded
 from streamsel.shapes import expect_shapes
 from streamsel.summation import two_sum
@@ -238,7 +236,7 @@ class Moments(Held):
         level = w @ Y / weight
         Y -= level
         weighted = w[:, None] * Y if self.fading_factor else Y
-        found = _moments_of(X, w, weighted, level)
+        found = moments_of(X, w, weighted, level)
         if found is None:
             return False
         self.add_zeros(slots)
@@ -376,43 +374,6 @@ class Moments(Held):
         self.of_target = np.array(state["of_target"])
         self.forgotten = np.array(state["forgotten"])
         self.table = Table.from_state(state["table"], fields(c))
-
-
-def _moments_of(X: Floats, w: Floats, Y: Floats, level: Floats) -> tuple[Floats, ...] | None:
-    """Return what `Moments.combine` takes of rows X (b, m), with weighted targets about `level`.
-
-    None where a value is infinite or too large.
-    """
-    m, c = X.shape[1], level.size
-    # The loops take one target at least.
-    Y = np.ascontiguousarray(Y.T) if c else np.zeros((1, len(X)))
-    shift, mean, m2, products = X[-1].copy(), np.empty(m), np.empty(m), np.empty((len(Y), m))
-    # What is far from it shows in the sums.
-    if not np.abs(shift).max(initial=0.0) <= 0.5 * LARGEST:
-        whole = False
-    elif X.flags.c_contiguous or X.strides[0] != X.itemsize:
-        whole = sweep(_as_read(X), w, Y, shift, mean, m2, products)
-    else:
-        # Frames mostly hold a variable's values together.
-        whole = sweep_columns(_as_read(X.T), w, Y, shift, mean, m2, products)
-    if whole:
-        seen, about = np.full(m, w.sum()), np.empty((m, c))
-        about[:] = level
-    else:
-        rows = _as_read(X)
-        if any_beyond(rows.reshape(-1)):
-            return None
-        seen, means = np.empty(m), np.empty((len(Y), m))
-        sweep_observed(rows, w, Y, seen, shift, mean, m2, products, means)
-        about = means[:c].T + level
-    return seen, shift, mean, m2, np.ascontiguousarray(products[:c].T), about
-
-
-def _as_read(X: Floats) -> Floats:
-    """Return an array as the loops read all of them: in C order, and not to be written to."""
-    X = np.ascontiguousarray(X).view()
-    X.flags.writeable = False
-    return X
 
 
 def fields(c: int) -> dict[str, tuple[int, ...]]:

@@ -21,7 +21,6 @@ from streamsel.columns import (
     Stats,
     chunks,
     column,
-    effective_jobs,
     first_bad_name,
     why_bad,
     why_bad_name,
@@ -31,6 +30,7 @@ from streamsel.learner.axis import Axis
 from streamsel.stream import ColumnStream, as_stream
 from streamsel.target.space import TargetSpace
 from streamsel.target.target import NoTarget, Target
+from streamsel.threads import effective_jobs
 
 
 class ColumnAxis(Axis):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel.columns import Chunk, Stats, chunks, effective_jobs
+from streamsel.columns import Chunk, Stats, chunks
 from streamsel.held.part import ColumnHeld, Floats, Held, Places
 from streamsel.held.pool import NO_PICKS, SPENT, Picks, Pool, SamplePool, Sifted
 from streamsel.learner.river import Supervised
@@ -21,6 +21,7 @@ from streamsel.selection._greedy import greedy
 from streamsel.selection._sifting import sifted_coordinates, sifted_samples
 from streamsel.stream import ColumnStream
 from streamsel.target.kernels import VariableKernel
+from streamsel.threads import effective_jobs
 
 
 class ProjSe(Selector[Held], Supervised):

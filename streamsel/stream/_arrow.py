@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-import mmap
 import os
 import re
-import struct
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,16 +26,12 @@ from streamsel.stream._blocks import (
     gather,
     stored,
 )
+from streamsel.stream._ipc import IpcFile
+from streamsel.stream._pyarrow import not_a_file, pyarrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
 
-# A compressed IPC file is opened anew for each group of columns, which takes time in proportion to
-# the width of its schema: groups are larger than blocks.
-_IPC_GROUP_BYTES = 4 * BLOCK_BYTES
-# Arrow describes each column of each record batch by an object of some hundred bytes: so many at
-# most.
-_MAX_ARRAYS = 2**18
 # The name that pandas gives to an index without one when it writes a file.
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
@@ -89,11 +81,11 @@ def iter_parquet(
     a [1.5 2.5]
     b [ 0. nan]
     """
-    pa = _pyarrow()
+    pa = pyarrow()
     try:
         file = pa.parquet.ParquetFile(path, pre_buffer=False)
     except pa.ArrowInvalid as error:
-        raise _not_a_file("Parquet", path, error) from error
+        raise not_a_file("Parquet", path, error) from error
     schema = file.schema_arrow
     fields, names = _choose_fields(schema, columns)
     leaves = _leaf_ranges(schema, file.metadata.num_columns)
@@ -169,7 +161,7 @@ def iter_ipc(path: str | os.PathLike[str], columns: Sequence[str] | None = None)
     ...         print(name, values)
     b [ 0. nan]
     """
-    file = _IpcFile(path)
+    file = IpcFile(path)
     fields, names = _choose_fields(file.schema, columns)
 
     def read(start: int) -> Iterator[Block]:
@@ -191,86 +183,6 @@ def iter_ipc(path: str | os.PathLike[str], columns: Sequence[str] | None = None)
     return indexed_stream(names, file.n_rows, blocks_from, fetch)
 
 
-class _IpcFile:
-    """An Arrow IPC file, mapped into memory."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._pa = _pyarrow()
-        with Path(path).open("rb") as file:
-            if os.fstat(file.fileno()).st_size == 0:
-                raise _not_a_file("Arrow IPC", path, "it is empty")
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self._buffer = self._pa.py_buffer(self._map)
-        try:
-            reader = self._open()
-            self.schema = reader.schema
-            p = len(self.schema)
-            # Arrow views what is not compressed where it lies, but copies it when asked for a part.
-            self.is_viewed = (
-                p * reader.num_record_batches <= _MAX_ARRAYS and not self._is_compressed()
-            )
-            self._whole = reader.read_all() if self.is_viewed else None
-            self.n_rows = self.table([0]).num_rows if p else 0
-        except self._pa.ArrowInvalid as error:
-            raise _not_a_file("Arrow IPC", path, error) from error
-        width = max(1, _IPC_GROUP_BYTES // max(1, self.n_rows * 8))
-        self.group_width = max(1, p) if self.is_viewed else width
-
-    def table(self, fields: list[int]) -> Any:
-        """Return the table of some columns, given by ascending position."""
-        if self._whole is not None:
-            return self._whole.select(fields)
-        return self._open(included_fields=fields, use_threads=False).read_all()
-
-    def let_go(self) -> None:
-        """Take the pages read so far out of resident memory."""
-        if hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED)
-        self._pa.default_memory_pool().release_unused()
-
-    def _open(self, **options: Any) -> Any:
-        ipc = self._pa.ipc
-        # Through a BufferReader: Arrow would copy all that it reads of a Python file.
-        source = self._pa.BufferReader(self._buffer)
-        return ipc.open_file(source, options=ipc.IpcReadOptions(**options))
-
-    def _is_compressed(self) -> bool:
-        """Tell whether the first record batch is compressed, which pyarrow does not tell.
-
-        The file ends with a footer (a flatbuffer), its length in 4 bytes and a magic word of 6. The
-        numbers of the fields are those of File.fbs and Message.fbs of the Arrow format.
-        """
-        data = self._map
-        length_at = len(data) - 10
-        footer = length_at - _integer("<i", data, length_at)
-        batches = _flatbuffer_field(data, _follow(data, footer), 3)
-        if not batches or _integer("<I", data, _follow(data, batches)) == 0:
-            return False
-        message = _integer("<q", data, _follow(data, batches) + 4)
-        # Since Arrow 0.15 a marker stands before the length of the message.
-        message += 8 if _integer("<i", data, message) == -1 else 4
-        batch = _follow(data, _flatbuffer_field(data, _follow(data, message), 2))
-        return _flatbuffer_field(data, batch, 3) > 0
-
-
-def _integer(code: str, data: mmap.mmap, position: int) -> int:
-    value: int = struct.unpack_from(code, data, position)[0]
-    return value
-
-
-def _follow(data: mmap.mmap, position: int) -> int:
-    """Return where an offset of a flatbuffer leads."""
-    return position + _integer("<I", data, position)
-
-
-def _flatbuffer_field(data: mmap.mmap, table: int, index: int) -> int:
-    """Return where a field of a flatbuffer table lies, 0 if it is absent."""
-    vtable = table - _integer("<i", data, table)
-    entry = 4 + 2 * index
-    offset = _integer("<H", data, vtable + entry) if entry < _integer("<H", data, vtable) else 0
-    return table + offset if offset else 0
-
-
 def table_stream(table: Any) -> ColumnStream:
     """Stream the columns of a pyarrow.Table, block by block as of a file."""
     names = table.column_names
@@ -283,23 +195,6 @@ def table_stream(table: Any) -> ColumnStream:
         return [_to_numpy(table.column(j)) for j in positions]
 
     return indexed_stream(names, table.num_rows, read, fetch)
-
-
-@functools.cache
-def _pyarrow() -> Any:
-    try:
-        import pyarrow as pa
-        import pyarrow.ipc
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError(
-            'Reading Parquet and Arrow files needs pyarrow. Hint: pip install "streamsel[io]".'
-        ) from error
-    return pa
-
-
-def _not_a_file(kind: str, path: str | os.PathLike[str], reason: object) -> ValueError:
-    return ValueError(f"Expected a file of kind {kind}, got: {os.fspath(path)!r} ({reason}).")
 
 
 def _choose_fields(schema: Any, columns: Sequence[str] | None) -> tuple[list[int], list[str]]:
@@ -333,7 +228,7 @@ def _leaf_ranges(schema: Any, n_leaves: int) -> list[range]:
 
 
 def _count_leaves(arrow_type: Any) -> int:
-    pa = _pyarrow()
+    pa = pyarrow()
     if isinstance(arrow_type, pa.BaseExtensionType):
         return _count_leaves(arrow_type.storage_type)
     if not pa.types.is_nested(arrow_type):
@@ -349,7 +244,7 @@ def _stored_sizes(arrow_types: Sequence[Any]) -> list[int]:
 
 
 def _stored_size(arrow_type: Any) -> int:
-    types = _pyarrow().types
+    types = pyarrow().types
     if types.is_boolean(arrow_type) or types.is_int8(arrow_type) or types.is_uint8(arrow_type):
         return 1
     if types.is_float32(arrow_type):
@@ -396,7 +291,7 @@ def _matrix(table: Any) -> npt.NDArray[Any] | None:
 
     That are booleans, decimals, and integers with nulls.
     """
-    pa = _pyarrow()
+    pa = pyarrow()
     arrow_type = table.schema.types[0]
     is_float = pa.types.is_floating(arrow_type)
     if not (is_float or pa.types.is_integer(arrow_type)):
@@ -417,7 +312,7 @@ def _matrix(table: Any) -> npt.NDArray[Any] | None:
 
 def _to_numpy(column: Any) -> npt.NDArray[Any]:
     """Return a column of Arrow in a dtype that blocks hold, with NaN for nulls."""
-    pa = _pyarrow()
+    pa = pyarrow()
     types = pa.types
     arrow_type = column.type
     if types.is_boolean(arrow_type):

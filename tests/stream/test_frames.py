@@ -155,10 +155,10 @@ def test_the_index_of_pandas_is_no_variable(tmp_path):
 
 
 def test_ipc_of_many_batches_is_read_in_parts(monkeypatch, tmp_path):
-    from streamsel.stream import _arrow
+    from streamsel.stream import _ipc
 
-    monkeypatch.setattr(_arrow, "_MAX_ARRAYS", 10)
-    monkeypatch.setattr(_arrow, "_IPC_GROUP_BYTES", 3 * 40 * 8)
+    monkeypatch.setattr(_ipc, "_MAX_ARRAYS", 10)
+    monkeypatch.setattr(_ipc, "_IPC_GROUP_BYTES", 3 * 40 * 8)
     X = np.arange(400.0).reshape(40, 10)
     table = pa.table(list(X.T.copy()), names=[f"v{j}" for j in range(10)])
     pa.feather.write_feather(table, tmp_path / "x.arrow", "uncompressed", chunksize=7)
@@ -180,9 +180,9 @@ def test_frames_without_rows_or_columns(tmp_path):
 
 @pytest.mark.parametrize("iter_file", [iter_parquet, iter_ipc])
 def test_without_pyarrow_the_error_names_the_extra(iter_file, monkeypatch, tmp_path):
-    from streamsel.stream import _arrow
+    from streamsel.stream._pyarrow import pyarrow
 
-    _arrow._pyarrow.cache_clear()
+    pyarrow.cache_clear()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r'Hint: pip install "streamsel\[io\]"'):
         iter_file(tmp_path / "x")
