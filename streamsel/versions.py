@@ -45,7 +45,7 @@ def _from_2(learner: str, state: State) -> State:
         moments["target"] = {**parts, "given_kinds": [[], []], "names": _named(names)}
         new["moments"] = moments
         # Transforms used what was found at every row: it is to stand at once.
-        new |= {"due": 0, "standing": None}
+        new |= {"due": None, "standing": None}
     if learner == "ProjSe":
         if "pool" in new:
             new["columns"] = _pool_from_2(new.pop("pool"))

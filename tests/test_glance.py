@@ -138,3 +138,15 @@ def test_a_method_that_bounds_otherwise_sees_every_column(columns, chunked):
     y, X = columns
     learnt(lambda: Halved(k=2, max_candidates=4), y, X)
     assert len(chunked) == len(X)
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_what_varies_by_rounding_alone_is_counted_as_constant(columns, learner):
+    y, X = columns
+    rng = np.random.default_rng(0)
+    still = 1e9 + 1.2e-7 * rng.integers(0, 3, size=(5, y.size))
+    one, many = (learnt(LEARNERS[learner][0], y, X) for _ in range(2))
+    for j, x in enumerate(still):
+        one.learn_column(f"still {j}", x)
+    many.learn_columns(still.T, [f"still {j}" for j in range(5)])
+    assert one.n_constant == many.n_constant == 5

@@ -319,6 +319,8 @@ def glance(x: np.ndarray, Y: np.ndarray, W: np.ndarray) -> float:
     v = ss - s * s / n
     if not (_CANCELLED * ss <= v < np.inf and ss > UNDERFLOW / _CANCELLED):
         return np.inf
+    if variation(0.5 * v, shift + s / n, n) == 0.0:
+        return np.inf
     cxy = np.empty(W.shape[1])
     for k in range(cxy.size):
         y = Y[k]

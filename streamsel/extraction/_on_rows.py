@@ -215,7 +215,8 @@ class ComponentsOnRows(JointMoments):
         # rows for those of every other candidate.
         row[:first] *= now.seen[j] / known
         row[first:] *= np.maximum(age / age[size], 1.0)
-        largest = np.sqrt(stats.m2[j]) * np.sqrt(np.diag(self.J)[:first])
+        # Guesses need not fit one another: of a sum of components the square may be below 0.
+        largest = np.sqrt(stats.m2[j]) * np.sqrt(np.maximum(np.diag(self.J)[:first], 0.0))
         row[:first] = np.clip(row[:first], -largest, largest)
         mine = B[place, :k].copy()
         left = np.sqrt(1.0 - self._within(name))

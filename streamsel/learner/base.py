@@ -386,8 +386,4 @@ class Learner(Merging, Calm, river.MiniBatchTransformer):
             self._vocabulary.full_until = state["full_until"]
         self._outdate()
         if self._on_rows:
-            self._due = state["due"]
-            self._stand_by_state(state["standing"])
-            if not self._due:
-                # Of a version in which nothing stood.
-                self.renew()
+            self._stand_again(state["due"], state["standing"])

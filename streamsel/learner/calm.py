@@ -115,6 +115,16 @@ class Calm(Axis, params.Declared):
 
     # Files
 
+    def _stand_again(self, due: Any, standing: Any) -> None:
+        """Take up what a file says of what stands; due is None where nothing did in its version."""
+        if due is None:
+            self.renew()
+            return
+        if type(due) is not int or due < 0:
+            raise ValueError(f"Expected the row of the next renewal. Got: {due!r}.")
+        self._due = due
+        self._stand_by_state(standing)
+
     def _standing_to_state(self) -> Any:
         """Return what stands, for a file."""
         return self._standing

@@ -152,6 +152,7 @@ class ColumnAxis(Axis):
             For values that are not real numbers, or a name that cannot be hashed.
         """
         self._check_source(None)
+        self._refuse_after_rows()
         if self._lets_go(name, values):
             self.n_columns += 1
             self._outdate()

@@ -159,10 +159,13 @@ class Extractor(Learner):
         if state is None:
             self._standing = None
             return
+        if type(state["names"]) is not list:
+            raise ValueError(f"Expected a list of names that stand. Got: {state['names']!r}.")
         size = len(state["names"])
         expect_shapes(state, means=(size,), weights=(size, self.n_components))
         self._expect_held(state["names"])
-        self._standing = LinearMap(**state)
+        means, weights = (np.asarray(state[part], dtype=float) for part in ("means", "weights"))
+        self._standing = LinearMap(state["names"], means, weights)
 
     def _used(self, names: Iterable[Hashable]) -> LinearMap:
         """Return the map that a transform applies to variables of these names."""
@@ -250,7 +253,8 @@ def least_motion(covariance: Floats, new: Floats, standing: Floats) -> Floats:
     """
     mine = np.sqrt(np.where(new > 0.0, new, 1.0))
     theirs = np.sqrt(np.where(standing > 0.0, standing, np.where(new > 0.0, new, 1.0)))
-    correlation = covariance / mine[:, None] / theirs
+    # Covariances that were guessed in part may say more than is possible.
+    correlation = np.clip(covariance / mine[:, None] / theirs, -1.0, 1.0)
     U, _, Vt = np.linalg.svd(correlation + _AT_REST * np.eye(len(mine)))
     turned: Floats = (U @ Vt) / mine[:, None] * theirs
     return turned

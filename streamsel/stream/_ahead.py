@@ -31,10 +31,16 @@ def read_ahead(blocks: Iterator[Block]) -> Iterator[Block]:
         yield from blocks
         return
     with ThreadPoolExecutor(1, thread_name_prefix="streamsel-read") as thread:
-        following = thread.submit(next, blocks, None)
+        process, following = os.getpid(), thread.submit(next, blocks, None)
         while (block := following.result()) is not None:
             following = thread.submit(next, blocks, None)
             yield block
+            if os.getpid() != process:
+                # A forked process has none of its parent's threads: it would wait for ever.
+                raise RuntimeError(
+                    "Expected a stream that is read where its reading began. Got: one that goes on "
+                    "in a forked process.\nHint: begin a new iteration there."
+                )
 
 
 def _n_cores() -> int:

@@ -222,6 +222,62 @@ def test_merged_rows_leave_sospca_turned(rng):
     assert np.isfinite(one.transform_many(X)).all()
 
 
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("grace_period", [1, 2, 3])
+def test_guesses_that_do_not_fit_one_another(grace_period, seed):
+    """Of few rows, and variables let go and come again, covariances are guessed."""
+    rng = np.random.default_rng(seed)
+    bounds = {"max_features": 4, "grace_period": grace_period, "fading_factor": 0.05 * (seed % 3)}
+    model = SOSPCA(2, **bounds, renewal=1.0 + seed % 2, warm_up=0)
+    for x in rng.normal(size=(150, 8)).tolist():
+        names = rng.permutation(8)[: 8 - 4 * (seed % 2)].tolist()
+        model.learn_one({j: x[j] for j in names}, "pq"[int(x[0] > 0.0)])
+        assert all(map(np.isfinite, model.transform_one(dict(enumerate(x))).values()))
+    check = build_again(model)
+    assert check.standing == model.standing
+
+
+# ------------------------------------------------------------------------- files
+
+
+def build_again(model):
+    """Return a model of what another's file would hold."""
+    other = model.clone()
+    other._set_state(copy.deepcopy(model._get_state()))
+    return other
+
+
+@pytest.mark.parametrize("due", ["x", [1], -5, 1.5, True, {}])
+@over(ROW_MODES)
+def test_a_file_must_say_when_the_next_renewal_is(mode, due):
+    state = taught(build(mode), stream(mode, 60))._get_state()
+    with pytest.raises(ValueError, match="renewal"):
+        build(mode)._set_state(state | {"due": due})
+
+
+@over(ROW_MODES)
+def test_a_file_must_say_what_stands(mode):
+    model = taught(build(mode, renewal=2.0, warm_up=5), stream(mode, 60))
+    state = model._get_state()
+    standing = state["standing"]
+    if hasattr(model, "selected"):
+        bad = ["ab", {"a": 0}, [standing[0]] * 2, [*"abcdefghij"]]
+        bad = bad if model._asked is not None else bad[:3]
+    else:
+        names, means = standing["names"], standing["means"]
+        bad = [
+            standing | {"names": "ab"},
+            standing | {"names": [names[0], *names[:-1]]}
+            if len(names) > 1
+            else standing | {"names": []},
+            standing | {"means": means[:-1]},
+            standing | {"weights": standing["weights"].T[:, :0]},
+        ]
+    for one in bad:
+        with pytest.raises(ValueError, match=r"stand|shape"):
+            build(mode, renewal=2.0, warm_up=5)._set_state(copy.deepcopy(state | {"standing": one}))
+
+
 # ------------------------------------------------------------------------- frames, windows
 
 
@@ -262,3 +318,17 @@ def test_a_standing_variable_is_not_let_go(rng):
         model.learn_one(x, value + 0.1 * float(rng.normal()))
         assert {*model.standing} <= {*model._moments.slots}
     assert "late" in model.selected
+
+
+@over(BY_WINDOW)
+def test_no_column_after_a_window(mode):
+    """What was swept as columns is no stream of columns."""
+    model = taught(build(mode), stream(mode, 65))
+    before = bits(model)
+    for learn in (
+        lambda: model.learn_column("new", np.arange(float(model._window_size))),
+        lambda: model.learn_columns(np.ones((model._window_size, 2))),
+    ):
+        with pytest.raises(ValueError, match="Expected rows"):
+            learn()
+        assert bits(model) == before

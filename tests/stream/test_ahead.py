@@ -1,5 +1,6 @@
 """Blocks read ahead come as they would have come, and leave no thread behind."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -85,3 +86,28 @@ blocks = _ahead.read_ahead(Block([j], np.ones((3, 1))) for j in range(9))
 next(blocks)
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+def test_a_forked_process_does_not_wait_for_its_parents_thread(cores):
+    code = """
+import os, signal, sys
+import numpy as np
+from streamsel.columns import Block
+from streamsel.stream import _ahead
+_ahead._n_cores = lambda: int(sys.argv[1])
+blocks = _ahead.read_ahead(iter([Block([j], np.zeros((3, 1))) for j in range(4)]))
+next(blocks)
+if child := os.fork():
+    _, status = os.waitpid(child, 0)
+    print(os.waitstatus_to_exitcode(status), len(list(blocks)))
+else:
+    signal.alarm(20)
+    try:
+        os._exit(len(list(blocks)))
+    except RuntimeError as error:
+        os._exit(7 if "forked" in str(error) else 8)
+"""
+    command = [sys.executable, "-W", "ignore", "-c", code, str(cores)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["3" if cores == 1 else "7", "3"]
