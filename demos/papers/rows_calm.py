@@ -79,7 +79,6 @@ RULES: dict[str, dict[str, float]] = {
     "renewal 4": {"renewal": 4.0},
     "slack 1": {"slack": 1.0},
     "slack 2": {"slack": 2.0},
-    "slack 4": {"slack": 4.0},
     "warm_up 0": {"warm_up": 0},
     "warm_up 200": {"warm_up": 200},
 }
