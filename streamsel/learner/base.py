@@ -109,6 +109,7 @@ class Learner(Merging, Calm, river.MiniBatchTransformer):
         default=1,
         doc="""
         Number of threads that read the columns; -1 for all cores. The result does not depend on it.
+        Several pay with several targets or classes; with one, from ten million numbers a block on.
         """,
     )
 

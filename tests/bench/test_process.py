@@ -1,5 +1,7 @@
 """What only a process of its own can show: peak memory, and the time to a first result."""
 
+import os
+import statistics
 import subprocess
 import sys
 import time
@@ -29,13 +31,16 @@ model.relevance
 print(peak_bytes())
 """
 
+NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
+IMPORT = "import streamsel; print(streamsel.__version__, flush=True)"
+
 FIRST = """
 import numpy as np
 from streamsel import SOSPCA
 model = SOSPCA(2)
 model.learn_target(np.arange(10.0))
 model.learn_columns(np.eye(10))
-model.relevance
+print(model.relevance, flush=True)
 """
 
 FEATURES = """
@@ -87,6 +92,17 @@ def python(*args):
 
 def run(program):
     return python("-c", program)
+
+
+def seconds_until_said(program):
+    """Start Python; return how long it took to print a line: its end is no part of that."""
+    # Installed modules lie there compiled; where tests run they may not.
+    environment = {name: value for name, value in os.environ.items() if name != NO_BYTECODE}
+    started = time.perf_counter()
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
+        assert process.stdout.readline().strip()
+        return time.perf_counter() - started
 
 
 # Extractors hold a few components; of selectors those that can be told to hold a few variables.
@@ -143,26 +159,23 @@ def test_endless_words(benchmark, report, size, cls, full):
 
 @pytest.mark.parametrize(
     ("what", "program", "bar"),
-    [("import streamsel", "import streamsel", 50), ("first result", FIRST, 800)],
+    [("import streamsel", IMPORT, 50), ("first result", FIRST, 800)],
     ids=["import", "first result"],
 )
 def test_fresh_process(benchmark, report, repeats, what, program, bar):
-    run(program)
+    seconds_until_said(program)
+    seconds = []
 
-    def bare():
-        started = time.perf_counter()
-        run("pass")
-        return time.perf_counter() - started
+    def once():
+        seconds.append(seconds_until_said(program))
 
-    empty = min(bare() for _ in range(3))
-    benchmark.pedantic(run, (program,), rounds=repeats(5))
-    milliseconds = 1e3 * (benchmark.stats.stats.median - empty)
+    benchmark.pedantic(once, rounds=repeats(9))
+    milliseconds = 1e3 * statistics.median(seconds)
     report(
-        f"{what} in a fresh process, warm cache, less an empty one",
+        f"{what}, from the start of a process until it is there, warm cache",
         f"{milliseconds:.0f} ms",
-        f"{empty * 1e3:.0f} ms",
-        f"< {bar:,} ms",
-        milliseconds < bar,
+        bar=f"< {bar:,} ms",
+        met=milliseconds < bar,
     )
 
 
