@@ -167,7 +167,7 @@ def in_canonical_order(names: Iterable[Hashable]) -> list[Hashable]:
         return sorted(names, key=lambda name: (type(name).__name__, repr(name)))
 
 
-def read_frame(X: Any, door: RowDoor | None = None) -> tuple[list[Hashable], Floats]:
+def read_frame(X: Any) -> tuple[list[Hashable], Floats]:
     """Return the names of a frame's columns and its values, (n, p) float64, NaN where null.
 
     Raises
@@ -175,7 +175,7 @@ def read_frame(X: Any, door: RowDoor | None = None) -> tuple[list[Hashable], Flo
     ValueError, TypeError
         For infinite values, columns that are not numbers or stand twice, and what is no frame.
     """
-    names, values = _read_any(X, door)
+    names, values = _read_any(X, RowDoor())
     refuse_infinite(names, values)
     return names, values
 
@@ -191,13 +191,13 @@ def refuse_infinite(names: Sequence[Hashable], values: Floats) -> None:
         raise why_bad(names[column], values[row, column], row)
 
 
-def _read_any(X: Any, door: RowDoor | None) -> tuple[list[Hashable], Floats]:
+def _read_any(X: Any, door: RowDoor) -> tuple[list[Hashable], Floats]:
     """Return what `read_frame` does, infinite values too."""
     names: list[Hashable]
     if isinstance(X, np.ndarray) and X.ndim == 2:
         names, values = list(range(X.shape[1])), _array_numbers(X)
     elif _is_pandas(X) and X.shape[1]:
-        names = (door or RowDoor()).names_of(X.columns)
+        names = door.names_of(X.columns)
         values = _frame_numbers(X)
     else:
         frame = as_frame(X)
@@ -231,7 +231,7 @@ def _array_numbers(X: NDArray[Any]) -> Floats:
 
 
 def read_beside(
-    X: Any, covariates: Sequence[Hashable], door: RowDoor | None = None
+    X: Any, covariates: Sequence[Hashable], door: RowDoor
 ) -> tuple[list[Hashable], Floats, dict[Hashable, Any] | None]:
     """Return what `read_frame` does of all columns but the covariates, and these: name -> values.
 

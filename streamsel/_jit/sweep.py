@@ -19,10 +19,13 @@ _LARGE = 1e300
 
 
 @kernel()
-def _in_fours(values: np.ndarray) -> np.ndarray:
-    """Return values with zeros behind them, up to a multiple of four."""
-    padded = np.zeros(-(-values.size // 4) * 4)
-    padded[: values.size] = values
+def _in_fours(rows: np.ndarray) -> np.ndarray:
+    """Return rows (c, b) with zeros behind them, up to a multiple of four."""
+    c, b = rows.shape
+    padded = np.zeros((c, -(-b // 4) * 4))
+    for k in range(c):
+        for i in range(b):
+            padded[k, i] = rows[k, i]
     return padded
 
 
@@ -92,10 +95,7 @@ def sweep(
     products[:] = 0.0
     tile = max(1, min(m, _TILE if c == 1 else _SMALL_TILE))
     D = np.empty((4, tile))
-    weights = _in_fours(w)
-    targets = np.empty((c, weights.size))
-    for k in range(c):
-        targets[k] = _in_fours(Y[k])
+    weights, targets = _in_fours(w.reshape(1, -1))[0], _in_fours(Y)
     last = b - 1
     for start in range(0, m, tile):
         stop = min(start + tile, m)
@@ -199,10 +199,7 @@ def sweep_observed(
         shift[j] = 0.0 if np.isnan(X[i, j]) else X[i, j]
     tile = max(1, min(m, _SMALL_TILE))
     D, W = np.empty((4, tile)), np.empty((4, tile))
-    weights = _in_fours(w)
-    targets = np.empty((Y.shape[0], weights.size))
-    for k in range(Y.shape[0]):
-        targets[k] = _in_fours(Y[k])
+    weights, targets = _in_fours(w.reshape(1, -1))[0], _in_fours(Y)
     for start in range(0, m, tile):
         stop = min(start + tile, m)
         size = stop - start

@@ -131,7 +131,7 @@ class Pool(ColumnHeld):
         self._space = space
         self.limit = limit
         self.table = Table(self._fields() | dict.fromkeys(noted, ()))
-        self._notes = bool(noted)
+        self._noted = tuple(noted)
         self.discarded = -1.0
         self.floor = -1.0
         self.known = NO_PICKS
@@ -143,8 +143,8 @@ class Pool(ColumnHeld):
 
     def empty(self) -> Self:
         """Return a pool of the same kind, with nothing in it."""
-        other = type(self)(self._space, self.n, self.limit)
-        other.table, other.method = Table(self.table.fields), self.method
+        other = type(self)(self._space, self.n, self.limit, self._noted)
+        other.method = self.method
         return other
 
     # What is held
@@ -169,7 +169,7 @@ class Pool(ColumnHeld):
     def indifferent_below(self) -> float:
         """Below which relevance a column is let go, and its bound too is nothing new."""
         least = min(self.floor, self.discarded)
-        if least <= 0.0 or self._notes:
+        if least <= 0.0 or self._noted:
             return -math.inf
         return self.method._relevance_at(least)
 

@@ -6,7 +6,7 @@ import abc
 import functools
 import inspect
 import numbers
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Hashable
 from typing import Any, ClassVar, TypeVar
 
 from river import base as river
@@ -287,11 +287,15 @@ class Learner(Merging, Calm, river.MiniBatchTransformer):
     def _carried_constant(self) -> int:
         return 0 if self._columns is None else int((self._columns.stats().m2 == 0.0).sum())
 
-    def _expect_held(self, names: Collection[Hashable]) -> None:
-        """Refuse names that a file says stand, where they come twice or moments lack them."""
+    def _expect_held(self, names: Any) -> None:
+        """Refuse what a file says stands: no list, names that come twice, or that moments lack."""
         moments = self._moments
-        if len({*names}) < len(names) or (moments and not moments.slots.keys() >= {*names}):
-            raise ValueError("Expected distinct names that are held to stand. Got: others.")
+        if (
+            type(names) is not list
+            or len({*names}) < len(names)
+            or (moments and not moments.slots.keys() >= {*names})
+        ):
+            raise ValueError(f"Expected a list of distinct names held to stand. Got: {names!r}.")
 
     def _counted(self) -> tuple[int, float]:
         if self._moments is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 from collections.abc import Collection, Hashable, Iterable
 from typing import Any, ClassVar, NamedTuple
 
@@ -94,8 +95,11 @@ class Extractor(Learner):
     @property
     def components(self) -> list[str]:
         """Names of the components, as they come out of a transform."""
-        prefix = type(self).__name__.lower()
-        return [f"{prefix}{k}" for k in range(self.n_components)]
+        return list(self._names)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return _component_names(type(self).__name__.lower(), self.n_components)
 
     @property
     def loadings(self) -> dict[Hashable, dict[str, float]]:
@@ -144,8 +148,8 @@ class Extractor(Learner):
     def _renewed(self, *, calmly: bool) -> LinearMap:
         del calmly  # a component has no other place to go to
         new = self._map()
-        new = new._replace(names=list(new.names))
-        return new._replace(weights=new.weights @ self._turn(new, self._standing))
+        weights = new.weights @ self._turn(new, self._standing)
+        return new._replace(names=list(new.names), weights=weights)
 
     @property
     def standing(self) -> dict[Hashable, dict[str, float]]:
@@ -159,11 +163,9 @@ class Extractor(Learner):
         if state is None:
             self._standing = None
             return
-        if type(state["names"]) is not list:
-            raise ValueError(f"Expected a list of names that stand. Got: {state['names']!r}.")
+        self._expect_held(state["names"])
         size = len(state["names"])
         expect_shapes(state, means=(size,), weights=(size, self.n_components))
-        self._expect_held(state["names"])
         means, weights = (np.asarray(state[part], dtype=float) for part in ("means", "weights"))
         self._standing = LinearMap(state["names"], means, weights)
 
@@ -193,11 +195,7 @@ class Extractor(Learner):
         if bad is not None:
             raise why_bad(list(support)[bad], row[bad])
         z = _apply(row, means, weights)
-        return dict(zip(self._names(), z.tolist(), strict=True))
-
-    @until_learnt
-    def _names(self) -> list[str]:
-        return self.components
+        return dict(zip(self._names, z.tolist(), strict=True))
 
     def transform_many(self, X: Any) -> Any:
         """Return the components of many rows.
@@ -231,6 +229,12 @@ class Extractor(Learner):
         from river.utils.dataframe import to_native_frame
 
         return to_native_frame(Z, like=frame, columns=self.components)
+
+
+@functools.cache
+def _component_names(prefix: str, q: int) -> tuple[str, ...]:
+    # Asked for at every row.
+    return tuple(f"{prefix}{k}" for k in range(q))
 
 
 def least_motion(covariance: Floats, new: Floats, standing: Floats) -> Floats:

@@ -125,9 +125,9 @@ class RowAxis(Axis):
         else:
             seen, encoded = _UNASKED, None
         # Where nothing changes before all rows are summed, the sums tell.
-        until = self._rows_until_renewal(moments.rows)
-        whole = len(moments.pieces(len(X))) == 1 and (until is None or len(X) <= until)
-        whole = whole and self._beside is None
+        limit = self._stretch(moments, all_held=True)
+        in_one_go = len(moments.pieces(len(X))) == 1 and (limit is None or len(X) <= limit)
+        whole = in_one_go and self._beside is None
         if not whole or self._known(moments, seen, names) is None:
             refuse_infinite(names, X)
         start = 0

@@ -222,13 +222,14 @@ class Selector(Learner, Generic[State]):
         return None if self._standing is None else list(self._standing)
 
     def _stand_by_state(self, state: list[Hashable] | None) -> None:
+        if state is None:
+            self._standing = None
+            return
+        self._expect_held(state)
         k = self._asked
-        if state is not None and (
-            not isinstance(state, list) or (k is not None and len(state) > k)
-        ):
-            raise ValueError(f"Expected a list of at most {k} names that stand. Got: {state!r}.")
-        self._standing = None if state is None else _placed(state)
-        self._expect_held(state or ())
+        if k is not None and len(state) > k:
+            raise ValueError(f"Expected at most {k} names that stand. Got: {state!r}.")
+        self._standing = _placed(state)
 
     def transform_one(self, x: dict[Hashable, Any]) -> dict[Hashable, Any]:
         """Keep the standing features of a row; all but covariates before any stand.
