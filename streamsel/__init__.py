@@ -11,12 +11,22 @@ if TYPE_CHECKING:
     from streamsel import evaluate, stream
     from streamsel.extraction.sospca import SOSPCA
     from streamsel.persist import load, save
+    from streamsel.selection.forward_selection import ForwardSelection
     from streamsel.selection.projse import ProjSe
     from streamsel.selection.select_k_best import SelectKBest
 
 __version__ = "0.4.0.dev0"
 
-__all__ = ["SOSPCA", "ProjSe", "SelectKBest", "evaluate", "load", "save", "stream"]
+__all__ = [
+    "SOSPCA",
+    "ForwardSelection",
+    "ProjSe",
+    "SelectKBest",
+    "evaluate",
+    "load",
+    "save",
+    "stream",
+]
 
 
 # Names are fetched when first asked for (PEP 562): the import itself costs milliseconds.

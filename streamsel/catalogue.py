@@ -30,6 +30,12 @@ class Entry(NamedTuple):
 
 LEARNERS = (
     Entry("ProjSe", "streamsel.selection.projse", "selector", "selection by projection"),
+    Entry(
+        "ForwardSelection",
+        "streamsel.selection.forward_selection",
+        "selector",
+        "each explains most beside those before it",
+    ),
     Entry("SelectKBest", "streamsel.selection.select_k_best", "selector", "the best, one by one"),
     Entry("SOSPCA", "streamsel.extraction.sospca", "extractor", "sparse online supervised PCA"),
 )

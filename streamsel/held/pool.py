@@ -331,15 +331,13 @@ class Pool(ColumnHeld):
     # Undo, copies, files
 
     def _copied(self) -> dict[str, Any]:
-        # What is only appended to is cut back by its length.
-        table = len(self.table) if self.limit is None else self.table.copy()
-        return vars(self) | {"table": table}
+        # Whatever else changes is replaced.
+        return vars(self) | {"table": self.table.as_of_now()}
 
     def rewind(self, mark: Mark) -> None:
         """Undo what was learnt since the mark, which may be rewound to again."""
-        if mark.saved is not None and self.limit is None:
-            self.table.truncate(mark.saved["table"])
-            mark.saved["table"] = self.table
+        if mark.saved is not None:
+            mark.saved["table"] = mark.saved["table"]()
         super().rewind(mark)
 
     def to_state(self) -> dict[str, Any]:
@@ -363,6 +361,8 @@ class SamplePool(Pool):
 
     takes_constant = False
     offers = frozenset({"products", "samples"})
+    # (d, n) orthonormal basis of the covariates' span, which is taken out of the observations.
+    given: Floats | None = None
 
     def _fields(self) -> dict[str, tuple[int, ...]]:
         return super()._fields() | {"unit": (self.n,)}
@@ -370,8 +370,13 @@ class SamplePool(Pool):
     def rows_of(self, chunk: Chunk, stats: Stats, places: Places | None) -> dict[str, Floats]:
         """Return what the table keeps of these columns of a chunk; None for all with moments."""
         rows = super().rows_of(chunk, stats, places)
-        unit = units(chunk, stats, np.arange(stats.m2.size) if places is None else places)
-        return rows | {"unit": unit}
+        places = np.arange(stats.m2.size) if places is None else places
+        return rows | {"unit": self.units_of(chunk, stats, places)}
+
+    def units_of(self, chunk: Chunk, stats: Stats, places: Places) -> Floats:
+        """Return the observations of columns as the pool would keep them."""
+        unit = units(chunk, stats, places)
+        return unit if self.given is None else residuals(unit, self.given)
 
     def samples(self, places: Places) -> Floats:
         """Return the observations of some variables, centred and of length 1, one a row."""
@@ -381,6 +386,16 @@ class SamplePool(Pool):
         """Return the (p, s) correlations of all variables with some, or (p,) with one."""
         unit = self.table["unit"]
         return unit @ unit[places].T
+
+
+def residuals(unit: Floats, given: Floats) -> Floats:
+    """Return rows of length 1 without what lies in the span of others (d, n), again of length 1."""
+    # Twice, for the digits of what is nearly theirs.
+    for _ in range(2):
+        unit = unit - (unit @ given.T) @ given
+        length = np.sqrt(np.einsum("ij,ij->i", unit, unit))
+        unit /= np.where(length > 0.0, length, 1.0)[:, None]
+    return unit
 
 
 def units(chunk: Chunk, stats: Stats, places: Places) -> Floats:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+import copy
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -94,13 +95,19 @@ class Table:
         self._names = [self._names[place] for place in places]
         self._slots = {name: i for i, name in enumerate(self._names)}
 
-    def copy(self) -> Table:
-        """Return an independent copy."""
-        other = Table(self.fields)
-        other._arrays = {field: self[field].copy() for field in self.fields}
-        other._slots, other._names = dict(self._slots), list(self._names)
-        other._capacity = len(self)
-        return other
+    def as_of_now(self) -> Callable[[], Table]:
+        """Return what gives the table back as it is now, as long as rows are only added or kept.
+
+        Nothing is copied: what is added comes behind, and what thins out the table leaves the
+        arrays that it had.
+        """
+        shell, size = copy.copy(self), len(self)
+
+        def restored() -> Table:
+            shell.truncate(size)
+            return shell
+
+        return restored
 
     def to_state(self) -> dict[str, Any]:
         """Return names and arrays for a file."""

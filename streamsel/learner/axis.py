@@ -28,7 +28,7 @@ class Axis(abc.ABC):
     n_jobs: int
 
     n_columns: int
-    n_passes: int
+    n_passes: float
     _n_constant: int
     _target: Target | NoTarget | None
     _space: TargetSpace | None

@@ -38,7 +38,7 @@ class ColumnAxis(Axis):
 
     def _begin_columns(self) -> None:
         self.n_columns = 0
-        self.n_passes = 0
+        self.n_passes: float = 0
         self._n_constant = 0
         self._target: Target | NoTarget | None = None
         self._space: TargetSpace | None = None
@@ -151,8 +151,8 @@ class ColumnAxis(Axis):
         TypeError
             For values that are not real numbers, or a name that cannot be hashed.
         """
-        self._check_source(None)
         self._refuse_after_rows()
+        self._check_source(None)
         if self._lets_go(name, values):
             self.n_columns += 1
             self._outdate()
@@ -203,6 +203,7 @@ class ColumnAxis(Axis):
         if names is None and is_matrix and X.ndim == 2:
             names = range(self.n_columns, self.n_columns + X.shape[1])
         stream = as_stream(X, names)
+        self._refuse_after_rows()
         self._check_source(stream)
         before = self.n_columns
         try:

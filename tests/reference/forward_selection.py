@@ -1,0 +1,52 @@
+"""Forward selection by definition: the whole ridge matrix, and every column under it, at each pick.
+
+With x of unit length and U an orthonormal basis of the centred target, R = lambda (lambda I + the
+sum of x x' over the picks)^-1, and the next pick is the column of the largest |U'R x|^2 / (lambda +
+x'R x). With lambda = 0, R is the projector on what is orthogonal to the picks, and a column of
+which less than 1e-10 is left is spent. Equal scores (1e-12) go to the first.
+"""
+
+import numpy as np
+
+from tests.reference import target
+
+TIE = 1e-12
+NOTHING = 1e-12
+SPENT = 1e-10
+
+
+def answer(X, y, *, k=20, ridge=1.0, target="auto", **ignored):
+    """Return the columns selected, and their scores when they were."""
+    units, basis = prepared(X, y, target)
+    picks, scores = [], []
+    while len(picks) < k:
+        score = {j: score_of(x, units, picks, basis, ridge) for j, x in units.items()}
+        free = {j: s for j, s in score.items() if j not in picks and s > NOTHING}
+        if not free:
+            break
+        highest = max(free.values())
+        picks.append(min(j for j, s in free.items() if s >= highest * (1 - TIE)))
+        scores.append(free[picks[-1]])
+    return {"selected": picks, "scores": dict(zip(picks, scores, strict=True))}
+
+
+def prepared(X, y, kind):
+    """Return the columns that vary, of length 1 and centred, and a basis of the target."""
+    X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
+    is_class = kind == "class" or (kind == "auto" and y.dtype.kind not in "iuf")
+    basis = target.basis(target.indicators(y) if is_class else y)
+    varies = [j for j, x in enumerate(X.T) if np.ptp(x) > 0]
+    return {j: target.unit(target.centred(X[:, j])) for j in varies}, basis
+
+
+def score_of(x, units, picks, basis, ridge):
+    chosen = np.array([units[j] for j in picks]).reshape(len(picks), len(x))
+    if ridge > 0:
+        left = ridge * np.linalg.solve(ridge * np.eye(len(x)) + chosen.T @ chosen, x)
+        size = ridge + x @ left
+    else:
+        left = x - chosen.T @ np.linalg.lstsq(chosen.T, x, rcond=1e-10)[0] if picks else x
+        size = left @ left
+        if size < SPENT:
+            return -np.inf
+    return float(np.sum((basis.T @ left) ** 2) / size)
