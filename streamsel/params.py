@@ -132,7 +132,23 @@ class Names(NamedTuple):
         return "a tuple of distinct names or None"
 
 
-Rule = Whole | Real | Jobs | Choice | Flag | Names
+class Estimator(NamedTuple):
+    """A model that can be fitted and predicts; None for none."""
+
+    def admits(self, value: Any) -> bool:
+        """Whether the value keeps the rule."""
+        return value is None or (hasattr(value, "fit") and hasattr(value, "predict"))
+
+    def read(self, text: str) -> Any:
+        """Return the value that a text stands for: no model."""
+        if text != "None":
+            raise ValueError(text)
+
+    def __str__(self) -> str:
+        return "a scikit-learn estimator or None"
+
+
+Rule = Whole | Real | Jobs | Choice | Flag | Names | Estimator
 
 
 def check(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:

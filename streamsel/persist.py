@@ -103,7 +103,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: Any = None) -> None:
         "format": FORMAT,
         "version": VERSION,
         "class": learner.__name__,
-        "params": encode(model._get_params()),
+        "params": _encoded_params(model),
         "state": state,
         "notes": encode(notes),
     }
@@ -120,6 +120,16 @@ def save(model: Any, path: str | os.PathLike[str], notes: Any = None) -> None:
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _encoded_params(model: Any) -> Any:
+    try:
+        return encode(model._get_params())
+    except TypeError as error:
+        raise TypeError(
+            f"Expected parameters that a file can keep. Got: {model._get_params()!r}.\n"
+            "Hint: pickle keeps a model with an estimator of another library."
+        ) from error
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -97,7 +97,8 @@ def learner_of(ctx: click.Context) -> Any:
         if name in said:
             raise click.UsageError(f"{spelt}: {name} was said before", ctx)
         said[name] = _read(rules[name], spelt, value, ctx)
-    if said.get("exact") and said.get("max_candidates") is None:
+    bounded = "max_pool_bytes" in rules or said.get("max_candidates") is not None
+    if said.get("exact") and not bounded:
         raise click.UsageError("--exact goes with --max-candidates: without, all is exact", ctx)
     for name, other in INSTEAD.items():
         if said.get(name) is not None and other in rules and rules[other].admits(None):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,10 @@ from numpy.typing import NDArray
 
 from streamsel import params
 from streamsel.evaluate._matrices import Floats, as_matrix, as_numbers
+from streamsel.extras import sklearn
 from streamsel.target.encode import encode
+
+_WHAT_FOR = "Clustering and classifying"
 
 
 def clustering_nmi(X: Any, labels: Any, *, n_restarts: int = 20, seed: int = 0) -> Floats:
@@ -57,7 +59,7 @@ def clustering_nmi(X: Any, labels: Any, *, n_restarts: int = 20, seed: int = 0) 
     >>> clustering_nmi([0.0, 0.1, 5.0, 5.1], ["a", "a", "b", "b"], n_restarts=3)
     array([1., 1., 1.])
     """
-    cluster, metrics = _sklearn("cluster"), _sklearn("metrics")
+    cluster, metrics = sklearn("cluster", _WHAT_FOR), sklearn("metrics", _WHAT_FOR)
     params.check("clustering_nmi", {"n_restarts": params.Whole(1)}, {"n_restarts": n_restarts})
     X = as_matrix(X, "X")
     classes = encode(labels, "class")
@@ -142,8 +144,8 @@ def cross_validated_accuracy(
             "Expected a learner, such as ProjSe(k=10), with learn_columns and clone, got: "
             f"{learner!r}."
         )
-    clone = _sklearn("base").clone
-    model_selection = _sklearn("model_selection")
+    clone = sklearn("base", _WHAT_FOR).clone
+    model_selection = sklearn("model_selection", _WHAT_FOR)
     n, pick = _rows(X)
     y = np.asarray(y)
     if y.shape != (n,):
@@ -187,12 +189,3 @@ def _rows(X: Any) -> tuple[int, Callable[[NDArray[np.intp]], Any]]:
             f"{type(X).__name__}.\nHint: rows are picked out of it; a stream has columns only."
         )
     return len(frame), lambda places: frame[places, :].to_native()
-
-
-def _sklearn(module: str) -> Any:
-    try:
-        return import_module(f"sklearn.{module}")
-    except ImportError as error:
-        raise ImportError(
-            'Clustering and classifying need scikit-learn. Hint: pip install "streamsel[evaluate]".'
-        ) from error

@@ -1,0 +1,22 @@
+"""Packages that only some tasks need: imported where they are used, with a word on what to do."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+def sklearn(module: str, what_for: str) -> Any:
+    """Return a module of scikit-learn.
+
+    Raises
+    ------
+    ImportError
+        Where it is not installed.
+    """
+    try:
+        return import_module(f"sklearn.{module}")
+    except ImportError as error:
+        raise ImportError(
+            f'{what_for} need scikit-learn. Hint: pip install "streamsel[evaluate]".'
+        ) from error

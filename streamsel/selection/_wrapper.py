@@ -1,0 +1,50 @@
+"""Forward selection by what a model makes of it: cross-validated, variable by variable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsel.extras import sklearn
+from streamsel.held.part import Floats
+from streamsel.held.pool import Picks
+from streamsel.target.target import Target
+
+_WHAT_FOR = "Estimators"
+
+
+def by_cross_validation(unit: Floats, target: Target, k: int, estimator: Any, cv: int) -> Picks:
+    """Return the picks that a model errs least with, each beside those before it.
+
+    Parameters
+    ----------
+    unit
+        (p, n) the variables, centred and of length 1; the model sees them of variance 1.
+    target
+        What it is to predict: classes, or columns of numbers.
+    k
+        How many picks.
+    estimator, cv
+        A scikit-learn model, which is cloned, and the number of folds.
+    """
+    clone = sklearn("base", _WHAT_FOR).clone
+    cross_val_score = sklearn("model_selection", _WHAT_FOR).cross_val_score
+    X = unit.T * np.sqrt(unit.shape[1])
+    columns = target.columns()
+    if target.is_class:
+        y = columns.argmax(axis=1)
+    else:
+        y = columns[:, 0] if columns.shape[1] == 1 else columns
+    picks = Picks([], [], [])
+    rest = list(range(len(unit)))
+    while rest and len(picks.places) < k:
+        worth = [
+            float(np.mean(cross_val_score(clone(estimator), X[:, [*picks.places, j]], y, cv=cv)))
+            for j in rest
+        ]
+        best = int(np.argmax(worth))
+        picks.places.append(rest.pop(best))
+        picks.scores.append(worth[best])
+        picks.rounds.append(0)
+    return picks
