@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 import time
@@ -218,7 +219,8 @@ class Run:
                 yield block
                 n_read += len(block.names)
                 self._note_progress(0)
-                bar.update(n_read, n_passes=n_passes)
+                reading = _reading(self.model, n_passes) if n_passes > 1 else ""
+                bar.update(n_read, reading=reading)
 
         self.model.learn_columns(
             ColumnStream(watched, n_rows=self._screen.n_rows, n_columns=self._screen.n_columns)
@@ -353,6 +355,13 @@ class Run:
         if skipped and not sys.stdout.isatty():
             n_skipped = sum(self.notes["skipped"].values())
             note(f"left out {count(n_skipped, 'column')}: {skipped}")
+
+
+def _reading(model: Any, number: int) -> str:
+    """Say which reading it is, of how many as it looks now, and what it has proven."""
+    expected = max(number, math.ceil(model.n_passes_expected))
+    proven = f"{model.n_certified} of {len(model.selected)} proven"
+    return f"reading {number} of about {expected}, {proven}"
 
 
 def run(request: Request) -> None:

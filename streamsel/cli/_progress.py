@@ -38,8 +38,12 @@ class Meter(Protocol):
     def begin(self) -> None:
         """Say what is being done, and count its time from now on."""
 
-    def update(self, n_read: int, model: Any = None, *, n_passes: int = 1) -> None:
-        """Take note of the columns read so far, and of the best of what the model has found."""
+    def update(self, n_read: int, model: Any = None, *, reading: str = "") -> None:
+        """Take note of the columns read so far, and of the best of what the model has found.
+
+        What is said of the reading may change at every column; another one begins when fewer
+        columns have been read than before.
+        """
 
 
 class Silence:
@@ -57,7 +61,7 @@ class Silence:
     def begin(self) -> None:
         """Do nothing."""
 
-    def update(self, n_read: int, model: Any = None, *, n_passes: int = 1) -> None:
+    def update(self, n_read: int, model: Any = None, *, reading: str = "") -> None:
         """Do nothing."""
 
 
@@ -81,7 +85,7 @@ class Bar:
         self._task = self._progress.add_task(title, total=n_columns, completed=n_read)
         self._title = title
         self._n_before = n_read
-        self._passes = 1
+        self._n_read = n_read
 
     def _make_progress(self) -> Progress:
         from rich.console import Console
@@ -136,12 +140,13 @@ class Bar:
         """Say what is being done, and count its time from now on."""
         self._progress.reset(self._task, description=self._title, completed=self._n_before)
 
-    def update(self, n_read: int, model: Any = None, *, n_passes: int = 1) -> None:
+    def update(self, n_read: int, model: Any = None, *, reading: str = "") -> None:
         """Show the columns read so far, and the best of what the model has found."""
-        if n_passes != self._passes:
-            self._passes = n_passes
-            self._progress.reset(self._task, description=f"{self._title} (pass {n_passes})")
-        self._progress.update(self._task, completed=n_read)
+        if n_read < self._n_read:
+            self._progress.reset(self._task)
+        self._n_read = n_read
+        described = f"{self._title} ({reading})" if reading else self._title
+        self._progress.update(self._task, completed=n_read, description=described)
         start = time.monotonic()
         if model is not None and start >= self._best_at:
             self._best = best_of(model)

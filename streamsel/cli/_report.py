@@ -169,7 +169,7 @@ def _footer(report: Report, notes: Any) -> list[str]:
     lines.append(
         f"{count(notes['columns_read'], 'column')} of {report.rows:,} rows read in "
         f"{seconds_text(notes['seconds'])}"
-        + (f" and {n_passes} passes" if n_passes > 1 else "")
+        + (f" and {n_passes:.3g} passes" if n_passes > 1 else "")
         + (f", {bytes_text(notes['peak_memory'])} of memory" if notes.get("peak_memory") else "")
         + (f"; left out: {skipped}." if skipped else ".")
     )
@@ -230,7 +230,7 @@ def facts(path: str, report: Report, notes: Any) -> list[tuple[str, str]]:
     if "n_certified" in known:
         rows.append(("certified", f"{known.pop('n_certified')} of {len(report.found)}"))
     if n_passes := known.pop("n_passes", 0):  # a model that learnt from rows has made none
-        rows.append(("passes", str(n_passes)))
+        rows.append(("passes", f"{n_passes:.3g}"))
     known |= notes if isinstance(notes, Mapping) else {"notes": notes}
     for name, value in known.items():
         if value or value is False:

@@ -178,14 +178,14 @@ class StagePool(SamplePool):
             rest = piece
             while rest.size:
                 # Who is held, and what is left to see, may be another after every plan.
-                new = rest[rest < self._until_settled() - start]
+                new = rest[rest < self.until_settled - start]
                 new = new[~self._is_held(first_arrival + new)]
                 if not new.size:
                     break
                 stop = self._offer(chunk, stats, first_arrival, new, noted, start)
                 rest = rest[rest >= stop]
         if self.total is not None:
-            self.seen = int(min(start + stats.m2.size, self._until_settled()))
+            self.seen = int(min(start + stats.m2.size, self.until_settled))
 
     def _gather(
         self,
@@ -372,7 +372,8 @@ class StagePool(SamplePool):
             return np.ones(len(plan.keys), dtype=np.bool_)
         return ~self._proven_by(plan)
 
-    def _until_settled(self) -> float:
+    @property
+    def until_settled(self) -> float:
         """Return how many columns must be seen for the whole answer to be proven as it is."""
         if self.total is None or self.plan is None:
             return np.inf

@@ -234,6 +234,11 @@ class ColumnAxis(Axis):
             "max_candidates=None is exact in one pass."
         )
 
+    @property
+    def n_passes_expected(self) -> float:
+        """How often the columns will have been read if nothing more changes the answer."""
+        return self.n_passes
+
     def _learn_stream(self, stream: ColumnStream) -> None:
         for block in stream.blocks():
             self._learn_block(block)

@@ -106,6 +106,14 @@ class Staged(Selector[Any], Generic[AnyPlan]):
     def _one_source(self) -> bool:
         return self.exact
 
+    @property
+    def n_passes_expected(self) -> float:
+        """How often the columns will have been read if nothing more changes the answer."""
+        pool = self._columns
+        if not isinstance(pool, StagePool) or pool.total is None:
+            return self.n_passes
+        return pool.until_settled / pool.total
+
     def _learn_stream(self, stream: ColumnStream) -> None:
         super()._learn_stream(stream)
         pool = self._columns

@@ -132,7 +132,7 @@ def test_progress_on_a_terminal():
         bar.update(10, Model())
         assert "best [two] 0.7500" in bar.status()
         assert "memory" in bar.status()
-        bar.update(5, n_passes=2)
+        bar.update(5, reading="reading 2 of about 3, 1 of 4 proven")
 
 
 def test_no_progress_where_there_is_no_terminal():
