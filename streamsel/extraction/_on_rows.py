@@ -157,7 +157,7 @@ class ComponentsOnRows(JointMoments):
 
     def refresh_if_due(self, moments: Moments) -> None:
         """Let candidates join, and choose them anew, after every `grace_period` rows."""
-        if self.until_refresh() == self.grace_period:
+        if self.until_refresh(moments) == self.grace_period:
             self.refresh(moments)
 
     def refresh(self, moments: Moments) -> None:
@@ -289,7 +289,7 @@ class ComponentsOnRows(JointMoments):
         if along == "rows" and not self.count:
             watch_sums(self, theirs)
 
-    def merged(self, theirs: Self, along: Along, moments: Moments) -> None:
+    def merged(self, theirs: Self, along: Along, moments: Moments, others: Moments) -> None:  # noqa: ARG002
         """Go on after the moments of the variables were merged.
 
         What the other found may join as candidates.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Collection, Hashable
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats, Part, Places
@@ -15,20 +15,25 @@ Along = Literal["columns", "rows"]
 class Beside(Part):
     """A state that sees every row after the moments have, and may change at fixed rows."""
 
+    # What it knows of the variables beyond their moments, where hooks are handed what it holds.
+    offers: ClassVar[frozenset[str]] = frozenset()
+    # How models can be merged that have learnt rows.
+    merges_along: ClassVar[frozenset[Along]] = frozenset({"columns", "rows"})
+
     @abc.abstractmethod
     def take_up(self, names: list[Hashable], moments: Moments) -> None:
         """Note variables that come for the first time with the next row; others may have moved."""
 
     @abc.abstractmethod
-    def learn_one(self, values: Floats, slots: Places, moments: Moments) -> None:
-        """Learn a row: values, NaN where not observed, and the slots of their variables."""
+    def learn_one(self, values: Floats, slots: Places, y: Floats, moments: Moments) -> None:
+        """Learn a row: values, NaN where not observed, slots of their variables, and targets."""
 
     @abc.abstractmethod
-    def learn_many(self, X: Floats, slots: Places, moments: Moments) -> None:
-        """Learn rows, (b, m), as many as `until_refresh` allows."""
+    def learn_many(self, X: Floats, slots: Places, Y: Floats, moments: Moments) -> None:
+        """Learn rows, (b, m), and their targets, (b, c), as many as `until_refresh` allows."""
 
     @abc.abstractmethod
-    def until_refresh(self) -> int:
+    def until_refresh(self, moments: Moments) -> int:
         """Return how many rows may be learnt before `refresh` must be asked, at least 1."""
 
     @abc.abstractmethod
@@ -44,5 +49,5 @@ class Beside(Part):
         """Note whom to protect, before room is made for the variables that were merged."""
 
     @abc.abstractmethod
-    def merged(self, theirs: Self, along: Along, moments: Moments) -> None:
-        """Go on after the moments of the variables were merged."""
+    def merged(self, theirs: Self, along: Along, moments: Moments, others: Moments) -> None:
+        """Go on after the moments of the others were merged into those of the variables."""

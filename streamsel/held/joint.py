@@ -92,11 +92,11 @@ class JointMoments(Beside):
             room = self.most - len(self.candidates) - len(self._newcomers)
             self._newcomers += names[: max(0, room)]
 
-    def until_refresh(self) -> int:
+    def until_refresh(self, moments: Moments) -> int:  # noqa: ARG002
         """Return how many rows are left before the next refresh."""
         return self.grace_period - self.rows % self.grace_period
 
-    def learn_one(self, values: Floats, slots: Places, moments: Moments) -> None:
+    def learn_one(self, values: Floats, slots: Places, y: Floats, moments: Moments) -> None:  # noqa: ARG002
         """Learn a row, after the moments have."""
         self._watch_newcomers(values, slots, moments)
         place, watched, candidates = self._places(moments), self.watched, self.candidates
@@ -121,7 +121,7 @@ class JointMoments(Beside):
         self.n = n + 1.0
         self.rows += 1
 
-    def learn_many(self, X: Floats, slots: Places, moments: Moments) -> None:
+    def learn_many(self, X: Floats, slots: Places, Y: Floats, moments: Moments) -> None:  # noqa: ARG002
         """Learn rows by matrix products, after the moments have."""
         self._watch_newcomers(X[0], slots, moments)
         among = self._places(moments)[slots]

@@ -97,9 +97,16 @@ class Merging(ColumnAxis, RowAxis):
                 "Hint: merge(other, along='rows') joins different rows."
             )
         _refuse_common(moments.slots, theirs.slots)
+        if self._beside is not None and "columns" not in self._beside.merges_along:
+            raise ValueError(
+                "Expected models that have not learnt rows yet, to merge along columns. Got: two "
+                "that have, and how the variables of one vary with those of the other is not "
+                "known.\nHint: merge them before they learn rows; merge(other, along='rows') joins "
+                "different rows."
+            )
         merge_columns(moments, theirs)
         self.n_columns += other.n_columns
-        self._merged(other, moments, "columns")
+        self._merged(other, moments, theirs, "columns")
 
     def _merge_along_rows(self, other: Self) -> None:
         theirs = other._rows_so_far() if other._moments is None else other._moments
@@ -122,9 +129,9 @@ class Merging(ColumnAxis, RowAxis):
         common = len(moments.slots.keys() & theirs.slots.keys())
         merge_rows(moments, theirs)
         self.n_columns += other.n_columns - common
-        self._merged(other, moments, "rows")
+        self._merged(other, moments, theirs, "rows")
 
-    def _merged(self, other: Self, moments: Moments, along: Along) -> None:
+    def _merged(self, other: Self, moments: Moments, others: Moments, along: Along) -> None:
         """Follow a merge of the moments."""
         carried = other._carried_constant() if other._moments is None else 0
         self._n_constant += other._n_constant - carried
@@ -135,7 +142,7 @@ class Merging(ColumnAxis, RowAxis):
         else:
             self._beside.merging(theirs, along)
             self._let_go_at_once(moments)
-            self._beside.merged(theirs, along, moments)
+            self._beside.merged(theirs, along, moments, others)
             self._outdate()
         self._renew_if_due(moments.rows)
 

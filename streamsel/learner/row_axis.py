@@ -67,12 +67,14 @@ class RowAxis(Axis):
             x, columns, row = self._read_row(moments, x, y, columns)
         values, places = row
         self._outdate()
+        beside = self._beside
+        # The origin may move.
+        y_whole = columns if beside is None else columns + target.origin
         bad = moments.learn_one(values, places, columns) - 1
         if bad >= 0:
             raise why_bad(list(x)[bad], values[bad])
-        beside = self._beside
         if beside is not None:
-            beside.learn_one(values, places, moments)
+            beside.learn_one(values, places, y_whole, moments)
             beside.refresh_if_due(moments)
         self._renew_if_due(moments.rows)
         target.note_codes(y, moments.rows)
@@ -143,7 +145,7 @@ class RowAxis(Axis):
                 if not moments.learn_many(rows, places, Y[start:stop][piece]):
                     refuse_infinite(names, X)
                 if self._beside is not None:
-                    self._beside.learn_many(rows, places, moments)
+                    self._beside.learn_many(rows, places, Y[start:stop][piece], moments)
                     self._beside.refresh_if_due(moments)
             self._renew_if_due(moments.rows)
             start = stop
@@ -155,7 +157,7 @@ class RowAxis(Axis):
         if not all_held:
             limits.append(max(1, self._vocabulary.full_until - moments.rows))
         if self._beside is not None:
-            limits.append(self._beside.until_refresh())
+            limits.append(self._beside.until_refresh(moments))
         return min((limit for limit in limits if limit is not None), default=None)
 
     # Variables that come and go
