@@ -6,6 +6,7 @@ import dis
 from typing import Any
 
 from streamsel import params
+from streamsel.held.beside import Beside
 from streamsel.held.part import Held
 from streamsel.learner.window import Window
 
@@ -22,7 +23,7 @@ def check_hooks(cls: Any) -> None:
             f"{cls.__name__} learns rows by windows, and has no parameter window_size.\n"
             "Hint: window_size: int = param(params.Whole(2), default=200)."
         )
-    states = [cls.keeps] + ([cls.rows] if issubclass(cls.rows, Held) else [])
+    states = [cls.keeps] + ([cls.rows] if issubclass(cls.rows, (Held, Beside)) else [])
     known: dict[str, Any] = {offer: kind for kind in _states(Held) for offer in kind.offers}
     for name in cls._hooks:
         hook = getattr(cls, name)

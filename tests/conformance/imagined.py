@@ -13,6 +13,7 @@ from streamsel.catalogue import Entry
 from streamsel.held.part import Held
 from streamsel.held.pool import Picks, Pool, SamplePool
 from streamsel.learner.extractor import Extractor, LinearMap
+from streamsel.learner.jointly import Jointly
 from streamsel.learner.river import Supervised, Unsupervised
 from streamsel.learner.selector import Selector
 from streamsel.learner.window import Window
@@ -23,6 +24,7 @@ ENTRIES = (
     Entry("Centroid", __name__, "extractor", "the sum of the standardised variables"),
     Entry("LargestVariance", __name__, "selector", "the most variable"),
     Entry("Apart", __name__, "selector", "relevant, and unlike the others"),
+    Entry("ApartJointly", __name__, "selector", "the same, and on rows by joint moments"),
 )
 
 
@@ -115,13 +117,46 @@ class Apart(Selector[SamplePool], Supervised):
         yield {"k": 3, "window_size": 20, "max_features": 4}
 
     def _select(self, held: SamplePool, k: int) -> Picks:
-        relevance, redundancy = held.relevance(), np.zeros(len(held.names))
-        picks = Picks([], [], [])
-        while len(picks.places) < min(k, len(held.names)):
-            score = relevance - redundancy / max(1, len(picks.places))
-            score[picks.places] = -np.inf
-            j = int(most_relevant_first(score)[0])
-            for part, value in zip(picks, (j, float(score[j]), 0), strict=True):
-                part.append(value)
-            redundancy += np.abs(held.products(j))
-        return picks
+        return apart(held, k)
+
+
+class ApartJointly(Jointly, Selector[SamplePool], Supervised):
+    """As `Apart`, and on rows by joint moments.
+
+    Examples
+    --------
+    >>> model = ApartJointly(2)
+    >>> for x, y in [((1, 1, 0), 1.0), ((1, 1, 2), 2.0), ((3, 3, 1), 3.0), ((4, 5, 2), 4.0)]:
+    ...     model.learn_one(dict(enumerate(x)), y)
+    >>> model.selected
+    [0, 2]
+    """
+
+    keeps = SamplePool
+
+    k: int = param(params.Whole(1), default=10, kw_only=False)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"k": 2}
+        yield {"k": 2, "fading_factor": 0.05}
+        yield {"k": 2, "max_features": 4, "grace_period": 20}
+
+    def _select(self, held: SamplePool, k: int) -> Picks:
+        return apart(held, k)
+
+
+def apart(held: SamplePool, k: int) -> Picks:
+    """Pick k variables of those that vary."""
+    relevance, redundancy = held.relevance(), np.zeros(len(held.names))
+    picks = Picks([], [], [])
+    while len(picks.places) < min(k, len(held.names)):
+        score = relevance - redundancy / max(1, len(picks.places))
+        score[picks.places] = -np.inf
+        j = int(most_relevant_first(score)[0])
+        if score[j] == -np.inf:
+            break
+        for part, value in zip(picks, (j, float(score[j]), 0), strict=True):
+            part.append(value)
+        redundancy += np.abs(held.products(j))
+    return picks

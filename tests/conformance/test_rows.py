@@ -323,7 +323,7 @@ def test_few_distinct_integers_are_asked_about_once(mode, many):
     assert all("class" in text for text in texts)
 
 
-@over({name: mode for name, mode in ROW_MODES.items() if build(mode).max_features})
+@over({name: mode for name, mode in ROW_MODES.items() if mode.params.get("max_features")})
 def test_never_more_variables_than_there_is_room_for(mode):
     """Ever new words, and two features that stay."""
     rng = np.random.default_rng(0)
