@@ -152,7 +152,8 @@ def _products(columns: SamplePool, places: Places) -> Floats:
     given = columns.given is not None and space is not None
     left = space.left(stats.m2, stats.cxy) if given and space is not None else stats.m2
     length = np.sqrt(left)
-    products: Floats = columns.products(places)[places] * length[:, None] * length
+    unit = columns.samples(places)
+    products: Floats = (unit @ unit.T) * length[:, None] * length
     if given and space is not None:
         theirs = stats.cxy @ space.given.T
         products += theirs @ theirs.T
