@@ -17,7 +17,8 @@ from streamsel.shapes import expect_shapes
 _HEAVY = 1024.0
 # Rows that wait for one matrix product, and numbers that are made ready for one.
 _WAITING = 64
-_AT_ONCE = 1 << 20
+_AT_ONCE = 1 << 17
+_ROWS_AT_ONCE = 512
 # Of the weight of all rows no more than this is rounding.
 _NEXT_TO_NOTHING = 1e-9
 # Before so many rows levels are not worth a look.
@@ -198,10 +199,11 @@ class Period(Part):
 
     def learn_many(self, X: Floats, places: Places, Y: Floats, names: Sequence[Hashable]) -> None:
         """Learn rows, (b, m), and their targets, (b, c), by matrix products."""
-        lacking = np.isnan(X).any(axis=0)
+        # A sum shows what was not observed.
+        lacking = np.isnan(X.sum(axis=0))
         if lacking.any():
             self._note_gaps(places[lacking], names)
-        step = max(1, _AT_ONCE // max(1, X.shape[1] + Y.shape[1]))
+        step = max(_ROWS_AT_ONCE, _AT_ONCE // max(1, X.shape[1] + Y.shape[1]))
         for start in range(0, len(X), step):
             rows = slice(start, start + step)
             self._learn_block(X[rows], places, Y[rows])
@@ -215,25 +217,30 @@ class Period(Part):
             first = self.unit / self.keep if self.rows else 1.0
             w = np.asarray(first * self.keep ** -np.arange(len(X)))
         self._find_levels(X, at, gap, Y)
-        Z = X - self.shift[at]
+        Z, columns = self._about_shifts(X, at, gap, Y)
+        weighted = _weighted(Z, w) if self.keep < 1.0 else Z
+        self.sums[columns] += w @ Z
+        self.S[columns[:, None], columns] += weighted.T @ Z
+        self._passed(len(X), float(w[-1]), float(w.sum()), float(w @ w))
+
+    def _about_shifts(self, X: Floats, at: Places, gap: Places, Y: Floats) -> tuple[Floats, Places]:
+        """Return what rows are in the columns in which they are not 0, and these columns."""
         holes = np.flatnonzero(gap >= 0)
-        lacking = np.isnan(X[:, holes])
-        Z[:, holes] = np.where(lacking, 0.0, Z[:, holes])
         # Who is absent here has 0 in all these rows.
         absent = self.shift[: self.size] != 0.0
         absent[at] = absent[self.targets] = False
         rest = np.flatnonzero(absent)
-        Z = np.hstack([
-            Z,
-            Y - self.shift[self.targets],
-            lacking,
-            np.broadcast_to(-self.shift[rest], (len(X), rest.size)),
-        ])  # fmt: skip
         columns = np.concatenate([at, self.targets, gap[holes], rest])
-        weighted = _weighted(Z, w) if self.keep < 1.0 else Z
-        self.sums[columns] += weighted.sum(axis=0)
-        self.S[columns[:, None], columns] += weighted.T @ Z
-        self._passed(len(X), float(w[-1]), float(w.sum()), float(w @ w))
+        Z = np.empty((len(X), columns.size))
+        m, c = at.size, self.targets.size
+        np.subtract(X, self.shift[at], out=Z[:, :m])
+        np.subtract(Y, self.shift[self.targets], out=Z[:, m : m + c])
+        if holes.size:
+            lacking = np.isnan(X[:, holes])
+            Z[:, holes] = np.where(lacking, 0.0, Z[:, holes])
+            Z[:, m + c : m + c + holes.size] = lacking
+        Z[:, m + c + holes.size :] = -self.shift[rest]
+        return Z, columns
 
     def _find_levels(self, X: Floats, at: Places, gap: Places, Y: Floats) -> None:
         """Let the shift of who was never observed be about where its values are."""
