@@ -24,7 +24,10 @@ def check_hooks(cls: Any) -> None:
             "Hint: window_size: int = param(params.Whole(2), default=200)."
         )
     states = [cls.keeps] + ([cls.rows] if issubclass(cls.rows, (Held, Beside)) else [])
-    known: dict[str, Any] = {offer: kind for kind in _states(Held) for offer in kind.offers}
+    # The state that is to be named is the one that offers it first.
+    known: dict[str, Any] = {
+        offer: kind for kind in reversed(_states(Held)) for offer in kind.offers
+    }
     for name in cls._hooks:
         hook = getattr(cls, name)
         asked = {

@@ -7,6 +7,7 @@ import pytest
 
 import streamsel
 from streamsel import catalogue, params
+from streamsel.held.crossed import Crossed
 from streamsel.held.moments import Moments
 from streamsel.held.part import Held
 from streamsel.held.pool import Picks, Pool, SamplePool
@@ -48,6 +49,8 @@ def body_of(keeps, rows, hook):
         (Pool, Window, asks_for_products, "products", "Pool"),
         (Pool, Moments, asks_for_samples, "samples", "Pool"),
         (SamplePool, Moments, asks_for_products, "products", "Moments"),
+        (Pool, Crossed, asks_for_products, "products", "Pool"),
+        (SamplePool, Crossed, asks_for_samples, "samples", "Crossed"),
     ],
 )
 def test_what_is_not_kept_is_refused_in_the_class(base, keeps, rows, hook, asked, lacking):
@@ -62,6 +65,7 @@ def test_what_is_not_kept_is_refused_in_the_class(base, keeps, rows, hook, asked
     [
         (SamplePool, Window, asks_for_products),
         (SamplePool, Window, asks_for_samples),
+        (SamplePool, Crossed, asks_for_products),
         (SamplePool, Moments, asks_for_moments),
         (Pool, Moments, asks_for_moments),
         (Pool, Window, asks_for_moments),

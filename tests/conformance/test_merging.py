@@ -4,6 +4,7 @@ import itertools
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.conformance.modes import (
@@ -184,7 +185,31 @@ def test_along_rows(mode):
     assert left.n_rows == 120
     assert np.isfinite(list(left.relevance.values())).all()
     steady = not mode.params.get("fading_factor") and not mode.params.get("max_features")
-    if steady and left._beside is None:  # what stands beside the moments depends on the order
+    # What stands beside the moments, and is no more than candidates, depends on the order.
+    if steady and (left._beside is None or left._beside.offers):
         whole = by_rows(mode, X, y, 0, 120)
         for name, value in shown(whole).items():
             close(getattr(left, name), value, 1e-9)
+
+
+@over({name: mode for name, mode in MODES.items() if mode.has_target == mode.cls.supervised})
+def test_along_columns_of_rows(mode):
+    """Other variables of the same rows, where nothing is asked of how they vary with mine."""
+    X, y = data(mode, n=60, p=6)
+    models = [build(mode), build(mode)]
+    for model, names in zip(models, ("abc", "def"), strict=True):
+        part = pd.DataFrame(X[:, :3] if names == "abc" else X[:, 3:], columns=list(names))
+        model.learn_many(part, *([] if y is None else [y]))
+    one, other = models
+    if one._by_window:
+        return
+    before, beside = pickle.dumps(one), pickle.dumps(other)
+    if one._beside is None or "columns" in one._beside.merges_along:
+        one.merge(other)
+        assert (one.n_columns, one.n_rows) == (6, 60)
+        assert np.isfinite(list(one.relevance.values())).all()
+    else:
+        with pytest.raises(ValueError, match=r"Expected[\s\S]*Got[\s\S]*Hint"):
+            one.merge(other)
+        assert pickle.dumps(one) == before
+    assert pickle.dumps(other) == beside
