@@ -10,9 +10,9 @@ import numpy as np
 from streamsel import params
 from streamsel.held.pool import Picks
 from streamsel.held.stages import StagePool
+from streamsel.learner.jointly import Jointly
 from streamsel.learner.river import Supervised
 from streamsel.learner.staged import Staged
-from streamsel.learner.window import Window
 from streamsel.params import param
 from streamsel.selection._forward import ForwardPlan, from_products
 from streamsel.selection._greedy_plan import picked
@@ -20,7 +20,7 @@ from streamsel.selection._wrapper import by_cross_validation
 from streamsel.target.target import Target
 
 
-class ForwardSelection(Staged[ForwardPlan], Supervised):
+class ForwardSelection(Jointly, Staged[ForwardPlan], Supervised):
     r"""Forward selection: each pick explains most of the target beside those before it.
 
     The first pick is the variable most relevant to the target. What it explains is then taken out
@@ -62,18 +62,20 @@ class ForwardSelection(Staged[ForwardPlan], Supervised):
     -----
     **Cost.** A column that is kept costs a copy; once the pool is full every column costs one
     product with each pick, $O(n k)$, and $O(k r)$ more, $r$ the rank of the target. Plans cost
-    $O(k n m)$ for $m$ candidates, as often as the pool overflows. A row learnt costs as `rows`
-    says, a row transformed $O(k)$.
+    $O(k n m)$ for $m$ candidates, as often as the pool overflows. A row of $f$ features costs
+    $O(f^2)$ at most, a row transformed $O(k)$.
 
     **Memory.** $8 n$ bytes a column kept, at most `max_pool_bytes`; then constant, however many
-    columns come.
+    columns come. On rows $2 m^2$ numbers, $m$ at most `max_features`.
 
     **Exactness.** As long as all columns fit into the pool the picks are those over all columns.
     Beyond, `n_certified` says how many leading picks are proven, and `exact=True` reads the source
     again, two to four times mostly, until all are. With `ridge=0` and hardly more rows than picks
     it takes more readings.
 
-    **Rows.** The picks are a function of the joint moments of the variables.
+    **Rows.** The picks are a function of the joint moments of the variables, which rows accumulate:
+    after any rows they are those over the columns of the same rows, of `max_features` variables at
+    most. Beside an estimator they are those of the last window of rows.
 
     **Ties** go to the column that arrived first; scores within 1e-12 of each other, relatively, are
     ties. With `ridge=0` a variable of which the picks leave less than 1e-10 is spent.
@@ -120,8 +122,6 @@ class ForwardSelection(Staged[ForwardPlan], Supervised):
     True
     """
 
-    rows = Window
-
     k: int = param(params.Whole(1), default=20, kw_only=False)
     ridge: float = param(params.Real(0.0), default=1.0)
     estimator: Any = param(params.Estimator(), default=None)
@@ -130,9 +130,13 @@ class ForwardSelection(Staged[ForwardPlan], Supervised):
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"k": 3, "window_size": 30}
-        yield {"k": 3, "ridge": 0.0, "max_candidates": 6, "window_size": 20}
-        yield {"k": 3, "max_candidates": 3, "exact": True, "window_size": 20}
+        yield {"k": 3, "fading_factor": 0.05}
+        yield {"k": 3, "ridge": 0.0, "max_candidates": 6, "max_features": 4, "grace_period": 20}
+        yield {"k": 3, "max_candidates": 3, "exact": True}
+
+    @property
+    def _by_window(self) -> bool:
+        return self.estimator is not None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
