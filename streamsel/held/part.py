@@ -120,6 +120,9 @@ class ColumnHeld(Held):
     copied, once, and never where nothing changes.
     """
 
+    # Whether two of a kind, of other columns, can be put together without reading these again.
+    merges: ClassVar[bool] = True
+
     _open: Mark | None = None
 
     def __init__(self, n: int) -> None:
@@ -171,4 +174,8 @@ class ColumnHeld(Held):
 
     @abc.abstractmethod
     def merge(self, other: Self, arrived: int) -> None:
-        """Take in other variables of the same rows, as arrived after so many columns."""
+        """Take in other variables of the same rows, as arrived after so many columns.
+
+        A state that does not merge takes over those of another as long as nothing has arrived, and
+        raises ValueError after.
+        """

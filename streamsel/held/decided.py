@@ -1,0 +1,216 @@
+"""Variables that were accepted as they came, for good, and what their method remembers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol, Self, cast
+
+import numpy as np
+
+from streamsel.columns import Chunk, Stats
+from streamsel.held.part import ColumnHeld, Floats, Mark, Places
+from streamsel.held.pool import Picks, SamplePool, units
+from streamsel.held.table import Table
+from streamsel.target.space import TargetSpace
+
+
+class Offer(NamedTuple):
+    """Columns of a chunk that are to be decided on, in order.
+
+    Parameters
+    ----------
+    chunk, stats
+        The columns, and the moments of the first of them, or of all.
+    first_arrival
+        How many columns of the stream stood before the chunk.
+    places
+        Which of them vary, beside covariates too, ascending: what does not is never offered.
+    """
+
+    chunk: Chunk
+    stats: Stats
+    first_arrival: int
+    places: Places
+
+    @property
+    def moments(self) -> tuple[Floats, Floats]:
+        """Sums of squares (b,), and products with the target (b, c), of those offered."""
+        return self.stats.m2[self.places], self.stats.cxy[self.places]
+
+
+class Decider(Protocol):
+    """What must be known of the method that decides."""
+
+    def _decide(self, held: Decided, offer: Offer) -> None:
+        """Accept some of the columns offered, in order, and remember what is to be remembered."""
+
+
+class Decided(SamplePool):
+    """The variables that a method has accepted on arrival, with their observations.
+
+    What was not accepted is gone, and what was is not asked for again: a decision depends on the
+    columns before, and on nothing after. Two models of other columns cannot be put together, for
+    either has decided without the other's.
+
+    The observations, `unit`, are centred and of length 1; beside covariates they are what those
+    leave of a variable.
+
+    Parameters
+    ----------
+    limit
+        Most variables to hold; None for any number. Once there are as many, nothing is decided.
+    given
+        (d, n) an orthonormal basis of the covariates, centred, one a row.
+    remembered
+        What the method remembers beside the variables, as it is before the first column.
+
+    Attributes
+    ----------
+    memory
+        What it remembers now: name -> number. `remember` changes it.
+    plan
+        What the method made of the variables held, and may make again: dropped whenever these
+        change, and not part of a copy or a file.
+    """
+
+    merges = False
+
+    def __init__(
+        self,
+        space: TargetSpace | None,
+        n: int,
+        limit: int | None,
+        noted: tuple[str, ...] = (),
+        given: Floats | None = None,
+        remembered: Mapping[str, float] = {},
+    ) -> None:
+        super().__init__(space, n, limit, noted)
+        self.given: Floats = np.zeros((0, n)) if given is None else given
+        self.memory: dict[str, float] = dict(remembered)
+
+    @property
+    def complete(self) -> bool:
+        """False: nobody knows of what was not accepted."""
+        return False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for another variable."""
+        return self.limit is not None and len(self.table) >= self.limit
+
+    @property
+    def indifferent_below(self) -> float:
+        """Below which relevance a column changes nothing here: any, once there is no room."""
+        return math.inf if self.is_full else -math.inf
+
+    # Learning
+
+    def admit(
+        self,
+        chunk: Chunk,
+        stats: Stats,
+        first_arrival: int,
+        places: Places | None = None,
+        noted: Mapping[str, Floats] = {},
+    ) -> None:
+        """Let the method decide on the columns of a chunk, in order."""
+        del places, noted
+        if self.is_full:
+            return
+        varies = stats.m2 if self._space is None else self._space.left(stats.m2, stats.cxy)
+        offered = np.flatnonzero(varies)
+        if offered.size:
+            decider = cast("Decider", self.method)
+            decider._decide(self, Offer(chunk, stats, first_arrival, offered))
+
+    def accept(self, offer: Offer, place: int, **noted: float) -> None:
+        """Hold a column of a chunk from here on, with a number for whatever else is noted of it."""
+        self._changes()
+        self.plan = None
+        rows = {field: np.array([value]) for field, value in noted.items()}
+        places = np.array([place], dtype=np.intp)
+        rows |= self.rows_of(offer.chunk, offer.stats, places)
+        arrival = np.array([offer.first_arrival + place])
+        self.table.append([offer.chunk.names[place]], arrival=arrival, **rows)
+
+    def drop(self, places: Places) -> None:
+        """Let some of the variables held go, for good."""
+        self._changes()
+        self.plan = None
+        stays = np.ones(len(self.table), dtype=np.bool_)
+        stays[places] = False
+        kept = np.flatnonzero(stays)
+        # Another table in its place: a mark has this one, and knows how long it was.
+        table = Table(self.table.fields)
+        names = [self.table.names[place] for place in kept.tolist()]
+        table.append(names, **{field: self.table[field][kept] for field in table.fields})
+        self.table = table
+
+    def remember(self, **numbers: float) -> None:
+        """Remember these numbers from here on."""
+        self._changes()
+        self.memory |= {name: float(value) for name, value in numbers.items()}
+
+    def rows_of(self, chunk: Chunk, stats: Stats, places: Places | None) -> dict[str, Floats]:
+        """Return what the table keeps of these columns of a chunk; None for all with moments."""
+        rows = super().rows_of(chunk, stats, places)
+        if len(self.given):
+            rows["unit"] = self.left_of(rows["unit"])
+        return rows
+
+    def units(self, offer: Offer, places: Places) -> Floats:
+        """Return columns of a chunk as `unit` has them, one a row."""
+        unit = units(offer.chunk, offer.stats, places)
+        return self.left_of(unit) if len(self.given) else unit
+
+    def left_of(self, unit: Floats) -> Floats:
+        """Return what the covariates leave of centred columns, one a row, of length 1 again."""
+        for _ in range(2):
+            unit = unit - (unit @ self.given.T) @ self.given
+            length = np.sqrt(np.square(unit).sum(axis=1))
+            unit /= np.where(length > 0.0, length, 1.0)[:, None]
+        return unit
+
+    def certified(self, picks: Picks) -> int:
+        """Return the number of picks: what was decided is decided."""
+        return len(picks.places)
+
+    def merge(self, other: Self, arrived: int) -> None:
+        """Take over what another has decided, where nothing was learnt here; refuse otherwise."""
+        if arrived:
+            raise ValueError(
+                "Expected a model that has learnt no columns yet to merge into. Got: one that "
+                f"has decided on {arrived}, without those of the other.\n"
+                "Hint: what is decided on arrival depends on all that came before; learn one "
+                "stream after the other with one model."
+            )
+        self._changes()
+        self.table, self.memory = other.table.copy(), dict(other.memory)
+
+    # Undo, copies, files
+
+    def _copied(self) -> dict[str, Any]:
+        # A table is only appended to, and replaced where variables go.
+        table = self.table, len(self.table)
+        return vars(self) | {"table": table, "memory": dict(self.memory)}
+
+    def rewind(self, mark: Mark) -> None:
+        """Undo what was learnt since the mark, which may be rewound to again."""
+        if mark.saved is not None:
+            table, size = mark.saved["table"]
+            table.truncate(size)
+            mark.saved["table"] = table
+        ColumnHeld.rewind(self, mark)
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what a file needs: arrays, and values that JSON can hold."""
+        return {"table": self.table.to_state(), "memory": dict(self.memory)}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        memory = state["memory"]
+        if memory.keys() != self.memory.keys() or {*map(type, memory.values())} - {float}:
+            raise ValueError(f"Expected the numbers {list(self.memory)}. Got: {memory!r}.")
+        self.table = Table.from_state(state["table"], self.table.fields)
+        self.memory = dict(memory)

@@ -1,0 +1,97 @@
+"""What selectors have in common that decide on a column as it arrives, for good."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Hashable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamsel import params
+from streamsel.held.decided import Decided, Offer
+from streamsel.held.part import ColumnHeld, Floats
+from streamsel.held.pool import Picks
+from streamsel.learner.river import Supervised
+from streamsel.learner.selector import Selector
+from streamsel.learner.window import Window
+from streamsel.params import param
+from streamsel.target.target import Target
+
+
+class OnArrival(Selector[Decided], Supervised):
+    """A selector that decides on every column when it comes: `_decide` says how.
+
+    One reading, in order, and no way back: another order may give another answer. The selected
+    stand in the order in which they came.
+    """
+
+    keeps = Decided
+    rows = Window
+
+    # What the method remembers beside the variables held, before the first column.
+    remembered: ClassVar[Mapping[str, float]] = {}
+
+    max_candidates: int | None = param(
+        params.Whole(1, optional=True),
+        default=None,
+        doc="""
+        Most variables to hold; None for any number. Once there are as many nothing more is
+        accepted: memory is constant.
+        """,
+    )
+    window_size: int = param(
+        params.Whole(2),
+        default=200,
+        doc="""
+        On rows: how many are gathered before they are decided on, as columns, from the beginning.
+        """,
+    )
+
+    # What a method says
+
+    @abc.abstractmethod
+    def _decide(self, held: Decided, offer: Offer) -> None:
+        """Accept some of the columns offered, in order, and remember what is to be remembered.
+
+        `held.accept`, `drop` and `remember` are the only ways to change what is held. A stream has
+        millions of columns that are no use, and they should cost no Python each.
+        """
+
+    def _noted(self) -> tuple[str, ...]:
+        """Return what is noted of a variable as it is accepted: a score, and a p-value if any."""
+        return ("score", "p_value")
+
+    # What follows
+
+    @property
+    def _asked(self) -> None:
+        return None
+
+    def _new_columns(self, n: int) -> ColumnHeld:
+        target, space = self._target, self._space
+        assert isinstance(target, Target)  # noqa: S101
+        assert space is not None  # noqa: S101
+        given: Floats = space.given @ target.Y[: target.c]
+        held = self.keeps(
+            space, n, self.max_candidates, self._noted(), given, dict(self.remembered)
+        )
+        held.serve(self)
+        return held
+
+    def _select(self, held: Decided, k: int) -> Picks:
+        places = list(range(min(k, len(held.names))))
+        scores = held.noted("score")[places]
+        return Picks(places, scores.tolist(), [0] * len(places))
+
+    def _told(self) -> Mapping[str, Mapping[Hashable, float]]:
+        return {"p_value": self.p_values} if "p_value" in self._noted() else {}
+
+    @property
+    def p_values(self) -> dict[Hashable, float]:
+        """P-value of each selected variable when it was accepted, in order; NaN if none."""
+        held: Any = self._held
+        if held is None or "p_value" not in self._noted():
+            return dict.fromkeys(self._selected(), float("nan"))
+        found = held.noted("p_value")[np.asarray(self._picks().places, dtype=np.intp)]
+        return dict(zip(self._selected(), found.tolist(), strict=True))
