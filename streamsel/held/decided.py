@@ -10,7 +10,7 @@ import numpy as np
 
 from streamsel.columns import Chunk, Stats
 from streamsel.held.part import ColumnHeld, Floats, Mark, Places
-from streamsel.held.pool import Picks, SamplePool, units
+from streamsel.held.pool import Picks, Pool, SamplePool, units
 from streamsel.held.table import Table
 from streamsel.target.space import TargetSpace
 
@@ -42,26 +42,23 @@ class Offer(NamedTuple):
 class Decider(Protocol):
     """What must be known of the method that decides."""
 
-    def _decide(self, held: Decided, offer: Offer) -> None:
+    def _decide(self, held: Any, offer: Offer) -> None:
         """Accept some of the columns offered, in order, and remember what is to be remembered."""
 
 
-class Decided(SamplePool):
-    """The variables that a method has accepted on arrival, with their observations.
+class Decisions(Pool):
+    """The variables that a method has accepted on arrival.
 
     What was not accepted is gone, and what was is not asked for again: a decision depends on the
     columns before, and on nothing after. Two models of other columns cannot be put together, for
     either has decided without the other's.
-
-    The observations, `unit`, are centred and of length 1; beside covariates they are what those
-    leave of a variable.
 
     Parameters
     ----------
     limit
         Most variables to hold; None for any number. Once there are as many, nothing is decided.
     given
-        (d, n) an orthonormal basis of the covariates, centred, one a row.
+        (d, n) an orthonormal basis of what is given, the covariates, one a row.
     remembered
         What the method remembers beside the variables, as it is before the first column.
 
@@ -152,26 +149,6 @@ class Decided(SamplePool):
         self._changes()
         self.memory |= {name: float(value) for name, value in numbers.items()}
 
-    def rows_of(self, chunk: Chunk, stats: Stats, places: Places | None) -> dict[str, Floats]:
-        """Return what the table keeps of these columns of a chunk; None for all with moments."""
-        rows = super().rows_of(chunk, stats, places)
-        if len(self.given):
-            rows["unit"] = self.left_of(rows["unit"])
-        return rows
-
-    def units(self, offer: Offer, places: Places) -> Floats:
-        """Return columns of a chunk as `unit` has them, one a row."""
-        unit = units(offer.chunk, offer.stats, places)
-        return self.left_of(unit) if len(self.given) else unit
-
-    def left_of(self, unit: Floats) -> Floats:
-        """Return what the covariates leave of centred columns, one a row, of length 1 again."""
-        for _ in range(2):
-            unit = unit - (unit @ self.given.T) @ self.given
-            length = np.sqrt(np.square(unit).sum(axis=1))
-            unit /= np.where(length > 0.0, length, 1.0)[:, None]
-        return unit
-
     def certified(self, picks: Picks) -> int:
         """Return the number of picks: what was decided is decided."""
         return len(picks.places)
@@ -214,3 +191,30 @@ class Decided(SamplePool):
             raise ValueError(f"Expected the numbers {list(self.memory)}. Got: {memory!r}.")
         self.table = Table.from_state(state["table"], self.table.fields)
         self.memory = dict(memory)
+
+
+class Decided(Decisions, SamplePool):
+    """Those with their observations, `unit`: centred and of length 1.
+
+    Beside covariates they are what those leave of a variable.
+    """
+
+    def rows_of(self, chunk: Chunk, stats: Stats, places: Places | None) -> dict[str, Floats]:
+        """Return what the table keeps of these columns of a chunk; None for all with moments."""
+        rows = super().rows_of(chunk, stats, places)
+        if len(self.given):
+            rows["unit"] = self.left_of(rows["unit"])
+        return rows
+
+    def units(self, offer: Offer, places: Places) -> Floats:
+        """Return columns of a chunk as `unit` has them, one a row."""
+        unit = units(offer.chunk, offer.stats, places)
+        return self.left_of(unit) if len(self.given) else unit
+
+    def left_of(self, unit: Floats) -> Floats:
+        """Return what the covariates leave of centred columns, one a row, of length 1 again."""
+        for _ in range(2):
+            unit = unit - (unit @ self.given.T) @ self.given
+            length = np.sqrt(np.square(unit).sum(axis=1))
+            unit /= np.where(length > 0.0, length, 1.0)[:, None]
+        return unit

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamsel import params
-from streamsel.held.decided import Decided, Offer
+from streamsel.held.decided import Decided, Decisions, Offer
 from streamsel.held.part import ColumnHeld, Floats
 from streamsel.held.pool import Picks
 from streamsel.learner.river import Supervised
@@ -26,7 +26,7 @@ class OnArrival(Selector[Decided], Supervised):
     stand in the order in which they came.
     """
 
-    keeps = Decided
+    keeps: ClassVar[type[Decisions]] = Decided
     rows = Window
 
     # What the method remembers beside the variables held, before the first column.
@@ -79,7 +79,7 @@ class OnArrival(Selector[Decided], Supervised):
         held.serve(self)
         return held
 
-    def _select(self, held: Decided, k: int) -> Picks:
+    def _select(self, held: Decisions, k: int) -> Picks:
         places = list(range(min(k, len(held.names))))
         scores = held.noted("score")[places]
         return Picks(places, scores.tolist(), [0] * len(places))

@@ -25,11 +25,13 @@ from tests.conformance.modes import (
 from tests.copies import COPIES
 
 NAMES = [f"v{j}" for j in range(160)]
+HELD = {name: learnt(mode, *data(mode, p=3))._columns for name, mode in COLUMN_MODES.items()}
+# Those that can be put together: what was decided on arrival cannot.
+MERGING = {name: mode for name, mode in COLUMN_MODES.items() if HELD[name].merges}
+TOGETHER = {name: mode for name, mode in IN_PIECES.items() if name in MERGING}
 # What is kept whole is put together whole, whatever the order.
 WHOLE = {
-    name: mode
-    for name, mode in IN_PIECES.items()
-    if getattr(learnt(mode, *data(mode, p=3))._columns, "limit", 0) is None
+    name: mode for name, mode in TOGETHER.items() if getattr(HELD[name], "limit", 0) is None
 }
 
 
@@ -60,7 +62,7 @@ def test_merged_with_a_model_from_a_file(mode, tmp_path):
     same(learnt(mode, X, y, NAMES), left)
 
 
-@over(IN_PIECES)
+@over(TOGETHER)
 def test_merged_models_go_on(mode):
     X, y = data(mode, c=3)
     X[:, 120] = 1.0
@@ -77,7 +79,7 @@ def test_merged_models_go_on(mode):
     assert (one[0].n_columns, one[0].n_constant, one[0].n_rows) == (160, 1, 40)
 
 
-@over(COLUMN_MODES)
+@over(MERGING)
 def test_claims_of_merged_models_are_true(mode):
     """The leading picks that are said to be proven are those over all columns."""
     if not hasattr(mode.cls, "n_certified"):
@@ -104,7 +106,7 @@ def test_an_empty_model(mode):
     same(model, empty, rtol=0)
 
 
-@over(IN_PIECES)
+@over(TOGETHER)
 def test_threads_do_not_stand_in_the_way(mode):
     X, y = data(mode)
     left, right = parts_of(mode, X, y, 70)
@@ -119,10 +121,10 @@ def test_what_does_not_fit_changes_neither(mode):
     X, y = data(mode)
     model = learnt(mode, X, y)
     other = next(cls for cls in CLASSES.values() if cls is not mode.cls)()
-    size = "k" if mode.has("k") else "n_components"
+    size = next((name for name in ("k", "n_components") if mode.params.get(name)), None)
     shorter = learnt(mode, X[:-1], None if y is None else y[:-1], range(160, 320))
     wrong = [model, other, build(mode.also(grace_period=77)), shorter, None, "model"]
-    if mode.params[size] is not None:
+    if size is not None:
         wrong.append(build(mode, **{size: 1 if mode.params[size] > 1 else 2}))
     if mode in WHOLE.values():
         wrong.append(learnt(mode, X, y))  # the same columns once more
@@ -138,8 +140,19 @@ def test_what_does_not_fit_changes_neither(mode):
         model.merge(learnt(mode, X, y, NAMES), along="diagonal")
 
 
+@over({name: mode for name, mode in IN_PIECES.items() if name not in MERGING})
+def test_what_cannot_be_put_together_says_what_can_be_done(mode):
+    X, y = data(mode)
+    model, other = parts_of(mode, X, y, 70)
+    before, beside = pickle.dumps(model), pickle.dumps(other)
+    with pytest.raises(ValueError, match=r"Expected[^$]*Got[^$]*Hint"):
+        model.merge(other)
+    assert pickle.dumps(model) == before
+    assert pickle.dumps(other) == beside
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
-@over(IN_PIECES)
+@over(TOGETHER)
 def test_an_interrupted_merge_is_none(mode, error, monkeypatch):
     X, y = data(mode)
     model, other = parts_of(mode, X, y, 70)
