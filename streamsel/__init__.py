@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from streamsel.extraction.sospca import SOSPCA
     from streamsel.persist import load, save
     from streamsel.selection.forward_selection import ForwardSelection
+    from streamsel.selection.alpha_investing import AlphaInvesting
+    from streamsel.selection.online_fdr import OnlineFDR
     from streamsel.selection.projse import ProjSe
     from streamsel.selection.select_k_best import SelectKBest
 
@@ -20,6 +22,8 @@ __version__ = "0.4.0.dev0"
 __all__ = [
     "SOSPCA",
     "ForwardSelection",
+    "AlphaInvesting",
+    "OnlineFDR",
     "ProjSe",
     "SelectKBest",
     "evaluate",

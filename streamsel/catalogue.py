@@ -29,6 +29,18 @@ class Entry(NamedTuple):
 
 
 LEARNERS = (
+    Entry(
+        "AlphaInvesting",
+        "streamsel.selection.alpha_investing",
+        "selector",
+        "tested on arrival, beside those selected",
+    ),
+    Entry(
+        "OnlineFDR",
+        "streamsel.selection.online_fdr",
+        "selector",
+        "tested on arrival, with few false discoveries",
+    ),
     Entry("ProjSe", "streamsel.selection.projse", "selector", "selection by projection"),
     Entry(
         "ForwardSelection",

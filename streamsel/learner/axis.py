@@ -50,6 +50,11 @@ class Axis(abc.ABC):
         return False
 
     @property
+    def _takes_covariates(self) -> bool:
+        """Whether columns may be asked given covariates; windows of rows know none."""
+        return not self._by_window
+
+    @property
     def _one_source(self) -> bool:
         """Whether one source is learnt, once, and read again until the answer is proven."""
         return False

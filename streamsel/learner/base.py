@@ -147,7 +147,8 @@ class Learner(Merging, Calm, river.MiniBatchTransformer):
             )
 
     def _take_target(self, target: Target) -> None:
-        self._refuse_with_windows(bool(target.given_kinds) and self._by_window, "no covariates")
+        given = bool(target.given_kinds)
+        self._refuse_with_windows(given and not self._takes_covariates, "no covariates")
         super()._take_target(target)
 
     def _more_than(self, size: str, *names: str) -> None:

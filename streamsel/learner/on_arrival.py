@@ -29,9 +29,6 @@ class OnArrival(Selector[Decided], Supervised):
     keeps: ClassVar[type[Decisions]] = Decided
     rows = Window
 
-    # What the method remembers beside the variables held, before the first column.
-    remembered: ClassVar[Mapping[str, float]] = {}
-
     max_candidates: int | None = param(
         params.Whole(1, optional=True),
         default=None,
@@ -58,6 +55,10 @@ class OnArrival(Selector[Decided], Supervised):
         millions of columns that are no use, and they should cost no Python each.
         """
 
+    def _remembered(self) -> Mapping[str, float]:
+        """Return what is remembered beside the variables held, as it is before the first column."""
+        return {}
+
     def _noted(self) -> tuple[str, ...]:
         """Return what is noted of a variable as it is accepted: a score, and a p-value if any."""
         return ("score", "p_value")
@@ -68,14 +69,16 @@ class OnArrival(Selector[Decided], Supervised):
     def _asked(self) -> None:
         return None
 
+    @property
+    def _takes_covariates(self) -> bool:
+        return True
+
     def _new_columns(self, n: int) -> ColumnHeld:
         target, space = self._target, self._space
         assert isinstance(target, Target)  # noqa: S101
         assert space is not None  # noqa: S101
         given: Floats = space.given @ target.Y[: target.c]
-        held = self.keeps(
-            space, n, self.max_candidates, self._noted(), given, dict(self.remembered)
-        )
+        held = self.keeps(space, n, self.max_candidates, self._noted(), given, self._remembered())
         held.serve(self)
         return held
 

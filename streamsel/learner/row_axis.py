@@ -270,6 +270,12 @@ class RowAxis(Axis):
             return self._window
         if self.supervised and self._without_target:
             raise _selects_without_target()
+        if isinstance(self._target, Target) and self._target.given_kinds:
+            raise ValueError(
+                "Expected columns, for the model has learnt columns given covariates, of which "
+                "windows of rows know nothing. Got: a row.\n"
+                "Hint: a model for the rows is model.clone(); it is asked without covariates."
+            )
         target = RowTarget(self.target) if self.supervised else None
         window = Window(self._window_size, target, self.max_features)
         if self._target is not None:

@@ -30,9 +30,7 @@ HELD = {name: learnt(mode, *data(mode, p=3))._columns for name, mode in COLUMN_M
 MERGING = {name: mode for name, mode in COLUMN_MODES.items() if HELD[name].merges}
 TOGETHER = {name: mode for name, mode in IN_PIECES.items() if name in MERGING}
 # What is kept whole is put together whole, whatever the order.
-WHOLE = {
-    name: mode for name, mode in TOGETHER.items() if getattr(HELD[name], "limit", 0) is None
-}
+WHOLE = {name: mode for name, mode in TOGETHER.items() if getattr(HELD[name], "limit", 0) is None}
 
 
 def parts_of(mode, X, y, *cuts, **further):

@@ -1,0 +1,76 @@
+"""Alpha-investing by definition: a regression for every column, and the wealth as it is spent.
+
+A column that does not vary is no test. One that the selected explain in full has p = 1, and so has
+every column once nothing of the target, or no degree of freedom, is left. What leaves less than
+1e-10 of a square leaves nothing.
+"""
+
+import numpy as np
+from scipy import stats
+
+from tests.reference import target
+
+SPENT = 1e-10
+
+
+def answer(
+    X, y, *, wealth=0.5, payout=0.5, max_candidates=None, target="auto", **ignored,
+):  # fmt: skip
+    """Return the columns selected, in order, with the p-values that they were selected by."""
+    path = investments(X, y, wealth=wealth, payout=payout, most=max_candidates, kind=target)
+    taken = [test for test in path if test["taken"]]
+    return {
+        "selected": [test["column"] for test in taken],
+        "scores": {test["column"]: test["relevance"] for test in taken},
+        "p_values": {test["column"]: test["p_value"] for test in taken},
+        "rounds": {test["column"]: 0 for test in taken},
+    }
+
+
+def investments(X, y, *, wealth, payout, most=None, kind="auto"):
+    """Return one dict a test: the column, its p-value and alpha, and the wealth before it."""
+    X = np.asarray(X, dtype=np.float64)
+    U = target.basis(target.numbers(y, kind))
+    selected, path = [], []
+    for j, x in enumerate(X.T):
+        if np.ptp(x) == 0:
+            continue
+        if len(selected) == most:
+            break
+        relevance, p_value = test(x, U, selected)
+        alpha = wealth / (2 * (len(path) + 1))
+        taken = p_value < alpha
+        path.append(
+            {"column": j, "relevance": relevance, "p_value": p_value, "alpha": alpha}
+            | {"wealth": wealth, "taken": taken}
+        )
+        wealth += payout - alpha if taken else -alpha
+        if taken:
+            selected.append(target.unit(target.centred(x)))
+    return path
+
+
+def test(x, U, selected):
+    """Return correlation with the target, given the selected, and the p-value of the F test."""
+    left = residual(target.unit(target.centred(x)), selected)
+    U = np.column_stack([residual(u, selected) for u in U.T])
+    directions, singular, _ = np.linalg.svd(U, full_matrices=False)
+    directions = directions[:, singular**2 > SPENT]
+    r, n = directions.shape[1], len(x)
+    free = n - 1 - len(selected) - r
+    if left @ left < SPENT or r == 0 or free <= 0:
+        return 0.0, 1.0
+    share = float(np.sum((directions.T @ left) ** 2) / (left @ left))
+    if share > 1.0 - SPENT:
+        return 1.0, 0.0
+    return np.sqrt(share), float(stats.f.sf(share / (1 - share) * free / r, r, free))
+
+
+def residual(v, selected):
+    """Return what least squares leaves of a vector."""
+    if not selected:
+        return v
+    S = np.column_stack(selected)
+    for _ in range(2):
+        v = v - S @ np.linalg.lstsq(S, v, rcond=None)[0]
+    return v

@@ -1,0 +1,100 @@
+"""Online control of the false discovery rate by definition: a sum over all discoveries, each time.
+
+The three rules as their authors write them, with their constants. A column that does not vary is
+no test.
+"""
+
+import math
+
+import numpy as np
+from scipy import stats
+
+from tests.reference import target
+
+
+def answer(
+    X, y, *, fdr=0.05, rule="lord++", max_candidates=None, target="auto", **ignored,
+):  # fmt: skip
+    """Return the columns selected, in order, with their p-values."""
+    columns, relevances, p_values = tests_of(X, y, target)
+    decisions = decide(p_values, fdr, rule, most=max_candidates)
+    taken = [i for i, (found, _) in enumerate(decisions) if found]
+    return {
+        "selected": [columns[i] for i in taken],
+        "scores": {columns[i]: relevances[i] for i in taken},
+        "relevance": {columns[i]: relevances[i] for i in taken},
+        "p_values": {columns[i]: p_values[i] for i in taken},
+        "rounds": {columns[i]: 0 for i in taken},
+    }
+
+
+def tests_of(X, y, kind):
+    """Return the columns that vary, their relevances and their p-values."""
+    U = target.basis(target.numbers(y, kind))
+    n, r = U.shape
+    found = []
+    for j, x in enumerate(np.asarray(X, dtype=np.float64).T):
+        if np.ptp(x) == 0:
+            continue
+        relevance, free = min(float(target.relevance(x, U)), 1.0), n - 1 - r
+        p = 1.0
+        if free > 0:
+            left = 1 - relevance**2
+            p = float(stats.f.sf(relevance**2 / left * free / r, r, free)) if left else 0.0
+        found.append((j, relevance, p))
+    return list(zip(*found, strict=True)) if found else ([], [], [])
+
+
+def decide(p_values, fdr, rule, *, most=None):
+    """Return for each test, in order, whether it is a discovery, and the level it was tested at."""
+    levels = {"lord++": lord, "saffron": saffron, "addis": addis}[rule]
+    decisions, discoveries = [], []
+    for t, p in enumerate(p_values):
+        if len(discoveries) == most:
+            break
+        level = levels(p_values[:t], discoveries, fdr, fdr / 2)
+        decisions.append((p <= level, level))
+        if p <= level:
+            discoveries.append(t)
+    return decisions
+
+
+def lord(past, discoveries, fdr, w):
+    """LORD++: what each discovery paid is spent over all tests after it."""
+    now = len(past)
+    level = w * lord_gamma(now + 1)
+    for j, at in enumerate(discoveries):
+        level += (fdr - w if j == 0 else fdr) * lord_gamma(now - at)
+    return level
+
+
+def saffron(past, discoveries, fdr, w, lam=0.5):
+    """SAFFRON: candidates, of p-values up to lam, are not counted."""
+    level = w * power_gamma(1 + sum(p > lam for p in past))
+    for j, at in enumerate(discoveries):
+        candidates = sum(p <= lam for p in past[at + 1 :])
+        level += (fdr - w if j == 0 else fdr) * power_gamma(len(past) - at - candidates)
+    return min(lam, (1 - lam) * level)
+
+
+def addis(past, discoveries, fdr, w, lam=0.25, tau=0.5):
+    """ADDIS: neither are those that are discarded, of p-values above tau."""
+
+    def count(begin):
+        kept = sum(p <= tau for p in past[begin:])
+        return 1 + kept - sum(p <= lam for p in past[begin:])
+
+    level = w * power_gamma(count(0))
+    for j, at in enumerate(discoveries):
+        level += (fdr - w if j == 0 else fdr) * power_gamma(count(at + 1))
+    return min(lam, (tau - lam) * level)
+
+
+def lord_gamma(i):
+    """Return the part of a wealth that LORD++ spends at the i-th test."""
+    return 0.07720838 * math.log(max(i, 2)) / (i * math.exp(math.sqrt(math.log(i))))
+
+
+def power_gamma(i):
+    """Return the part of a wealth that SAFFRON and ADDIS spend at the i-th test."""
+    return 0.4374901658 / i**1.6
