@@ -24,10 +24,8 @@ def check_hooks(cls: Any) -> None:
             "Hint: window_size: int = param(params.Whole(2), default=200)."
         )
     states = [cls.keeps] + ([cls.rows] if issubclass(cls.rows, (Held, Beside)) else [])
-    # The state that is to be named is the one that offers it first.
-    known: dict[str, Any] = {
-        offer: kind for kind in reversed(_states(Held)) for offer in kind.offers
-    }
+    # Of those that offer it the most general is named: a state comes before those made of it.
+    known = {offer: kind for kind in reversed(_states(Held)) for offer in kind.offers}
     for name in cls._hooks:
         hook = getattr(cls, name)
         asked = {

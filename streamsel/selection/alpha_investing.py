@@ -107,7 +107,7 @@ class AlphaInvesting(OnArrival):
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"window_size": 20}
-        yield {"wealth": 0.1, "window_size": 30, "target": "class", "max_features": 4}
+        yield {"wealth": 0.1, "payout": 0.2, "window_size": 30, "max_features": 4}
 
     def _remembered(self) -> dict[str, float]:
         return {"tests": 0.0, "wealth": float(self.wealth)}

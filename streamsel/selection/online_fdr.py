@@ -145,7 +145,7 @@ class OnlineFDR(OnArrival):
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"fdr": 0.2, "window_size": 20}
         yield {"fdr": 0.3, "rule": "saffron", "window_size": 30, "max_features": 4}
-        yield {"fdr": 0.3, "rule": "addis", "window_size": 20, "target": "class"}
+        yield {"fdr": 0.3, "rule": "addis", "window_size": 40}
 
     def _remembered(self) -> dict[str, float]:
         return {"clock": 0.0}
