@@ -29,6 +29,8 @@ class Entry(NamedTuple):
 
 
 LEARNERS = (
+    Entry("ProjSe", "streamsel.selection.projse", "selector", "selection by projection"),
+    Entry("SelectKBest", "streamsel.selection.select_k_best", "selector", "the best, one by one"),
     Entry(
         "AlphaInvesting",
         "streamsel.selection.alpha_investing",
