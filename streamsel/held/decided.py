@@ -163,7 +163,7 @@ class Decisions(Pool):
                 "stream after the other with one model."
             )
         self._changes()
-        self.table, self.memory = other.table.copy(), dict(other.memory)
+        self.table, self.memory, self.plan = other.table.copy(), dict(other.memory), None
 
     # Undo, copies, files
 

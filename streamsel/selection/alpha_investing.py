@@ -144,7 +144,7 @@ class AlphaInvesting(OnArrival):
             assert isinstance(self._target, Target)  # noqa: S101
             assert held.space is not None  # noqa: S101
             U = held.space.weights @ self._target.Y[: self._target.c]
-            given = _Given(np.zeros((0, U.shape[1])), U, U)
+            given = _Given(U, 0, U)
             for unit in held.table["unit"]:
                 given = given.with_another(unit)
             held.plan = given
@@ -157,43 +157,45 @@ class _Given(NamedTuple):
 
     Parameters
     ----------
-    basis
-        (s, n) an orthonormal basis of them.
-    whole, left
-        (r', n) orthonormal bases of the target space, and (r, n) of what they leave of it.
+    probes
+        (s + r, n) orthonormal rows: a basis of them, and one of what they leave of the target.
+    size
+        The number s of variables.
+    target
+        (r', n) an orthonormal basis of the target space.
     """
 
-    basis: Floats
-    whole: Floats
-    left: Floats
+    probes: Floats
+    size: int
+    target: Floats
 
-    def _rest(self, X: Floats) -> Floats:
-        # Twice, for once is not exact where little is left.
-        for _ in range(2):
-            X = X - (X @ self.basis.T) @ self.basis
-        return X
+    @property
+    def rank(self) -> int:
+        """Dimension r of what is left of the target."""
+        return len(self.probes) - self.size
 
     def with_another(self, x: Floats) -> _Given:
         """Return what is asked given one variable more, of which something is left."""
-        rest = self._rest(x)
-        basis = np.vstack([self.basis, rest / math.sqrt(rest @ rest)])
-        left = _Given(basis, self.whole, self.whole)._rest(self.whole)
+        rest = _rest(x, self.probes[: self.size])
+        basis = np.vstack([self.probes[: self.size], rest / math.sqrt(rest @ rest)])
+        left = _rest(self.target, basis)
         squares, turned = np.linalg.eigh(left @ left.T)
         stays = squares > _SPENT
-        return _Given(basis, self.whole, (turned[:, stays] / np.sqrt(squares[stays])).T @ left)
+        left = (turned[:, stays] / np.sqrt(squares[stays])).T @ left
+        return _Given(np.vstack([basis, left]), len(basis), self.target)
 
     def _freedom(self, held: Decided) -> tuple[float, int]:
         """Return observations, less what is given, and the rank of what is left of the target."""
         assert held.space is not None  # noqa: S101
-        return held.n - len(held.space.given) - len(self.basis), len(self.left)
+        return held.n - len(held.space.given) - self.size, self.rank
 
     def test(self, held: Decided, x: Floats) -> tuple[float, float]:
         """Return relevance and p-value of a variable, (n,), centred and of length 1."""
-        rest = self._rest(x)
+        rest = _rest(x, self.probes[: self.size])
         square = float(rest @ rest)
         if square < _SPENT:
             return 0.0, 1.0
-        share = float(np.square(self.left @ rest).sum()) / square
+        share = float(np.square(self.probes[self.size :] @ rest).sum()) / square
         # Of what is explained in full the rest is rounding.
         relevance = np.array([math.sqrt(share) if share < 1.0 - _SPENT else 1.0])
         return float(relevance[0]), float(chance(relevance, *self._freedom(held))[0])
@@ -209,8 +211,8 @@ class _Given(NamedTuple):
         n, r = self._freedom(held)
         if not r or n - 1 <= r:
             return np.zeros(0, dtype=np.intp)
-        if len(self.basis):
-            products = held.units(offer, places) @ np.vstack([self.basis, self.left]).T
+        if self.size:
+            products = held.units(offer, places) @ self.probes.T
             np.square(products, out=products)
             left = 1.0 - products[:, :-r].sum(axis=1)
             explained = products[:, -r:].sum(axis=1)
@@ -229,3 +231,11 @@ class _Given(NamedTuple):
         unsure = (left < _UNSURE) | (left - explained < _UNSURE * left)
         square = np.where(unsure, 1.0, explained / np.where(unsure, 1.0, left))
         return found[chance(np.sqrt(square), n, r) <= 2.0 * alphas[found]]
+
+
+def _rest(X: Floats, basis: Floats) -> Floats:
+    """Return what an orthonormal basis, one a row, leaves of vectors, one a row."""
+    # Twice, for once is not exact where little is left.
+    for _ in range(2):
+        X = X - (X @ basis.T) @ basis
+    return X

@@ -27,15 +27,18 @@ def answer(
     }
 
 
-def investments(X, y, *, wealth, payout, most=None, kind="auto"):
-    """Return one dict a test: the column, its p-value and alpha, and the wealth before it."""
+def investments(X, y, *, wealth, payout, most=None, kind="auto", covariates=()):
+    """Return one dict a test: the column, its p-value and alpha, and the wealth before it.
+
+    Covariates, one a row and no combinations of one another, are selected before the first.
+    """
     X = np.asarray(X, dtype=np.float64)
     U = target.basis(target.numbers(y, kind))
-    selected, path = [], []
+    path, selected = [], [target.unit(target.centred(z)) for z in covariates]
     for j, x in enumerate(X.T):
         if np.ptp(x) == 0:
             continue
-        if len(selected) == most:
+        if len(selected) - len(covariates) == most:
             break
         relevance, p_value = test(x, U, selected)
         alpha = wealth / (2 * (len(path) + 1))
