@@ -56,7 +56,7 @@ def test_six_columns_by_hand():
     assert model._columns.memory["tests"] == 6.0
     np.testing.assert_allclose(list(model.p_values.values()), [0.00712, 0.02503], atol=1e-5)
     np.testing.assert_allclose(list(model.scores.values()), np.sqrt([64 / 88, 16 / 24]))
-    np.testing.assert_allclose(list(model.relevance.values()), np.sqrt([64 / 88, 40 / 88]))
+    np.testing.assert_allclose(list(model.relevance.values()), np.sqrt([64 / 88, 144 / 176]))
 
 
 def awkward(seed):
