@@ -11,6 +11,7 @@ from streamsel._jit.cholesky import factor, outdo_in_kernel
 from streamsel._jit.cholesky import refill as refill_in_kernel
 from streamsel._jit.deflate import best, direction, outdo, sift
 from streamsel._jit.relevance import coordinates, join, relevances, rotate_and_drop, take_up
+from streamsel._jit.repeats import keep_first
 from streamsel._jit.rows import any_beyond
 from streamsel._jit.scan import glance, scan_dense, scan_sparse
 from streamsel._jit.search import next_above
@@ -676,3 +677,17 @@ def test_what_is_beyond(rng, at, value, bad):
     values = rng.normal(size=11)
     values[at] = value
     assert bool(any_beyond(values)) is bad
+
+
+@pytest.mark.parametrize("window", [1, 2, 9])
+@pytest.mark.parametrize("before", [0, 1, 4])
+def test_who_repeats_one_of_the_last_kept(rng, window, before):
+    b = 12
+    C = rng.uniform(-1.0, 1.0, size=(b, before + b))
+    kept = np.ones(before + b, dtype=bool)
+    keep_first(C, window, 0.7, kept)
+    expected = list(range(before))
+    for j in range(b):
+        if not any(abs(C[j, i]) >= 0.7 for i in expected[-window:]):
+            expected.append(before + j)
+    assert np.flatnonzero(kept).tolist() == expected

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from streamsel.stream._frames import iter_frame
     from streamsel.stream._lines import iter_lines
     from streamsel.stream._polynomials import iter_polynomials
+    from streamsel.stream._prune import prune
     from streamsel.stream._screen import screen
     from streamsel.stream._sparse import iter_sparse
     from streamsel.stream._text import iter_ngrams, iter_positions, iter_skipgrams
@@ -39,6 +40,7 @@ __all__ = [
     "iter_positions",
     "iter_skipgrams",
     "iter_sparse",
+    "prune",
     "screen",
 ]
 
@@ -59,6 +61,7 @@ _HOMES = {
     "iter_positions": "_text",
     "iter_skipgrams": "_text",
     "iter_sparse": "_sparse",
+    "prune": "_prune",
     "screen": "_screen",
 }
 

@@ -191,7 +191,7 @@ class ColumnStream:
             return self.take(wanted)
 
         return ColumnStream(
-            lambda: (part for block in self.blocks() for part in _cut_out(block, left_out)),
+            lambda: (part for block in self.blocks() for part in _without(block, left_out)),
             n_rows=self.n_rows,
             n_columns=n_columns,
             rereadable=self.rereadable,
@@ -356,9 +356,13 @@ def _slice(block: Block, start: int, stop: int) -> Block:
     return Block(names[start:stop], values[:, start:stop])
 
 
-def _cut_out(block: Block, left_out: frozenset[Hashable]) -> Iterator[Block]:
-    """Yield what remains of a block without some names, in parts."""
-    gone = [j for j, name in enumerate(block.names) if name in left_out]
+def _without(block: Block, left_out: frozenset[Hashable]) -> Iterator[Block]:
+    """Yield what remains of a block without the columns of some names, in parts."""
+    return cut_out(block, [j for j, name in enumerate(block.names) if name in left_out])
+
+
+def cut_out(block: Block, gone: Sequence[int]) -> Iterator[Block]:
+    """Yield what remains of a block without the columns at these places, ascending, in parts."""
     width = len(block.names)
     if not gone:
         yield block
