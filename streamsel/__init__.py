@@ -14,12 +14,16 @@ if TYPE_CHECKING:
     from streamsel.selection.forward_selection import ForwardSelection
     from streamsel.selection.alpha_investing import AlphaInvesting
     from streamsel.selection.online_fdr import OnlineFDR
+    from streamsel.selection.osfs import OSFS
     from streamsel.selection.projse import ProjSe
+    from streamsel.selection.saola import SAOLA
     from streamsel.selection.select_k_best import SelectKBest
 
 __version__ = "0.4.0.dev0"
 
 __all__ = [
+    "OSFS",
+    "SAOLA",
     "SOSPCA",
     "ForwardSelection",
     "AlphaInvesting",

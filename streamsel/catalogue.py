@@ -51,6 +51,8 @@ LEARNERS = (
         "each explains most beside those before it",
     ),
     Entry("SelectKBest", "streamsel.selection.select_k_best", "selector", "the best, one by one"),
+    Entry("OSFS", "streamsel.selection.osfs", "selector", "dependent, whatever else is given"),
+    Entry("SAOLA", "streamsel.selection.saola", "selector", "relevant, and unlike the others"),
     Entry("SOSPCA", "streamsel.extraction.sospca", "extractor", "sparse online supervised PCA"),
 )
 

@@ -1,5 +1,7 @@
 """Every compiled loop against numpy, in sizes small enough to run without compilation too."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from streamsel._jit.cholesky import factor, outdo_in_kernel
 from streamsel._jit.cholesky import refill as refill_in_kernel
 from streamsel._jit.deflate import best, direction, outdo, sift
+from streamsel._jit.independence import review, separated
 from streamsel._jit.relevance import coordinates, join, relevances, rotate_and_drop, take_up
 from streamsel._jit.repeats import keep_first
 from streamsel._jit.rows import any_beyond
@@ -691,3 +694,58 @@ def test_who_repeats_one_of_the_last_kept(rng, window, before):
         if not any(abs(C[j, i]) >= 0.7 for i in expected[-window:]):
             expected.append(before + j)
     assert np.flatnonzero(kept).tolist() == expected
+
+
+def independent_given(C, G, x, few, bars):
+    """Whether x is independent given a few: by inverting their correlations."""
+    few = list(few)
+    target = np.eye(G.shape[1])
+    A = np.linalg.pinv(C[np.ix_(few, few)])
+    left = C[x, x] - C[x, few] @ A @ C[few, x]
+    rest = target - G[few].T @ A @ G[few]
+    shared = G[x] - G[few].T @ A @ C[few, x]
+    rank = np.linalg.matrix_rank(rest, tol=1e-9, hermitian=True)
+    return (
+        shared @ np.linalg.pinv(rest, rcond=1e-9, hermitian=True) @ shared
+        <= left * (bars[len(few), rank])
+    )
+
+
+def is_separated(C, G, x, among, also, bars):
+    """Whether x is independent given one to as many as bars has, all of `also` among them."""
+    sizes = range(max(1, len(also)), len(bars))
+    sets = (few for size in sizes for few in combinations([*also, *among], size))
+    return any(independent_given(C, G, x, few, bars) for few in sets if {*also} <= {*few})
+
+
+@pytest.mark.parametrize("r", [1, 2])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_who_is_separated_from_the_target(rng, r, depth):
+    m, n = 6, 9
+    bars = np.full((depth + 1, r + 1), np.inf)
+    bars[:, 1:] = rng.uniform(0.02, 0.1, size=(depth + 1, r))
+    for _ in range(8):
+        U = np.linalg.qr(rng.normal(size=(n, r)))[0]
+        V = rng.normal(size=(n, m)) + 2.0 * U @ rng.normal(size=(r, m))
+        V /= np.linalg.norm(V, axis=0)
+        C, G = V.T @ V, V.T @ U
+        among = np.array([1, 2, 4])
+        for also in ([], [0]):
+            expected = is_separated(C, G, 5, among.tolist(), also, bars)
+            assert bool(separated(C, G, 5, among, also[0] if also else -1, bars)) is expected
+        for fast in (True, False):
+            stays = np.empty(m, dtype=bool)
+            review(C, G, bars, fast, stays)
+            assert np.flatnonzero(stays).tolist() == reviewed(C, G, bars, fast)
+
+
+def reviewed(C, G, bars, fast):
+    """Return who stays, the newcomer asked first or last, the others about it alone."""
+    *others, new = range(len(C))
+    if fast and is_separated(C, G, new, others, [], bars):
+        return others
+    for x in list(others):
+        if is_separated(C, G, x, [y for y in others if y != x], [new], bars):
+            others.remove(x)
+    refused = not fast and is_separated(C, G, new, others, [], bars)
+    return others if refused else [*others, new]

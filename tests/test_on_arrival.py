@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamsel import AlphaInvesting, OnlineFDR
+from streamsel import OSFS, SAOLA, AlphaInvesting, OnlineFDR
 from streamsel.held.decided import Decided, Offer
 from streamsel.learner.on_arrival import OnArrival
 from tests.conformance.modes import bits
 
-LEARNERS = [AlphaInvesting, OnlineFDR]
+LEARNERS = [AlphaInvesting, OnlineFDR, OSFS, SAOLA]
 over_learners = pytest.mark.parametrize("cls", LEARNERS, ids=lambda cls: cls.__name__)
 
 

@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "pages"
 # Oracles of what is no learner, and of learners on rows.
 OTHER_ORACLES = {"calm", "evaluate", "frames", "noise", "target", "text", "rows", "sospca_rows"}
-# And of sources.
-OTHER_ORACLES |= {"prune"}
+# And of a source, and of what methods share.
+OTHER_ORACLES |= {"prune", "independence"}
 OTHER_PAGES = {"evaluate", "persist", "stream"}
 
 every_learner = pytest.mark.parametrize(

@@ -1,0 +1,30 @@
+"""The figures of decisions on arrival, beside a matrix product that tests each column once."""
+
+import numpy as np
+import pytest
+
+from streamsel import OSFS, SAOLA
+from tests.bench.test_columns import fortran, learner
+
+N = 500
+
+
+@pytest.fixture
+def data(size):
+    """Noise, of which a hundredth passes the first test, and a target of ten columns of it."""
+    rng = np.random.default_rng(0)
+    X = fortran(rng, N, size(50_000))
+    return X, X[:, :1000:100].sum(axis=1) + rng.standard_normal(N)
+
+
+@pytest.mark.parametrize("cls", [OSFS, SAOLA])
+def test_noise_and_some_signal(against, data, cls):
+    X, y = data
+    what = f"{cls.__name__}, n=500 p=50,000 / y @ X"
+    against(what, learner(cls, y, X), lambda: y @ X, data=X.nbytes)
+
+
+def test_elders_first(against, data):
+    X, y = data
+    what = "OSFS fast=False, n=500 p=50,000 / y @ X"
+    against(what, learner(OSFS, y, X, fast=False), lambda: y @ X, data=X.nbytes)

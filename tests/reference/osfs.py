@@ -1,0 +1,52 @@
+"""OSFS and Fast-OSFS by definition: all small subsets of the others, by least squares."""
+
+from itertools import combinations
+
+import numpy as np
+
+from tests.reference import target as targets
+from tests.reference.independence import correlation, is_independent, p_value, space
+
+
+def answer(
+    X, y, *, alpha=0.01, depth=3, fast=True, max_candidates=None, target="auto", **ignored,
+):  # fmt: skip
+    """Return the columns selected, in order, their relevances and p-values."""
+    X, U = np.asarray(X, dtype=np.float64), space(y, target)
+    units, held = {}, []
+
+    def separated(j, others, also=()):
+        """Whether some of the others, at most `depth`, and all of these, make j independent."""
+        others = [k for k in others if k not in (j, *also)]
+        return any(
+            is_independent(units[j], U, [units[k] for k in (*also, *subset)], alpha)
+            for size in range(1 - len(also), depth + 1 - len(also))
+            for subset in combinations(others, size)
+        )
+
+    for j, x in enumerate(X.T):
+        if len(held) == max_candidates:
+            break
+        if np.ptp(x) == 0:
+            continue
+        units[j] = targets.unit(targets.centred(x))
+        if is_independent(units[j], U, [], alpha) in (True, None):
+            continue
+        if not fast:
+            held.append(j)
+            for k in list(held):  # the newcomer last
+                if separated(k, held):
+                    held.remove(k)
+        elif not separated(j, held):
+            held.append(j)
+            for k in held[:-1]:
+                if separated(k, held, (j,)):
+                    held.remove(k)
+    found = {j: correlation(units[j], U) for j in held}
+    return {
+        "selected": held,
+        "scores": found,
+        "relevance": found,
+        "p_values": {j: p_value(rho, *U.shape) for j, rho in found.items()},
+        "rounds": dict.fromkeys(held, 0),
+    }

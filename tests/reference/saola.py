@@ -1,0 +1,42 @@
+"""SAOLA by definition: every pair of columns."""
+
+import numpy as np
+
+from tests.reference import target as targets
+from tests.reference.independence import correlation, is_independent, p_value, space
+
+TIE = 1e-12
+
+
+def answer(
+    X, y, *, alpha=0.01, delta=None, max_candidates=None, target="auto", **ignored,
+):  # fmt: skip
+    """Return the columns selected, in order, their relevances and p-values."""
+    X, U = np.asarray(X, dtype=np.float64), space(y, target)
+    units, found, held = {}, {}, []
+
+    def says_it(k, j):
+        """Whether column k, more relevant, says of column j what it says of the target."""
+        more = found[k] - found[j] > TIE or (abs(found[k] - found[j]) <= TIE and k < j)
+        return more and abs(units[k] @ units[j]) >= found[j] - TIE
+
+    for j, x in enumerate(X.T):
+        if len(held) == max_candidates:
+            break
+        if np.ptp(x) == 0:
+            continue
+        units[j] = targets.unit(targets.centred(x))
+        found[j] = correlation(units[j], U)
+        if delta is None:
+            relevant = is_independent(units[j], U, [], alpha) is False
+        else:
+            relevant = found[j] > delta
+        if relevant and not any(says_it(k, j) for k in held):
+            held = [k for k in held if not says_it(j, k)] + [j]
+    return {
+        "selected": held,
+        "scores": {j: found[j] for j in held},
+        "relevance": {j: found[j] for j in held},
+        "p_values": {j: p_value(found[j], *U.shape) for j in held},
+        "rounds": dict.fromkeys(held, 0),
+    }
