@@ -45,6 +45,9 @@ class Decider(Protocol):
     def _decide(self, held: Any, offer: Offer) -> None:
         """Accept some of the columns offered, in order, and remember what is to be remembered."""
 
+    def _refuses_below(self, held: Any) -> float:
+        """Return below which relevance a column is refused, and leaves nothing to remember."""
+
 
 class Decisions(Pool):
     """The variables that a method has accepted on arrival.
@@ -99,7 +102,7 @@ class Decisions(Pool):
     @property
     def indifferent_below(self) -> float:
         """Below which relevance a column changes nothing here: any, once there is no room."""
-        return math.inf if self.is_full else -math.inf
+        return math.inf if self.is_full else cast("Decider", self.method)._refuses_below(self)
 
     # Learning
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
@@ -54,6 +55,13 @@ class OnArrival(Selector[Decided], Supervised):
         `held.accept`, `drop` and `remember` are the only ways to change what is held. A stream has
         millions of columns that are no use, and they should cost no Python each.
         """
+
+    def _refuses_below(self, held: Decided) -> float:  # noqa: ARG002
+        """Return below which relevance a column is refused, and leaves nothing to remember.
+
+        One that comes alone can then be let go at a glance.
+        """
+        return -math.inf
 
     def _remembered(self) -> Mapping[str, float]:
         """Return what is remembered beside the variables held, as it is before the first column."""

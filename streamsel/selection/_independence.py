@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from streamsel.held.decided import Decided
 from streamsel.held.part import Floats
 from streamsel.learner.noise import chance
 from streamsel.ties import TIE
@@ -55,6 +56,17 @@ def bars(n: int, r: int, depth: int, level: float) -> Floats:
     found = np.ascontiguousarray(found[free >= 1] + TIE)
     found.flags.writeable = False
     return found
+
+
+def freedom(held: Decided) -> tuple[int, int]:
+    """Return observations, less those that covariates use up, and the rank of the target."""
+    assert held.space is not None  # noqa: S101
+    return held.n - len(held.given), held.space.rank
+
+
+def least_relevance(up_to: Floats) -> float:
+    """Return the relevance that a variable must exceed, given none; see `bars`."""
+    return math.sqrt(up_to[0, -1]) if len(up_to) else math.inf
 
 
 def p_value(relevance: float, n: int, r: int) -> float:

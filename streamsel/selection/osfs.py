@@ -13,7 +13,7 @@ from streamsel.held.decided import Decided, Offer
 from streamsel.held.part import Floats
 from streamsel.learner.on_arrival import OnArrival
 from streamsel.params import param
-from streamsel.selection._independence import bars, p_value
+from streamsel.selection._independence import bars, freedom, least_relevance, p_value
 
 
 class OSFS(OnArrival):
@@ -124,15 +124,17 @@ class OSFS(OnArrival):
         yield {"window_size": 20}
         yield {"alpha": 0.1, "depth": 2, "fast": False, "window_size": 30, "max_features": 4}
 
+    def _refuses_below(self, held: Decided) -> float:
+        n, r = freedom(held)
+        return least_relevance(bars(n, r, self.depth, self.alpha))
+
     def _decide(self, held: Decided, offer: Offer) -> None:
         assert held.space is not None  # noqa: S101
-        n, r = held.n - len(held.given), held.space.rank
+        n, r = freedom(held)
         up_to = bars(n, r, self.depth, self.alpha)
-        if not len(up_to):
-            return
         m2, cxy = offer.moments
         found = held.space.relevance(m2, cxy)
-        for i in np.flatnonzero(found > np.sqrt(up_to[0, r])):
+        for i in np.flatnonzero(found > least_relevance(up_to)):
             if held.is_full:
                 return
             place = offer.places[i]

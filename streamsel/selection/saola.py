@@ -11,7 +11,7 @@ from streamsel import params
 from streamsel.held.decided import Decided, Offer
 from streamsel.learner.on_arrival import OnArrival
 from streamsel.params import param
-from streamsel.selection._independence import bars, p_value
+from streamsel.selection._independence import bars, freedom, least_relevance, p_value
 from streamsel.ties import TIE
 
 
@@ -99,11 +99,17 @@ class SAOLA(OnArrival):
         yield {"window_size": 20}
         yield {"delta": 0.1, "window_size": 30, "max_features": 4}
 
+    def _refuses_below(self, held: Decided) -> float:
+        if self.delta is not None:
+            return self.delta
+        n, r = freedom(held)
+        return least_relevance(bars(n, r, 0, self.alpha))
+
     def _decide(self, held: Decided, offer: Offer) -> None:
         assert held.space is not None  # noqa: S101
-        n, r = held.n - len(held.given), held.space.rank
+        n, r = freedom(held)
         found = held.space.relevance(*offer.moments)
-        for i in np.flatnonzero(found > self._bar(n, r)):
+        for i in np.flatnonzero(found > self._refuses_below(held)):
             if held.is_full:
                 return
             place, mine = offer.places[i], float(found[i])
@@ -116,10 +122,3 @@ class SAOLA(OnArrival):
             redundant = np.flatnonzero(~above & (common >= theirs - TIE))
             if redundant.size:
                 held.drop(redundant)
-
-    def _bar(self, n: int, r: int) -> float:
-        """Return the relevance that a variable must exceed."""
-        if self.delta is not None:
-            return self.delta
-        up_to = bars(n, r, 0, self.alpha)
-        return float(np.sqrt(up_to[0, r])) if len(up_to) else np.inf
