@@ -67,8 +67,10 @@ class AlphaInvesting(OnArrival):
 
     **Memory.** $O(n |S|)$, and $O(n c)$ for the target.
 
-    **Order.** What is selected depends on the order of the columns. Early tests are generous:
-    with the defaults one column in four of pure noise would be taken if it came first.
+    **Order.** What is selected depends on the order of the columns, and the first tests are
+    generous: by the defaults, which are the authors', one column of noise in four is taken where it
+    is the first. Of 5,000 columns of noise and 100 observations the defaults kept 0.85 on average,
+    in 35 of 100 streams any; with `wealth=0.05, payout=0.05` it was 0.04, in 4 of them.
 
     **Rows.** By windows: `window_size` rows are gathered, and decided on as columns from the
     beginning. The answer is that of the last full window, and before there is one everything

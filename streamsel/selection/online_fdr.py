@@ -46,11 +46,11 @@ _RULES = {
 
 
 class OnlineFDR(OnArrival):
-    r"""Every column tested on arrival: at most a share `fdr` of those selected is noise.
+    r"""Every column tested on arrival, with few false discoveries among those selected.
 
     SelectKBest with `fdr` waits for the last column, as Benjamini and Hochberg do. Here a column is
-    selected or let go when it comes, whatever else will come, and the share of false discoveries
-    among the selected is below `fdr` at any time, in expectation. A column is tested by itself, as
+    selected or let go when it comes, whatever else will come, and the share of noise among the
+    selected is at most `fdr` at any time, in expectation. A column is tested by itself, as
     by SelectKBest: copies of a good one are all good.
 
     Parameters
@@ -133,7 +133,7 @@ class OnlineFDR(OnArrival):
     >>> model.learn_target(y)
     >>> model.learn_columns(X)
     >>> len(model.selected), sum(j % 125 > 0 for j in model.selected)
-    (40, 2)
+    (42, 2)
     """
 
     keeps = Decisions
