@@ -16,8 +16,8 @@ from streamsel.learner.on_arrival import OnArrival
 from streamsel.params import param
 from streamsel.target.target import Target
 
-# Columns are looked at in pieces of about this many numbers.
-_PIECE = 1 << 18
+# Columns are looked at in pieces of about so many numbers, and at first of so many columns.
+_PIECE, _FEW = 1 << 18, 32
 # Less than this part of a square is rounding.
 _SPENT = 1e-10
 # With less left than this, or so little of it unexplained, a product of a block is too coarse.
@@ -115,11 +115,14 @@ class AlphaInvesting(OnArrival):
         return {"tests": 0.0, "wealth": float(self.wealth)}
 
     def _decide(self, held: Decided, offer: Offer) -> None:
-        places = offer.places
+        places, size = offer.places, _FEW
         while places.size and not held.is_full:
-            # Before anything is selected the moments say it all.
-            size = max(1, _PIECE // offer.chunk.n) if held.names else places.size
-            places = places[self._decide_some(held, offer, places[:size]) :]
+            piece = places[:size]
+            decided = self._decide_some(held, offer, piece)
+            places = places[decided:]
+            # What was looked at behind a column that is added must be looked at again.
+            all_refused = decided == piece.size
+            size = min(2 * size, max(_FEW, _PIECE // offer.chunk.n)) if all_refused else _FEW
 
     def _decide_some(self, held: Decided, offer: Offer, places: Places) -> int:
         """Decide on these columns, up to the first that is added; return how many."""

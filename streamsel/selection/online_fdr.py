@@ -45,6 +45,17 @@ _RULES = {
 }
 
 
+class _Tests(NamedTuple):
+    """Columns of a chunk: relevances and p-values, NaN while unknown, and the clock before each.
+
+    The clock has an entry more: how it stands after the last.
+    """
+
+    relevance: Floats
+    p_value: Floats
+    clock: Floats
+
+
 class OnlineFDR(OnArrival):
     r"""Every column tested on arrival, with few false discoveries among those selected.
 
@@ -166,24 +177,25 @@ class OnlineFDR(OnArrival):
             relevance >= _relevance_of(rule.up_to, *free)
         )
         clock = held.memory["clock"] + np.concatenate([[0.0], np.cumsum(ticks)])
-        start = 0
+        tests, start = _Tests(relevance, np.full(ticks.size, np.nan), clock), 0
         while start < ticks.size and not held.is_full:
-            start = self._decide_some(held, offer, relevance, clock, start)
+            start = self._decide_some(held, offer, tests, start)
         held.remember(clock=clock[start])
 
-    def _decide_some(
-        self, held: Decisions, offer: Offer, relevance: Floats, clock: Floats, start: int
-    ) -> int:
+    def _decide_some(self, held: Decisions, offer: Offer, tests: _Tests, start: int) -> int:
         """Decide from a column on, up to the next discovery; return where to go on."""
         assert held.space is not None  # noqa: S101
         free = held.n - len(held.space.given), held.space.rank
+        relevance, p_values, clock = tests
         level = self._level(held, clock[start])
         # The level falls until something is discovered.
         bar = noise_floor(*free, 1, level) - _CLEARLY
         promising = start + np.flatnonzero(relevance[start:] >= bar)
-        p_values = chance(relevance[promising], *free)
-        for i, p_value in zip(promising.tolist(), p_values.tolist(), strict=True):
-            if p_value <= level and p_value <= self._level(held, clock[i]):
+        unknown = promising[np.isnan(p_values[promising])]
+        p_values[unknown] = chance(relevance[unknown], *free)
+        promising = promising[p_values[promising] <= level]
+        for i, p_value in zip(promising.tolist(), p_values[promising].tolist(), strict=True):
+            if p_value <= self._level(held, clock[i]):
                 place = int(offer.places[i])
                 noted = {"score": relevance[i], "p_value": p_value, "clock": clock[i + 1]}
                 held.accept(offer, place, **noted)
