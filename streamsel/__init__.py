@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from streamsel import evaluate, stream
     from streamsel.extraction.sospca import SOSPCA
     from streamsel.persist import load, save
-    from streamsel.selection.forward_selection import ForwardSelection
     from streamsel.selection.alpha_investing import AlphaInvesting
+    from streamsel.selection.forward_selection import ForwardSelection
     from streamsel.selection.online_fdr import OnlineFDR
     from streamsel.selection.osfs import OSFS
     from streamsel.selection.projse import ProjSe
@@ -25,8 +25,8 @@ __all__ = [
     "OSFS",
     "SAOLA",
     "SOSPCA",
-    "ForwardSelection",
     "AlphaInvesting",
+    "ForwardSelection",
     "OnlineFDR",
     "ProjSe",
     "SelectKBest",

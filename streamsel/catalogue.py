@@ -30,6 +30,12 @@ class Entry(NamedTuple):
 
 LEARNERS = (
     Entry("ProjSe", "streamsel.selection.projse", "selector", "selection by projection"),
+    Entry(
+        "ForwardSelection",
+        "streamsel.selection.forward_selection",
+        "selector",
+        "each explains most beside those before it",
+    ),
     Entry("SelectKBest", "streamsel.selection.select_k_best", "selector", "the best, one by one"),
     Entry(
         "AlphaInvesting",
@@ -43,14 +49,6 @@ LEARNERS = (
         "selector",
         "tested on arrival, with few false discoveries",
     ),
-    Entry("ProjSe", "streamsel.selection.projse", "selector", "selection by projection"),
-    Entry(
-        "ForwardSelection",
-        "streamsel.selection.forward_selection",
-        "selector",
-        "each explains most beside those before it",
-    ),
-    Entry("SelectKBest", "streamsel.selection.select_k_best", "selector", "the best, one by one"),
     Entry("OSFS", "streamsel.selection.osfs", "selector", "dependent, whatever else is given"),
     Entry("SAOLA", "streamsel.selection.saola", "selector", "relevant, and unlike the others"),
     Entry("SOSPCA", "streamsel.extraction.sospca", "extractor", "sparse online supervised PCA"),

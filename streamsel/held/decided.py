@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, Protocol, Self, cast
 import numpy as np
 
 from streamsel.columns import Chunk, Stats
-from streamsel.held.part import ColumnHeld, Floats, Mark, Places
-from streamsel.held.pool import Picks, Pool, SamplePool, units
+from streamsel.held.part import Floats, Places
+from streamsel.held.pool import Picks, Pool, SamplePool
 from streamsel.held.table import Table
 from streamsel.target.space import TargetSpace
 
@@ -60,8 +60,6 @@ class Decisions(Pool):
     ----------
     limit
         Most variables to hold; None for any number. Once there are as many, nothing is decided.
-    given
-        (d, n) an orthonormal basis of what is given, the covariates, one a row.
     remembered
         What the method remembers beside the variables, as it is before the first column.
 
@@ -82,11 +80,9 @@ class Decisions(Pool):
         n: int,
         limit: int | None,
         noted: tuple[str, ...] = (),
-        given: Floats | None = None,
         remembered: Mapping[str, float] = {},
     ) -> None:
         super().__init__(space, n, limit, noted)
-        self.given: Floats = np.zeros((0, n)) if given is None else given
         self.memory: dict[str, float] = dict(remembered)
 
     @property
@@ -140,12 +136,7 @@ class Decisions(Pool):
         self.plan = None
         stays = np.ones(len(self.table), dtype=np.bool_)
         stays[places] = False
-        kept = np.flatnonzero(stays)
-        # Another table in its place: a mark has this one, and knows how long it was.
-        table = Table(self.table.fields)
-        names = [self.table.names[place] for place in kept.tolist()]
-        table.append(names, **{field: self.table[field][kept] for field in table.fields})
-        self.table = table
+        self.table.keep(np.flatnonzero(stays))
 
     def remember(self, **numbers: float) -> None:
         """Remember these numbers from here on."""
@@ -171,17 +162,7 @@ class Decisions(Pool):
     # Undo, copies, files
 
     def _copied(self) -> dict[str, Any]:
-        # A table is only appended to, and replaced where variables go.
-        table = self.table, len(self.table)
-        return vars(self) | {"table": table, "memory": dict(self.memory)}
-
-    def rewind(self, mark: Mark) -> None:
-        """Undo what was learnt since the mark, which may be rewound to again."""
-        if mark.saved is not None:
-            table, size = mark.saved["table"]
-            table.truncate(size)
-            mark.saved["table"] = table
-        ColumnHeld.rewind(self, mark)
+        return super()._copied() | {"memory": dict(self.memory)}
 
     def to_state(self) -> dict[str, Any]:
         """Return what a file needs: arrays, and values that JSON can hold."""
@@ -197,27 +178,8 @@ class Decisions(Pool):
 
 
 class Decided(Decisions, SamplePool):
-    """Those with their observations, `unit`: centred and of length 1.
-
-    Beside covariates they are what those leave of a variable.
-    """
-
-    def rows_of(self, chunk: Chunk, stats: Stats, places: Places | None) -> dict[str, Floats]:
-        """Return what the table keeps of these columns of a chunk; None for all with moments."""
-        rows = super().rows_of(chunk, stats, places)
-        if len(self.given):
-            rows["unit"] = self.left_of(rows["unit"])
-        return rows
+    """Those with their observations, `unit`: centred, given covariates, and of length 1."""
 
     def units(self, offer: Offer, places: Places) -> Floats:
         """Return columns of a chunk as `unit` has them, one a row."""
-        unit = units(offer.chunk, offer.stats, places)
-        return self.left_of(unit) if len(self.given) else unit
-
-    def left_of(self, unit: Floats) -> Floats:
-        """Return what the covariates leave of centred columns, one a row, of length 1 again."""
-        for _ in range(2):
-            unit = unit - (unit @ self.given.T) @ self.given
-            length = np.sqrt(np.square(unit).sum(axis=1))
-            unit /= np.where(length > 0.0, length, 1.0)[:, None]
-        return unit
+        return self.units_of(offer.chunk, offer.stats, places)

@@ -364,6 +364,11 @@ class SamplePool(Pool):
     # (d, n) orthonormal basis of the covariates' span, which is taken out of the observations.
     given: Floats | None = None
 
+    def follow(self, Y: Floats) -> None:
+        """Take up the observations of target and covariates, (c, n), before columns come."""
+        assert self._space is not None  # noqa: S101
+        self.given = self._space.given @ Y if len(self._space.given) else None
+
     def _fields(self) -> dict[str, tuple[int, ...]]:
         return super()._fields() | {"unit": (self.n,)}
 

@@ -139,6 +139,12 @@ class StagePool(SamplePool):
         self._n_known = 0
         self._latest: Plan | None = None
 
+    def follow(self, Y: Floats) -> None:
+        """Take up the observations of target and covariates, (c, n), before columns come."""
+        super().follow(Y)
+        assert self._space is not None  # noqa: S101
+        self.basis = self._space.weights @ Y
+
     @property
     def complete(self) -> bool:
         """Whether no variable was ever let go."""

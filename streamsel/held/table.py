@@ -95,6 +95,14 @@ class Table:
         self._names = [self._names[place] for place in places]
         self._slots = {name: i for i, name in enumerate(self._names)}
 
+    def copy(self) -> Table:
+        """Return an independent copy."""
+        other = Table(self.fields)
+        other._arrays = {field: self[field].copy() for field in self.fields}
+        other._slots, other._names = dict(self._slots), list(self._names)
+        other._capacity = len(self)
+        return other
+
     def as_of_now(self) -> Callable[[], Table]:
         """Return what gives the table back as it is now, as long as rows are only added or kept.
 

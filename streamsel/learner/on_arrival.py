@@ -11,8 +11,8 @@ import numpy as np
 
 from streamsel import params
 from streamsel.held.decided import Decided, Decisions, Offer
-from streamsel.held.part import ColumnHeld, Floats
-from streamsel.held.pool import Picks
+from streamsel.held.part import ColumnHeld
+from streamsel.held.pool import Picks, SamplePool
 from streamsel.learner.river import Supervised
 from streamsel.learner.selector import Selector
 from streamsel.learner.window import Window
@@ -82,12 +82,10 @@ class OnArrival(Selector[Decided], Supervised):
         return True
 
     def _new_columns(self, n: int) -> ColumnHeld:
-        target, space = self._target, self._space
-        assert isinstance(target, Target)  # noqa: S101
-        assert space is not None  # noqa: S101
-        given: Floats = space.given @ target.Y[: target.c]
-        held = self.keeps(space, n, self.max_candidates, self._noted(), given, self._remembered())
+        held = self.keeps(self._space, n, self.max_candidates, self._noted(), self._remembered())
         held.serve(self)
+        if isinstance(held, SamplePool) and isinstance(self._target, Target):
+            held.follow(self._target.Y[: self._target.c])
         return held
 
     def _select(self, held: Decisions, k: int) -> Picks:

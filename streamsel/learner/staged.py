@@ -90,10 +90,8 @@ class Staged(Selector[Any], Generic[AnyPlan]):
             limit = max(_LEAST * (self._asked or 1), self.max_pool_bytes // (16 * n))
         pool = self.keeps(self._space, n, limit, self._noted())
         pool.serve(self)
-        if isinstance(self._target, Target) and self._space is not None:
-            Y = self._target.Y[: self._target.c]
-            pool.basis = self._space.weights @ Y
-            pool.given = self._space.given @ Y if len(self._space.given) else None
+        if isinstance(self._target, Target):
+            pool.follow(self._target.Y[: self._target.c])
         return pool
 
     def _observe(self, chunk: Chunk, stats: Stats) -> None:
