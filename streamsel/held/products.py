@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -29,13 +30,13 @@ class Products:
 
     def __init__(
         self,
-        unit: Floats,
+        unit: Any,
         names: Sequence[Hashable],
         before: Products | None = None,
         origin: Places | None = None,
         most: int = 0,
     ) -> None:
-        self._unit: Floats | None = unit
+        self._unit: Any = unit
         self.names = names
         self._rows: Floats = np.empty((0, len(unit)))
         # Place -> row.
@@ -43,7 +44,7 @@ class Products:
         if before is not None and origin is not None:
             self._go_on(unit, before, origin, most)
 
-    def _go_on(self, unit: Floats, before: Products, origin: Places, most: int) -> None:
+    def _go_on(self, unit: Any, before: Products, origin: Places, most: int) -> None:
         place = {there: j for j, there in enumerate(origin.tolist()) if there >= 0}
         kept = [(j, row) for j, row in before._row_of.items() if j in place][-most:]
         if not kept:
@@ -51,7 +52,7 @@ class Products:
         mine = [place[j] for j, _ in kept]
         new = np.flatnonzero(origin < 0)
         self._rows = before._rows[[row for _, row in kept]][:, origin]
-        self._rows[:, new] = unit[mine] @ unit[new].T
+        self._rows[:, new] = self._between(unit[mine], unit[new])
         self._row_of = {j: row for row, j in enumerate(mine)}
 
     def of(self, j: int, likely: Callable[[], Places]) -> Floats:
@@ -60,10 +61,16 @@ class Products:
             assert self._unit is not None  # noqa: S101
             asked = [j, *(i for i in likely().tolist() if i != j and i not in self._row_of)]
             size = len(self._rows)
-            self._rows = np.vstack([self._rows, self._unit[asked] @ self._unit.T])
+            rows = self._between(self._unit[asked], self._unit)
+            self._rows = np.vstack([self._rows, rows])
             self._row_of |= {i: size + row for row, i in enumerate(asked)}
         row: Floats = self._rows[self._row_of[j]]
         return row
+
+    def _between(self, some: Any, others: Any) -> Floats:
+        """Return the (s, b) products of some variables with others."""
+        found: Floats = some @ others.T
+        return found
 
     def close(self) -> None:
         """Let the observations go: nothing more is asked that is not known."""
