@@ -25,7 +25,7 @@ def codes_of(target: Target, n_bins: int, binning: str) -> tuple[Codes, int]:
         return np.argmax(Y, axis=1), Y.shape[1]
     # As it came, but for what centring rounds: a whole number may stand where bins meet.
     digits = 12 - int(np.ceil(np.log10(np.ptp(Y))))
-    bins = _bins(np.round(Y, digits).T.copy(), n_bins, binning)[0]
+    bins = bins_of(np.round(Y, digits).T.copy(), n_bins, binning)[0]
     held, codes = np.unique(bins, return_inverse=True)
     return codes, held.size
 
@@ -61,7 +61,7 @@ def score_columns(
             margin(*_sorted(X), *codes, n_outliers, found[part])
         else:
             of_target, n_codes = codes
-            bins = _bins(X, n_bins, binning)
+            bins = bins_of(X, n_bins, binning)
             mutual_info(bins, of_target, n_bins, n_codes, found[part], dof[part])
     return {"score": found, "dof": dof}
 
@@ -73,7 +73,7 @@ def strength(score: str, found: Floats) -> Floats:
     return found if score == "margin" else np.exp(found)
 
 
-def _bins(X: Floats, n_bins: int, binning: str) -> Codes:
+def bins_of(X: Floats, n_bins: int, binning: str) -> Codes:
     """Return the bin of every value of columns, one a row."""
     bins = np.empty(X.shape, dtype=np.int64)
     if binning == "width":
