@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from streamsel.selection.forward_selection import ForwardSelection
     from streamsel.selection.online_fdr import OnlineFDR
     from streamsel.selection.osfs import OSFS
+    from streamsel.selection.mrmr import MRMR
     from streamsel.selection.projse import ProjSe
     from streamsel.selection.saola import SAOLA
     from streamsel.selection.select_k_best import SelectKBest
@@ -24,6 +25,7 @@ __version__ = "0.4.0.dev0"
 __all__ = [
     "OSFS",
     "SAOLA",
+    "MRMR",
     "SOSPCA",
     "AlphaInvesting",
     "ForwardSelection",

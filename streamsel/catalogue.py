@@ -36,6 +36,7 @@ LEARNERS = (
         "selector",
         "each explains most beside those before it",
     ),
+    Entry("MRMR", "streamsel.selection.mrmr", "selector", "relevant, and unlike one another"),
     Entry("SelectKBest", "streamsel.selection.select_k_best", "selector", "the best, one by one"),
     Entry(
         "AlphaInvesting",

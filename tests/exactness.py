@@ -14,7 +14,12 @@ from streamsel import catalogue
 from streamsel.params import rules_of
 
 # Sizes that are drawn, and what else is: by parameters that a learner has.
-DRAWN = {"ridge": (0.0, 0.1, 1.0, 3.0), "form": ("quotient", "difference")}
+DRAWN = {
+    "ridge": (0.0, 0.1, 1.0, 3.0),
+    "form": ("quotient", "difference"),
+    "score": ("f", "correlation", "mutual_info"),
+    "redundancy": ("correlation", "mutual_info"),
+}
 
 
 def learners():

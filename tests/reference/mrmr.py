@@ -1,0 +1,90 @@
+"""mRMR by definition: what a column tells of the target, against what the picks have told already.
+
+The quotient is rel / mean of max(red, 0.001) over the picks, the difference rel - mean red, or with
+beta rel - beta times the sum of red; the first pick is that of the largest rel. What tells nothing
+of the target is never picked.
+
+Scores are equal that differ by no more than rounding does: what they are made of is known to 1e-12
+of itself and to 1e-14. Of those that equal the highest the first is picked. F is that of r² = 1 -
+1e-9 where r² is more.
+"""
+
+import numpy as np
+
+from tests.reference import target as space
+from tests.reference.select_k_best import bins, is_class, mutual_info, target_codes
+
+FLOOR = 0.001
+PERFECT = 1 - 1e-9
+NOTHING = 1e-12
+
+
+def answer(
+    X, y, *, k=20, score="f", redundancy="correlation", form="quotient", beta=None, n_bins=10,
+    target="auto", **ignored,
+):  # fmt: skip
+    """Return the columns selected, and their scores when they were."""
+    X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
+    varies = [j for j in range(X.shape[1]) if np.ptp(X[:, j]) > 0]
+    told = relevances(X, y, varies, score, n_bins, target)
+    redundant = redundancies(X, list(told), redundancy, n_bins)
+    picks, scores = [], []
+    while len(picks) < min(k, len(told)):
+        found = {
+            j: score_of(rel, slack, [redundant[j, i] for i in picks], form, beta)
+            for j, (rel, slack) in told.items()
+            if j not in picks
+        }
+        highest, tolerance = max(found.values())
+        picks.append(min(j for j, (score, _) in found.items() if score >= highest - tolerance))
+        scores.append(found[picks[-1]][0])
+    return {"selected": picks, "scores": dict(zip(picks, scores, strict=True))}
+
+
+def uncertain(value):
+    return 1e-12 * value + 1e-14
+
+
+def score_of(rel, slack, red, form, beta):
+    """Return the score of a column, and how far it is known."""
+    if not red:
+        return rel, slack
+    if form == "quotient":
+        mean = np.mean(np.maximum(red, FLOOR))
+        score = rel / mean
+        return score, slack / mean + score * uncertain(mean) / mean
+    weight = 1.0 if beta is None else beta * len(red)
+    return rel - weight * np.mean(red), slack + weight * uncertain(np.mean(red))
+
+
+def relevances(X, y, varies, kind, n_bins, of_target):
+    """Return rel of every column that tells something of the target, and how far it is known."""
+    told = {}
+    if kind == "mutual_info":
+        codes = target_codes(y, of_target, n_bins, "frequency")
+        for j in varies:
+            info = mutual_info(bins(X[:, j], n_bins, "frequency"), codes)[0]
+            told[j] = info, uncertain(info)
+        return {j: found for j, found in told.items() if found[0] > NOTHING}
+    basis = space.basis(space.indicators(y) if is_class(y, of_target) else y)
+    n, rank = basis.shape
+    for j in varies:
+        r = space.relevance(X[:, j], basis)
+        if r**2 <= NOTHING:
+            continue
+        if kind == "correlation":
+            told[j] = r, uncertain(r)
+        else:
+            square = min(r**2, PERFECT)
+            F = square / (1 - square) * max(n - 1 - rank, 0) / rank
+            told[j] = F, 2 * F * uncertain(r) / r / (1 - square)
+    return told
+
+
+def redundancies(X, columns, kind, n_bins):
+    """Return what each pair of columns has in common."""
+    if kind == "correlation":
+        units = {j: space.unit(space.centred(X[:, j])) for j in columns}
+        return {(i, j): abs(units[i] @ units[j]) for i in columns for j in columns}
+    cut = {j: bins(X[:, j], n_bins, "frequency") for j in columns}
+    return {(i, j): mutual_info(cut[i], cut[j])[0] for i in columns for j in columns}
