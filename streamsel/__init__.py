@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from streamsel.persist import load, save
     from streamsel.selection.alpha_investing import AlphaInvesting
     from streamsel.selection.forward_selection import ForwardSelection
+    from streamsel.selection.mrmr import MRMR
     from streamsel.selection.online_fdr import OnlineFDR
     from streamsel.selection.osfs import OSFS
-    from streamsel.selection.mrmr import MRMR
     from streamsel.selection.projse import ProjSe
     from streamsel.selection.saola import SAOLA
     from streamsel.selection.select_k_best import SelectKBest
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 __version__ = "0.4.0.dev0"
 
 __all__ = [
+    "MRMR",
     "OSFS",
     "SAOLA",
-    "MRMR",
     "SOSPCA",
     "AlphaInvesting",
     "ForwardSelection",

@@ -61,7 +61,7 @@ def bars(n: int, r: int, depth: int, level: float) -> Floats:
 def freedom(held: Decided) -> tuple[int, int]:
     """Return observations, less those that covariates use up, and the rank of the target."""
     assert held.space is not None  # noqa: S101
-    return held.n - (0 if held.given is None else len(held.given)), held.space.rank
+    return held.n - len(held.space.given), held.space.rank
 
 
 def least_relevance(up_to: Floats) -> float:
