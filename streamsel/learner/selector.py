@@ -12,11 +12,12 @@ import numpy as np
 from streamsel import params
 from streamsel.columns import Chunk, Stats
 from streamsel.held.part import ColumnHeld, Floats, Held, Places
-from streamsel.held.pool import NO_PICKS, Picks, Pool, Sifted
+from streamsel.held.pool import NO_PICKS, Picks, Pool, SamplePool, Sifted
 from streamsel.learner.base import Learner, until_learnt
 from streamsel.learner.report import Report, is_above, number
 from streamsel.params import param
 from streamsel.rows import as_frame, columns_of, gather, positions
+from streamsel.target.target import Target
 
 # What part of the variables beyond the best k may stay for having stood.
 _OF_OTHERS = 8
@@ -91,6 +92,10 @@ class Selector(Learner, Generic[State]):
         """Return how many picks a round can have."""
         return np.iinfo(np.int64).max
 
+    def _limit(self, n: int) -> int | None:  # noqa: ARG002
+        """Return how many columns of n observations a pool is cut back to; None to keep all."""
+        return self.max_candidates
+
     def _relevances(self, held: Held, places: Places) -> Floats:
         """Return the relevances of variables."""
         return held.relevance(places)
@@ -113,8 +118,10 @@ class Selector(Learner, Generic[State]):
 
     def _new_columns(self, n: int) -> ColumnHeld:
         assert issubclass(self.keeps, Pool)  # noqa: S101
-        pool = self.keeps(self._space, n, self.max_candidates, self._noted())
+        pool = self.keeps(self._space, n, self._limit(n), self._noted())
         pool.serve(self)
+        if isinstance(pool, SamplePool) and isinstance(self._target, Target):
+            pool.follow(self._target.Y[: self._target.c])
         return pool
 
     @until_learnt

@@ -9,12 +9,11 @@ import numpy as np
 
 from streamsel import params
 from streamsel.columns import Chunk, Stats, chunks
-from streamsel.held.part import ColumnHeld, Floats
+from streamsel.held.part import Floats
 from streamsel.held.stages import MOST, Plan, StagePool, unlike_before
 from streamsel.learner.selector import Selector
 from streamsel.params import param
 from streamsel.stream import ColumnStream
-from streamsel.target.target import Target
 from streamsel.threads import effective_jobs
 
 # A pool that is cut back to fewer than so many times k is read more often than it saves.
@@ -84,15 +83,10 @@ class Staged(Selector[Any], Generic[AnyPlan]):
 
     # What follows
 
-    def _new_columns(self, n: int) -> ColumnHeld:
-        limit = self.max_candidates
-        if limit is None:
-            limit = max(_LEAST * (self._asked or 1), self.max_pool_bytes // (16 * n))
-        pool = self.keeps(self._space, n, limit, self._noted())
-        pool.serve(self)
-        if isinstance(self._target, Target):
-            pool.follow(self._target.Y[: self._target.c])
-        return pool
+    def _limit(self, n: int) -> int:
+        if self.max_candidates is not None:
+            return self.max_candidates
+        return max(_LEAST * (self._asked or 1), self.max_pool_bytes // (16 * n))
 
     def _observe(self, chunk: Chunk, stats: Stats) -> None:
         assert isinstance(self._columns, StagePool)  # noqa: S101
