@@ -34,6 +34,9 @@ class Selector(Learner, Generic[State]):
 
     keeps: ClassVar[type[ColumnHeld]] = Pool
     _hooks = ("_select",)
+    # Whether no column that was let go can have changed a pick whose score is above its bound.
+    # Where it can, all is proven or nothing.
+    _bound_proves: ClassVar[bool] = True
 
     max_candidates: int | None = param(
         params.Whole(1, optional=True),
@@ -71,7 +74,10 @@ class Selector(Learner, Generic[State]):
         """Return the best k of the variables held, fewer if nothing more is worth it."""
 
     def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
-        """Return, for rows of the pool's table, what no score of theirs can ever be above."""
+        """Return, for rows of the pool's table, what no score of theirs can ever be above.
+
+        Who has less than the least that stayed is let go; see `_bound_proves`.
+        """
         if pool.space is None:
             return np.ones(len(rows["m2"]))
         return pool.space.relevance(rows["m2"], rows["cxy"])
@@ -171,7 +177,7 @@ class Selector(Learner, Generic[State]):
     def n_certified(self) -> int:
         """How many leading picks are proven to be those over all columns at once."""
         held = self._held
-        if isinstance(held, Pool):
+        if isinstance(held, Pool) and self._bound_proves:
             return held.certified(self._picks())
         return len(self._picks().places) if held is not None and held.complete else 0
 
