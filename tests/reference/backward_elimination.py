@@ -1,0 +1,75 @@
+"""Backward elimination by definition: refit without each variable, and leave out the cheapest.
+
+With the columns of length 1, centred, and U an orthonormal basis of the centred target, what a set
+of variables leaves is the least of |U - X b|^2 + ridge |b|^2. Over and over the variable goes
+without which that grows least; of several within 1e-12 the last. The last to go is selected first,
+with what its going cost; those who went first, and all at no cost, are not selected.
+
+A pool that held twice `max_candidates` was cut back to the most relevant; from then on only columns
+more relevant than the least of those came in.
+"""
+
+import numpy as np
+
+from tests.reference import target
+
+TIE = 1e-12
+NOTHING = 1e-12
+
+
+def answer(X, y, *, k=20, ridge=1.0, max_candidates=500, target="auto", **ignored):
+    """Return the columns selected, and what it cost to remove each."""
+    units, basis = prepared(X, y, target)
+    order = removals({j: units[j] for j in pool(units, basis, max_candidates)}, basis, ridge)
+    while order and order[0][1] <= NOTHING:
+        order.pop(0)
+    picks = order[::-1][:k]
+    return {"selected": [j for j, _ in picks], "scores": dict(picks)}
+
+
+def prepared(X, y, kind):
+    """Return the columns that vary, of length 1 and centred, and a basis of the target."""
+    X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
+    varies = [j for j, x in enumerate(X.T) if np.ptp(x) > 0]
+    units = {j: target.unit(target.centred(X[:, j])) for j in varies}
+    return units, target.basis(target.numbers(y, kind))
+
+
+def pool(units, basis, limit):
+    """Return who is held in the end."""
+    relevance = {j: np.linalg.norm(basis.T @ x) for j, x in units.items()}
+    held, floor = [], -1.0
+    for j in units:
+        if limit is None or relevance[j] > floor:
+            held.append(j)
+        if limit is not None and len(held) == 2 * limit:
+            held = sorted(sorted(held, key=relevance.get)[limit:])
+            floor = min(relevance[j] for j in held)
+    return held
+
+
+def removals(units, basis, ridge):
+    """Return who goes and what it costs, in order."""
+    left, order = dict(units), []
+    while left:
+        whole = misfit(list(left.values()), basis, ridge)
+        cost = {}
+        for j in left:
+            others = [x for i, x in left.items() if i != j]
+            cost[j] = misfit(others, basis, ridge) - whole
+        least = min(cost.values())
+        gone = max(j for j in left if cost[j] <= least + TIE)
+        order.append((gone, cost[gone]))
+        del left[gone]
+    return order
+
+
+def misfit(columns, basis, ridge):
+    """Return the least of |U - X b|^2 + ridge |b|^2, as least squares with further rows."""
+    n, r = basis.shape
+    X = np.reshape(columns, (len(columns), n)).T
+    X = np.vstack([X, np.sqrt(ridge) * np.eye(len(columns))])
+    U = np.vstack([basis, np.zeros((len(columns), r))])
+    if columns:
+        U = U - X @ np.linalg.lstsq(X, U, rcond=1e-10)[0]
+    return float(np.sum(U**2))
