@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from streamsel import evaluate, stream
     from streamsel.extraction.sospca import SOSPCA
     from streamsel.persist import load, save
-    from streamsel.selection.backward_elimination import BackwardElimination
-    from streamsel.selection.forward_selection import ForwardSelection
     from streamsel.selection.alpha_investing import AlphaInvesting
+    from streamsel.selection.backward_elimination import BackwardElimination
     from streamsel.selection.forward_selection import ForwardSelection
     from streamsel.selection.mrmr import MRMR
     from streamsel.selection.online_fdr import OnlineFDR
@@ -29,9 +28,8 @@ __all__ = [
     "OSFS",
     "SAOLA",
     "SOSPCA",
-    "BackwardElimination",
-    "ForwardSelection",
     "AlphaInvesting",
+    "BackwardElimination",
     "ForwardSelection",
     "OnlineFDR",
     "ProjSe",
