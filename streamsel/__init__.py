@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from streamsel.selection.alpha_investing import AlphaInvesting
     from streamsel.selection.backward_elimination import BackwardElimination
     from streamsel.selection.forward_selection import ForwardSelection
+    from streamsel.selection.lasso import Lasso
     from streamsel.selection.mrmr import MRMR
     from streamsel.selection.online_fdr import OnlineFDR
     from streamsel.selection.osfs import OSFS
@@ -31,6 +32,7 @@ __all__ = [
     "AlphaInvesting",
     "BackwardElimination",
     "ForwardSelection",
+    "Lasso",
     "OnlineFDR",
     "ProjSe",
     "SelectKBest",

@@ -37,6 +37,7 @@ LEARNERS = (
         "each explains most beside those before it",
     ),
     Entry("MRMR", "streamsel.selection.mrmr", "selector", "relevant, and unlike one another"),
+    Entry("Lasso", "streamsel.selection.lasso", "selector", "linear models of few weights"),
     Entry("SelectKBest", "streamsel.selection.select_k_best", "selector", "the best, one by one"),
     Entry(
         "AlphaInvesting",

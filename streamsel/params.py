@@ -65,6 +65,30 @@ class Real(NamedTuple):
         )
 
 
+_ABOVE_0 = Real(0.0, open=True)
+
+
+class Positive(NamedTuple):
+    """A finite number above 0, or a tuple of distinct ones; None too."""
+
+    def admits(self, value: Any) -> bool:
+        """Whether the value keeps the rule."""
+        if isinstance(value, tuple):
+            return (
+                bool(value) and all(map(_ABOVE_0.admits, value)) and len(set(value)) == len(value)
+            )
+        return value is None or _ABOVE_0.admits(value)
+
+    def read(self, text: str) -> Any:
+        """Return the value that a text stands for."""
+        if "," in text:
+            return tuple(float(part) for part in text.split(","))
+        return None if text == "None" else float(text)
+
+    def __str__(self) -> str:
+        return f"{_ABOVE_0}, a tuple of distinct ones or None"
+
+
 class Jobs(NamedTuple):
     """A number of threads: an int but 0; negative counts from all cores."""
 
@@ -148,7 +172,7 @@ class Estimator(NamedTuple):
         return "a scikit-learn estimator or None"
 
 
-Rule = Whole | Real | Jobs | Choice | Flag | Names | Estimator
+Rule = Whole | Real | Positive | Jobs | Choice | Flag | Names | Estimator
 
 
 def check(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:

@@ -107,6 +107,11 @@ class TargetSpace:
         return TargetSpace(cyy, self.n, VariableKernel(), is_given)
 
     @property
+    def square(self) -> float:
+        """Sum of squares of the first target column, without what the covariates explain."""
+        return float(self._squares[0])
+
+    @property
     def linear_rank(self) -> int:
         """Dimension of the span of the centred target columns."""
         return self._linear.rank

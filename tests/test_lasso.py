@@ -1,0 +1,332 @@
+"""Lasso: against its definition and scikit-learn, and a bounded pool against all columns."""
+
+import numpy as np
+import pytest
+import sklearn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.linear_model import LogisticRegression, enet_path
+
+from streamsel import Lasso
+from streamsel.params import Positive
+from streamsel.selection._quadratic import settle
+from tests.copies import COPIES
+from tests.reference import lasso as reference
+
+
+def learnt(X, y, names=None, covariates=None, **params):
+    model = Lasso(**params)
+    model.learn_target(y, covariates=covariates)
+    model.learn_columns(X, names)
+    return model
+
+
+def weights(found, p):
+    """Return coefficients by name as an array."""
+    w = np.zeros(p)
+    for name, value in found.items():
+        w[name] = value
+    return w
+
+
+def paths(model, p):
+    return np.array([weights(found, p) for found in model.path.values()])
+
+
+def sparse_data(seed, n=60, p=100):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)) * rng.uniform(0.1, 10.0, p) + rng.normal(size=p)
+    y = X[:, 0] / X[:, 0].std() - 2.0 * X[:, 2] / X[:, 2].std() + 0.5 * rng.normal(size=n)
+    return X, y
+
+
+# ---------------------------------------------------------------- against scikit-learn
+
+
+def sklearn_before_1_8():
+    return tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 8)
+
+
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.5])
+@pytest.mark.parametrize("scale", [True, False])
+@pytest.mark.parametrize("p", [20, 100])
+def test_the_path_is_scikit_learns(p, scale, l1_ratio):
+    X, y = sparse_data(p, p=p)
+    model = learnt(X, y, k=None, n_alphas=30, alpha_min_ratio=0.01, scale=scale, l1_ratio=l1_ratio)
+    sizes = X.std(axis=0) if scale else np.ones(p)
+    Z, t = (X - X.mean(axis=0)) / sizes, y - y.mean()
+    first = np.abs(Z.T @ t).max() / len(y) / l1_ratio
+    alphas = np.geomspace(first, 0.01 * first, 30)
+    np.testing.assert_allclose(list(model.path), alphas, rtol=1e-12)
+    _, w, _ = enet_path(Z, t, l1_ratio=l1_ratio, alphas=alphas, tol=1e-12, max_iter=10**6)
+    np.testing.assert_allclose(paths(model, p), w.T / sizes, atol=1e-7)
+
+
+@pytest.mark.parametrize("load_data", [load_diabetes, load_breast_cancer])
+def test_the_path_is_scikit_learns_on_real_data(load_data):
+    X, y = load_data(return_X_y=True)
+    y = y.astype(np.float64)
+    model = learnt(X, y, k=None, n_alphas=20, alpha_min_ratio=0.02)
+    sizes = X.std(axis=0)
+    Z, t = (X - X.mean(axis=0)) / sizes, y - y.mean()
+    _, w, _ = enet_path(Z, t, l1_ratio=1.0, alphas=[*model.path], tol=1e-12, max_iter=10**6)
+    np.testing.assert_allclose(paths(model, X.shape[1]) * sizes, w.T, atol=1e-6 * np.abs(w).max())
+    assert model.gap < 1e-12
+    assert model.kkt < 1e-9
+
+
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.5])
+def test_the_logistic_solution_is_scikit_learns(l1_ratio):
+    X, y = sparse_data(3, p=30)
+    labels = np.where(y > 0.3, "well", "ill")
+    alpha = 0.05
+    model = learnt(
+        X, labels, k=None, alphas=alpha, family="logistic", scale=False, l1_ratio=l1_ratio
+    )
+    # Since 1.8 the penalty follows from its ratio, and is not to be named.
+    named = {"penalty": "elasticnet"} if sklearn_before_1_8() else {}
+    other = LogisticRegression(
+        l1_ratio=l1_ratio,
+        solver="saga",
+        C=1.0 / (len(y) * alpha),
+        tol=1e-9,
+        max_iter=10**5,
+        **named,
+    ).fit(X, labels)
+    np.testing.assert_allclose(weights(model.coefficients, 30), other.coef_[0], atol=1e-4)
+    assert model.gap < 1e-10
+    assert model.kkt < 1e-9
+
+
+# ------------------------------------------------------------------- against the definition
+
+
+@pytest.mark.parametrize("scale", [True, False])
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.4])
+@pytest.mark.parametrize("p", [10, 60])
+def test_the_logistic_path_is_that_of_the_definition(p, l1_ratio, scale):
+    X, y = sparse_data(5, n=40, p=p)
+    options = {"k": None, "l1_ratio": l1_ratio, "scale": scale, "family": "logistic"}
+    options |= {"n_alphas": 10, "alpha_min_ratio": 0.05}
+    model = learnt(X, y > 0.0, **options)
+    alphas, found = reference.solutions(X, y > 0.0, **options)
+    np.testing.assert_allclose(list(model.path), alphas)
+    np.testing.assert_allclose(paths(model, p), [w for _, _, w in found], atol=1e-8)
+    _, level, w = found[-1]
+    np.testing.assert_allclose(model.intercept, level - w @ X.mean(axis=0), atol=1e-7)
+
+
+def test_by_hand():
+    """Orthogonal columns: each coefficient is its product with the target, less α."""
+    X = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+    y = X @ [3.0, -1.0] + 7.0
+    model = learnt(X, y, ["a", "b"], k=None, alphas=(2.0, 0.25, 4.0))
+    assert list(model.path) == [4.0, 2.0, 0.25]
+    (first, second, third) = model.path.values()
+    assert first == {}
+    assert second == pytest.approx({"a": 1.0})
+    assert third == pytest.approx({"a": 2.75, "b": -0.75})
+    assert model.selected == ["a", "b"]
+    assert model.scores == {"a": 2.0, "b": 0.25}
+    assert model.rounds == {"a": 1, "b": 2}
+    assert model.coefficients == pytest.approx({"a": 2.75, "b": -0.75})
+    assert model.intercept == pytest.approx(7.0)
+    assert model.transform_one({"b": 1.0, "c": 2.0}) == {"b": 1.0}
+
+
+def test_the_path_ends_with_k_variables():
+    X, y = sparse_data(0)
+    whole = learnt(X, y, k=None, n_alphas=50).path
+    for k in (1, 2, 5, 10):
+        model = learnt(X, y, k=k, n_alphas=50)
+        *before, last = model.path.values()
+        assert all(len(found) < k for found in before)
+        assert len(last) >= k == len(model.selected)
+        assert list(model.path) == list(whole)[: len(model.path)]
+        assert model.selected == list(model.coefficients)[:k]
+
+
+def test_units_do_not_matter_with_scale():
+    X, y = sparse_data(1)
+    factors = 10.0 ** np.random.default_rng(0).integers(-6, 7, X.shape[1])
+    one, other = (learnt(Z, y, k=8) for Z in (X, X * factors + 3.0 * factors))
+    assert one.selected == other.selected
+    for name, w in one.coefficients.items():
+        assert w == pytest.approx(other.coefficients[name] * factors[name], rel=1e-6)
+
+
+def test_copies_are_not_selected_but_share_under_a_ridge():
+    X, y = sparse_data(2, p=12)
+    X = np.c_[X, X[:, 0], 5.0 - 2.0 * X[:, 2]]
+    found = learnt(X, y, k=None, alphas=0.1).coefficients
+    assert {0, 2} <= found.keys()
+    assert not {12, 13} & found.keys()
+    shared = learnt(X, y, k=None, alphas=0.1, l1_ratio=0.5).coefficients
+    assert shared[0] == pytest.approx(shared[12])
+    assert shared[2] == pytest.approx(-2.0 * shared[13])
+
+
+def test_covariates_cost_nothing():
+    """It is the LASSO on what they leave: their own coefficients are not penalised."""
+    X, y = sparse_data(4)
+    Z = np.c_[X[:, 0] + X[:, 1], np.random.default_rng(0).normal(size=len(X))]
+    basis = np.linalg.qr(np.c_[np.ones(len(X)), Z])[0]
+    left = [A - basis @ (basis.T @ A) for A in (X, y)]
+    model = learnt(X, y, covariates=Z, k=6)
+    other = learnt(*left, k=6)
+    assert model.selected == other.selected
+    assert model.coefficients == pytest.approx(other.coefficients, rel=1e-8)
+
+
+def test_a_target_that_goes_with_nothing():
+    X = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+    model = learnt(X, X[:, 0] * X[:, 1], k=2)
+    assert (model.selected, model.path, model.coefficients) == ([], {}, {})
+    assert np.isnan(model.intercept)
+    assert (model.gap, model.kkt) == (0.0, 0.0)
+
+
+# -------------------------------------------------------------------------- the solver
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 14), st.booleans())
+def test_what_is_settled_is_lowest(seed, n, p, has_ridge):
+    """Also where columns depend on one another: the conditions of optimality hold."""
+    rng = np.random.default_rng(seed)
+    A = rng.integers(-2, 3, (n, p)) * 1.0
+    A[:, ~A.any(axis=0)] = 1.0
+    Q, a = A.T @ A, A.T @ rng.normal(size=n)
+    bar = rng.uniform(0.05, 1.0, p)
+    ridge = rng.uniform(0.1, 1.0, p) * has_ridge
+    b = settle(Q, a, bar, ridge, bar * (1.0 + 1e-9) + 1e-13, rng.normal(size=p))
+    slopes = a - Q @ b - ridge * b
+    active = b != 0.0
+    np.testing.assert_allclose(slopes[active], (bar * np.sign(b))[active], atol=1e-8)
+    assert (np.abs(slopes) <= bar + 1e-8).all()
+
+
+# ------------------------------------------------------------------ a bounded pool
+
+
+def stream_of(seed):
+    """Return columns of some kind, a target, and parameters."""
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.choice([6, 10, 20, 40])), int(rng.choice([10, 30, 80]))
+    X = rng.normal(size=(n, p))
+    kind = seed % 5
+    if kind == 1:
+        X = rng.integers(-2, 3, (n, p)) * 1.0
+    elif kind == 2:
+        X = X[:, : max(2, n // 3)] @ rng.normal(size=(X[:, : max(2, n // 3)].shape[1], p))
+    elif kind == 3:
+        X = np.cumsum(X, axis=1)
+    elif kind == 4:
+        X = X[:, rng.integers(0, p // 3, p)] * rng.choice([1.0, -1.0, 2.0], p)
+    X[:, rng.integers(0, p, 2)] = 1.5
+    X += rng.choice([0.0, 5.0, 1e6])
+    y = X[:, :3] @ rng.normal(size=3) + rng.choice([0.1, 1.0]) * rng.normal(size=n)
+    params = {
+        "k": [None, 2, 5][rng.integers(3)],
+        "l1_ratio": float(rng.choice([1.0, 1.0, 0.5])),
+        "scale": bool(rng.integers(2)),
+        "n_alphas": int(rng.choice([5, 20])),
+        "alpha_min_ratio": float(rng.choice([0.3, 0.1])),
+    }
+    if seed % 7 == 0:
+        y, params = y > np.median(y), params | {"family": "logistic"}
+    return X, y, params, int(rng.choice([5, 8, 15, 30]))
+
+
+@pytest.mark.filterwarnings("ignore:The path ends early")
+@pytest.mark.parametrize("seed", range(60))
+def test_a_bounded_pool_finds_the_path_of_all_columns(seed):
+    X, y, params, size = stream_of(seed)
+    pooled = learnt(X, y, max_candidates=size, exact=True, **params)
+    whole = learnt(X, y, **params)
+    p = X.shape[1]
+    assert pooled.n_certified == len(pooled.selected)
+    assert pooled.is_cut_short or len(pooled.path) == len(whole.path)
+    assert max(pooled.gap, pooled.kkt, whole.gap, whole.kkt) < 1e-6
+    Z = X - X.mean(axis=0)
+    for one, other in zip(pooled.path.items(), whole.path.items(), strict=False):
+        assert one[0] == pytest.approx(other[0], rel=1e-10)
+        # Where solutions are not unique what they foretell is.
+        a, b = (Z @ weights(found, p) for _, found in (one, other))
+        np.testing.assert_allclose(a, b, atol=1e-6 * max(1e-9, np.abs(b).max(initial=0.0)))
+
+
+def test_a_pool_too_small_ends_the_path_and_says_so():
+    X, y = sparse_data(8)
+    with pytest.warns(UserWarning, match="The path ends early: the pool has room for 6"):
+        model = learnt(X, y, k=None, n_alphas=40, max_candidates=6, exact=True)
+    whole = learnt(X, y, k=None, n_alphas=40)
+    assert model.is_cut_short
+    assert not whole.is_cut_short
+    assert 0 < len(model.path) < len(whole.path)
+    for alpha, found in model.path.items():
+        near = min(whole.path, key=lambda other: abs(other - alpha))
+        assert found == pytest.approx(whole.path[near], rel=1e-8)
+
+
+def test_without_a_second_reading_nothing_is_claimed():
+    X, y = sparse_data(9)
+    model = learnt(X, y, k=5, max_candidates=8)
+    assert model.n_passes == 1
+    assert model.n_certified in (0, 5)
+    if not model.n_certified:
+        assert np.isnan(model.gap)
+        assert np.isnan(model.kkt)
+
+
+def test_logistic_models_are_copied_and_kept(tmp_path):
+    X, y = sparse_data(10)
+    model = learnt(X, y > 0.0, k=4, family="logistic", max_candidates=8, exact=True)
+    for copied in COPIES.values():
+        copy = copied(model, tmp_path)
+        assert copy.selected == model.selected
+        assert copy.coefficients == pytest.approx(model.coefficients, rel=1e-10)
+        assert copy.intercept == pytest.approx(model.intercept, rel=1e-10)
+        assert copy.n_certified == 4
+
+
+def test_logistic_on_rows_is_that_of_the_last_window():
+    X, y = sparse_data(11, n=100, p=8)
+    model = Lasso(k=2, family="logistic", window_size=50)
+    for x, label in zip(X, (y > 0.0).tolist(), strict=True):
+        model.learn_one(dict(enumerate(x.tolist())), "well" if label else "ill")
+    other = learnt(X[50:], np.where(y > 0.0, "well", "ill")[50:], k=2, family="logistic")
+    assert model.selected == other.selected
+    assert model.coefficients == pytest.approx(other.coefficients, rel=1e-8)
+
+
+# ------------------------------------------------------------------------------ bad input
+
+
+def test_k_or_alphas():
+    with pytest.raises(ValueError, match="Expected k=None where alphas are given"):
+        Lasso(k=3, alphas=0.1)
+    with pytest.raises(ValueError, match=r"'l1_ratio'.*range \(0.0, 1.0\]"):
+        Lasso(l1_ratio=1.5)
+
+
+@pytest.mark.parametrize(
+    ("family", "y", "expected"),
+    [
+        ("gaussian", np.arange(12.0).reshape(6, 2), "one numeric target"),
+        ("gaussian", np.array(list("aabbab")), "one numeric target"),
+        ("logistic", np.arange(6.0), "two classes"),
+        ("logistic", np.array(list("abcabc")), "two classes"),
+    ],
+)
+def test_targets_that_a_family_does_not_take(family, y, expected):
+    with pytest.raises(ValueError, match=f"Expected {expected}"):
+        Lasso(family=family).learn_target(y)
+
+
+def test_alphas_are_read_as_text():
+    rule = Positive()
+    assert rule.read("0.1,0.2") == (0.1, 0.2)
+    assert rule.read("0.5") == 0.5
+    assert rule.read("None") is None
