@@ -330,3 +330,41 @@ def test_alphas_are_read_as_text():
     assert rule.read("0.1,0.2") == (0.1, 0.2)
     assert rule.read("0.5") == 0.5
     assert rule.read("None") is None
+
+
+# ---------------------------------------------------------------------------------- rows
+
+
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.5])
+@pytest.mark.parametrize("scale", [True, False])
+def test_rows_have_the_path_of_their_columns(scale, l1_ratio):
+    X, y = sparse_data(12, n=80, p=12)
+    params = {"k": None, "scale": scale, "l1_ratio": l1_ratio, "n_alphas": 20}
+    half = learnt(X[:40], y[:40] + 100.0, **params)
+    rows = Lasso(**params)
+    for i, x in enumerate(X.tolist()):
+        for model in [rows] if i < 40 else [rows, half]:
+            model.learn_one(dict(enumerate(x)), float(y[i]) + 100.0)
+    whole = learnt(X, y + 100.0, **params)
+    for model in (rows, half):
+        np.testing.assert_allclose(list(model.path), list(whole.path), rtol=1e-9)
+        np.testing.assert_allclose(paths(model, 12), paths(whole, 12), atol=1e-8)
+        assert model.intercept == pytest.approx(whole.intercept, rel=1e-9)
+        assert max(model.gap, model.kkt) < 1e-9
+
+
+def test_rows_that_fade_are_weighted():
+    X, y = sparse_data(13, n=60, p=5)
+    model = Lasso(k=None, alphas=0.1, fading_factor=0.05)
+    for x, value in zip(X.tolist(), y.tolist(), strict=True):
+        model.learn_one(dict(enumerate(x)), value)
+    w = 0.95 ** np.arange(60)[::-1]
+    mean, level = w @ X / w.sum(), w @ y / w.sum()
+    root = np.sqrt(w * 60 / w.sum())[:, None]
+    # A weighted regression is one of rows times the roots of their weights, without an intercept.
+    Z, t = (X - mean) * root, (y - level) * root[:, 0]
+    sizes = np.sqrt((Z**2).mean(axis=0))
+    _, expected, _ = enet_path(Z / sizes, t, l1_ratio=1.0, alphas=[0.1], tol=1e-12, max_iter=10**6)
+    found = weights(model.coefficients, 5)
+    np.testing.assert_allclose(found * sizes, expected[:, 0], atol=1e-8)
+    assert model.intercept == pytest.approx(level - found @ mean)

@@ -74,6 +74,11 @@ class Common(Held):
         is_given = all_rows.target.is_given() if all_rows.target.covariates else None
         return TargetSpace(cyy, self.n, all_rows.kernel, is_given)
 
+    @property
+    def target_means(self) -> Floats:
+        """Means of the target's columns, covariates among them, (c,)."""
+        return self._levels[: self._c]
+
     def stats(self, places: Places | None = None) -> Stats:
         """Return the moments of variables over the period, of all if places is None.
 

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsel import params
+from streamsel.held.common import Common
 from streamsel.held.part import Held
 from streamsel.held.pool import Picks
 from streamsel.held.stages import StagePool
 from streamsel.learner.base import until_learnt
+from streamsel.learner.jointly import Jointly
 from streamsel.learner.river import Supervised
 from streamsel.learner.staged import Staged
-from streamsel.learner.window import Window
 from streamsel.params import param
 from streamsel.selection._lasso_losses import Logistic, SampledSquares, Squares
 from streamsel.selection._lasso_path import NO_PATH, Path, Penalty, Problem, Sampled, quality, solve
@@ -32,7 +33,7 @@ class _Model(NamedTuple):
     coefficients: dict[Hashable, float]
 
 
-class Lasso(Staged[PathPlan], Supervised):
+class Lasso(Jointly, Staged[PathPlan], Supervised):
     r"""LASSO: the variables of a linear model most of whose coefficients are 0.
 
     For one $\alpha$ after another, from the one at which the first variable enters downwards, the
@@ -66,7 +67,7 @@ class Lasso(Staged[PathPlan], Supervised):
         Whether $s_j$ is the standard deviation of a variable, as in glmnet, so that units do not
         matter; 1 otherwise, as in scikit-learn.
     window_size
-        How many rows are gathered before they are learnt, as columns.
+        On rows, for the logistic family: how many are gathered before they are learnt, as columns.
 
     Attributes
     ----------
@@ -104,8 +105,10 @@ class Lasso(Staged[PathPlan], Supervised):
     still move. A solution is proven once all columns were seen under it; `n_certified` says so when
     the whole path is. `gap` and `kkt` are over all columns then, and NaN before.
 
-    **Rows.** The answer is that of the last full window, and before there is one everything passes.
-    A window knows no covariates and no fading.
+    **Rows.** Least squares is a function of the joint moments of a bounded vocabulary, which rows
+    accumulate: the answer is that on the columns of the same rows, or of those since all variables
+    in use were there (`n_rows_used`). The logistic family learns windows of rows, and knows no
+    covariates and no fading.
 
     **Missing and new features.** A column with a missing value is refused. In a row a variable that
     is absent is 0, one that is NaN or None counts as if it had its mean; a new variable was 0
@@ -170,8 +173,6 @@ class Lasso(Staged[PathPlan], Supervised):
     (True, True)
     """
 
-    rows = Window
-
     k: int | None = param(params.Whole(1, optional=True), default=20, kw_only=False)
     alphas: float | tuple[float, ...] | None = param(params.Positive(), default=None)
     l1_ratio: float = param(params.Real(0.0, open=True), default=1.0)
@@ -183,9 +184,10 @@ class Lasso(Staged[PathPlan], Supervised):
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"k": 3, "window_size": 30}
-        yield {"k": 3, "l1_ratio": 0.5, "n_alphas": 30, "window_size": 20}
-        yield {"k": 2, "max_candidates": 4, "exact": True, "window_size": 20}
+        yield {"k": 3}
+        yield {"k": 3, "l1_ratio": 0.5, "n_alphas": 30, "fading_factor": 0.05}
+        pooled = {"k": 2, "max_candidates": 4, "exact": True}
+        yield pooled | {"max_features": 4, "grace_period": 20}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -315,8 +317,11 @@ class Lasso(Staged[PathPlan], Supervised):
         return models
 
     def _mean_of_target(self) -> float:
-        if self._moments is not None:
-            return float(self._moments.of_target[0, 0] + self._moments.target.origin[0])
+        held = self._held
+        if isinstance(held, Common):
+            assert self._moments is not None  # noqa: S101
+            is_given = self._moments.target.is_given()
+            return float(held.target_means[int(np.argmin(is_given))])
         assert isinstance(self._target, Target)  # noqa: S101
         return float(self._target.mean[0])
 
