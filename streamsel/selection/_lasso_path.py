@@ -258,56 +258,56 @@ def solve(
     if steep.max(initial=0.0) <= NOTHING:
         return NO_PATH
     first = float((steep / problem.weights).max()) / per_alpha(problem, penalty)
-    at = [_At.of(alpha, problem, penalty) for alpha in penalty.grid(first)]
+    alphas = penalty.grid(first)
     solutions: list[Solution] = []
     slopes, last = problem.start, first
     # Where most have changed it is faster to begin anew.
     known = [one.alpha for one in before]
-    if 2 * sum(stays) > len(known) and known == [one.alpha for one in at[: len(known)]]:
+    if 2 * sum(stays) > len(known) and known == alphas[: len(known)]:
         solutions = list(before)
         wrong = [s for s, stay in enumerate(stays) if not stay]
-        slopes = _mend(problem, at, solutions, wrong, [one.places for one in solutions])
+        slopes = _mend(problem, penalty, solutions, wrong, [one.places for one in solutions])
         problem.begin(*solutions[-1][1:])
         last = known[-1]
-    size, is_cut_short = _until(solutions, k, limit)
-    while size == len(solutions) < len(at) and not is_cut_short:
-        group = at[size : size + _TOGETHER]
-        found, works = _guessed(problem, group, slopes, last)
-        slopes = _mend(problem, group, found, list(range(len(group))), works)
+    size, why = _until(solutions, k, limit)
+    while not why and size < len(alphas):
+        found, works = _guessed(problem, penalty, alphas[size : size + _TOGETHER], slopes, last)
+        slopes = _mend(problem, penalty, found, list(range(len(found))), works)
         problem.begin(*found[-1][1:])
         last = found[-1].alpha
         solutions += found
-        size, is_cut_short = _until(solutions, k, limit)
-    return Path(solutions[:size], problem.weights, problem.norm, is_cut_short)
+        size, why = _until(solutions, k, limit)
+    return Path(solutions[:size], problem.weights, problem.norm, why == "no room")
 
 
-def _until(solutions: list[Solution], k: int | None, limit: int | None) -> tuple[int, bool]:
-    """Return how many solutions the path has, and whether there is no room for the next."""
+def _until(solutions: list[Solution], k: int | None, limit: int | None) -> tuple[int, str]:
+    """Return how many of some solutions the path has, and why there are no more, if so."""
     active = _NONE
     for s, one in enumerate(solutions):
         active = np.union1d(active, one.places)
         if limit is not None and active.size > limit:
-            return s, True
+            return s, "no room"
         if k is not None and one.places.size >= k:
-            return s + 1, False
-    return len(solutions), False
+            return s + 1, "enough"
+    return len(solutions), ""
 
 
 def _guessed(
-    problem: Problem, at: list[_At], slopes: Floats, last: float
+    problem: Problem, penalty: Penalty, alphas: list[float], slopes: Floats, last: float
 ) -> tuple[list[Solution], list[Places]]:
     """Return what may be solutions for some alphas, and what they are solutions of.
 
     That is from the coefficients as they are, and the slopes there, for the last alpha before.
     """
     found, works = [], []
-    for one in at:
+    for alpha in alphas:
+        one = _At.of(alpha, problem, penalty)
         problem.use(np.flatnonzero(problem.b))
         # What is this steep will probably enter (the sequential strong rule).
-        above = np.abs(slopes) > min(2.0 - last / one.alpha, 1.0) * one.bar
+        above = np.abs(slopes) > min(2.0 - last / alpha, 1.0) * one.bar
         _widen(problem, above, slopes, one, _AT_LEAST)
         problem.lower(one.bar, one.ridge, one.edge)
-        found.append(_found(problem, one.alpha))
+        found.append(_found(problem, alpha))
         works.append(problem.work)
     return found, works
 
@@ -319,7 +319,7 @@ def _found(problem: Problem, alpha: float) -> Solution:
 
 def _mend(
     problem: Problem,
-    at: list[_At],
+    penalty: Penalty,
     found: list[Solution],
     todo: list[int],
     works: list[Places],
@@ -328,8 +328,8 @@ def _mend(
 
     Parameters
     ----------
-    problem, at
-        The loss, and the alphas.
+    problem, penalty
+        The loss, and what coefficients cost.
     found
         What may be solutions; changed in place.
     todo, works
@@ -343,13 +343,14 @@ def _mend(
     while todo:
         slopes, wrong = problem.slopes_of([found[s] for s in todo]), []
         for s, mine in zip(todo, slopes, strict=True):
+            at = _At.of(found[s].alpha, problem, penalty)
             problem.work = works[s]
             if s == len(found) - 1:
                 last = mine
-            if _widen(problem, np.abs(mine) > at[s].edge, mine, at[s], 1):
+            if _widen(problem, np.abs(mine) > at.edge, mine, at, 1):
                 problem.begin(*found[s][1:])
-                problem.lower(at[s].bar, at[s].ridge, at[s].edge)
-                found[s], works[s] = _found(problem, at[s].alpha), problem.work
+                problem.lower(at.bar, at.ridge, at.edge)
+                found[s], works[s] = _found(problem, at.alpha), problem.work
                 wrong.append(s)
         todo = wrong
     return problem.slopes_of(found[-1:])[0] if last is None else last
