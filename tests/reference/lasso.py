@@ -88,6 +88,8 @@ def solutions(
     X = np.asarray(X, dtype=np.float64)
     n = len(X)
     U, live, lengths = columns(X)
+    if not len(live):
+        return [], []
     weights = np.full(len(live), n**-0.5) if scale else 1.0 / lengths
     if family == "gaussian":
         y = target.centred(np.asarray(y, dtype=np.float64).ravel())
