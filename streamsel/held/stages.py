@@ -10,6 +10,7 @@ go, is proven.
 from __future__ import annotations
 
 import abc
+from bisect import bisect_left
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from streamsel.columns import Chunk, Stats
 from streamsel.held.correlations import pieces
 from streamsel.held.part import Floats, Places
-from streamsel.held.pool import Method, Picks, SamplePool
+from streamsel.held.pool import Method, Picks, Pool, SamplePool
 from streamsel.held.table import Table
 from streamsel.shapes import expect_shapes
 from streamsel.target.space import TargetSpace
@@ -32,6 +33,8 @@ MOST = float(np.finfo(np.float64).max)
 LEAST = -MOST
 
 _ALL = slice(None)
+# How many columns are scored at once where the plan has just changed.
+_NEAR = 64
 
 
 class Plan(abc.ABC):
@@ -84,27 +87,52 @@ class Plan(abc.ABC):
     def to_state(self) -> dict[str, Any]:
         """Return what the method needs to make the plan again from the same pool."""
 
+    def bounding(self, full: Bools) -> Places:
+        """Return the stage under which no score is lower than under each, (S,); -1 where none is.
+
+        Only of those that are full: under which all columns were seen. Where scores fall from pick
+        to pick such a stage may be another one.
+        """
+        return np.where(full, np.arange(full.size), -1)
+
+    def goes_on(self, before: Plan, s: int, lost: float) -> bool:
+        """Return whether what was found under a stage of the plan before holds of mine.
+
+        Parameters
+        ----------
+        before
+            The plan before, of as many stages at least.
+        s
+            The stage.
+        lost
+            The best score under it of a column that was let go since it was last changed.
+        """
+        del lost
+        return self.keys[s] == before.keys[s]
+
+    def n_picked(self, n_stages: int) -> int:
+        """Return how many picks stand in so many leading stages."""
+        return min(len(self.picks.places), n_stages)
+
 
 class Planner(Method, Protocol):
     """What a pool with stages must know of the method that it serves."""
 
-    def _plan(self, pool: StagePool, before: Plan | None, n_proven: int) -> Plan:
+    def _plan(self, pool: Any, before: Any, n_proven: int) -> Plan:
         """Return the answer that the pool has now; the first stages before may be proven."""
 
-    def _restored_plan(self, pool: StagePool, state: dict[str, Any]) -> Plan:
+    def _restored_plan(self, pool: Any, state: dict[str, Any]) -> Plan:
         """Return the plan of a file, made from the pool's first variables."""
 
-    def _ceiling(self, pool: StagePool, rows: Mapping[str, Floats]) -> Floats:
+    def _ceiling(self, pool: Any, rows: Mapping[str, Floats]) -> Floats:
         """Return, for columns, what no score of theirs can ever be above; inf where any may be."""
 
 
-class StagePool(SamplePool):
-    """A pool of at most twice `limit` columns, with their observations.
+class Circle(Pool):
+    """A pool of at most twice `limit` columns, which reads them in a circle.
 
     Attributes
     ----------
-    basis
-        (r, n) orthonormal basis of the target space.
     seen
         Columns seen, in all readings; 0 in the first.
     total
@@ -126,7 +154,6 @@ class StagePool(SamplePool):
     ) -> None:
         super().__init__(space, n, limit, noted)
         self.limit: int = limit
-        self.basis: Floats = np.zeros((0, n))
         self.seen = 0
         self.total: int | None = None
         self.let_go = False
@@ -135,25 +162,11 @@ class StagePool(SamplePool):
         self.lost: Floats = np.zeros(0)
         self.floors: Floats = np.zeros(0)
         self._planned_at = 0
+        # How many columns to score before one of them is likely to change the plan.
+        self._reach = _NEAR
         # How many of the pool the plan knows; what the others, behind them, make of the answer.
         self._n_known = 0
         self._latest: Plan | None = None
-
-    def follow(self, Y: Floats) -> None:
-        """Take up the observations of target and covariates, (c, n), before columns come."""
-        super().follow(Y)
-        assert self._space is not None  # noqa: S101
-        self.basis = self._space.weights @ Y
-
-    @property
-    def complete(self) -> bool:
-        """Whether no variable was ever let go."""
-        return not self.let_go
-
-    @property
-    def indifferent_below(self) -> float:
-        """Below which relevance a column is let go: relevance does not say."""
-        return LEAST
 
     def left(self, stats: Stats, places: Places | slice = _ALL) -> Floats:
         """Return what the covariates leave of the sums of squares of columns."""
@@ -184,14 +197,34 @@ class StagePool(SamplePool):
             rest = piece
             while rest.size:
                 # Who is held, and what is left to see, may be another after every plan.
-                new = rest[rest < self.until_settled - start]
-                new = new[~self._is_held(first_arrival + new)]
+                new = rest[: self._reach]
+                new = new[new < self.until_settled - start]
                 if not new.size:
                     break
-                stop = self._offer(chunk, stats, first_arrival, new, noted, start)
-                rest = rest[rest >= stop]
+                stop = self._look_at(chunk, stats, first_arrival, new, noted, start)
+                rest = rest[np.searchsorted(rest, stop) :]
         if self.total is not None:
             self.seen = int(min(start + stats.m2.size, self.until_settled))
+
+    def _look_at(
+        self,
+        chunk: Chunk,
+        stats: Stats,
+        first_arrival: int,
+        places: Places,
+        noted: Mapping[str, Floats],
+        start: int,
+    ) -> int:
+        """Look at columns until the next plan is due; return from which on it holds."""
+        new = places[~self._is_held(first_arrival + places)]
+        stop = int(places[-1]) + 1
+        if new.size:
+            after = self._offer(chunk, stats, first_arrival, new, noted, start)
+            if after <= new[-1]:
+                stop = after
+        # What is scored behind a column that changes the plan is scored again.
+        self._reach = 2 * self._reach if stop > places[-1] else _NEAR
+        return stop
 
     def _gather(
         self,
@@ -312,12 +345,13 @@ class StagePool(SamplePool):
 
     def _as_planned(self, plan: Plan, seen: int) -> tuple[Whole, Floats, Floats]:
         """Return since, lost and floors for the stages of a plan made after so many columns."""
-        size, mine = len(plan.keys), () if self.plan is None else self.plan.keys
+        size, before = len(plan.keys), self.plan
         # As long as no column was let go, all were seen under any stage.
         since = np.full(size, seen if self.let_go else 0, dtype=np.int64)
         lost, floors = np.full(size, LEAST), np.full(size, LEAST)
-        for s, key in enumerate(plan.keys[: len(mine)]):
-            if key == mine[s]:
+        for s in range(0 if before is None else min(size, len(before.keys))):
+            assert before is not None  # noqa: S101
+            if plan.goes_on(before, s, float(self.lost[s])):
                 since[s], lost[s], floors[s] = self.since[s], self.lost[s], self.floors[s]
         return since, lost, floors
 
@@ -369,8 +403,15 @@ class StagePool(SamplePool):
         if plan is not self.plan:
             since, lost, _ = self._as_planned(plan, 1)
         in_full = since == 0 if self.total is None else self.seen - since >= self.total
-        proven = in_full | self._above_all(plan, lost)
+        proven = self._proven_if(plan, in_full, lost)
         return np.logical_and.accumulate(proven) if plan.ordered else proven
+
+    def _proven_if(self, plan: Plan, full: Bools, lost: Floats) -> Bools:
+        """Return which stages are proven, if under some all columns were seen, (S,) all."""
+        at = plan.bounding(full)
+        bound = np.maximum(lost, np.where(at >= 0, lost[at], self.ceiling))
+        proven: Bools = full | (plan.bars - plan.tolerance > bound)
+        return proven
 
     def _sought(self, plan: Plan) -> Bools:
         """Return for which stages columns are still looked for, (S,); all in the first reading."""
@@ -383,13 +424,15 @@ class StagePool(SamplePool):
         """Return how many columns must be seen for the whole answer to be proven as it is."""
         if self.total is None or self.plan is None:
             return np.inf
-        open_ = ~self._above_all(self.plan, self.lost)
-        return float(self.since[open_].max(initial=self._planned_at - self.total)) + self.total
+        plan, ends = self.plan, self.since + self.total
+        times = np.unique(np.append(ends[ends > self._planned_at], self._planned_at))
 
-    def _above_all(self, plan: Plan, lost: Floats) -> Bools:
-        """Return whose bars no column that was let go can reach, (S,)."""
-        above: Bools = plan.bars - plan.tolerance > np.maximum(lost, self.ceiling)
-        return above
+        def open_at(time: np.int64) -> bool:
+            return not self._proven_if(plan, ends <= time, self.lost).all()
+
+        # The more columns were seen, the more is proven.
+        first = bisect_left(times, True, key=lambda time: not open_at(time))
+        return float(times[first])
 
     def proven(self) -> Bools:
         """Return which stages are proven, (S,); none before there is a plan."""
@@ -399,8 +442,8 @@ class StagePool(SamplePool):
         """Return how many leading picks no column that was let go can have changed."""
         if not self.let_go:
             return len(picks.places)
-        proven = self._proven_by(self.latest())
-        return min(len(picks.places), leading(proven))
+        plan = self.latest()
+        return min(len(picks.places), plan.n_picked(leading(self._proven_by(plan))))
 
     def begin_again(self, total: int) -> None:
         """Go on with the next reading of the same columns."""
@@ -413,6 +456,38 @@ class StagePool(SamplePool):
     def settled(self) -> bool:
         """Whether the whole answer is proven."""
         return not self.let_go or bool(self.proven().all())
+
+
+class StagePool(Circle, SamplePool):
+    """A pool of at most twice `limit` columns, with their observations.
+
+    Attributes
+    ----------
+    basis
+        (r, n) orthonormal basis of the target space.
+    """
+
+    def __init__(
+        self, space: TargetSpace | None, n: int, limit: int, noted: Sequence[str] = ()
+    ) -> None:
+        super().__init__(space, n, limit, noted)
+        self.basis: Floats = np.zeros((0, n))
+
+    def follow(self, Y: Floats) -> None:
+        """Take up the observations of target and covariates, (c, n), before columns come."""
+        super().follow(Y)
+        assert self._space is not None  # noqa: S101
+        self.basis = self._space.weights @ Y
+
+    @property
+    def complete(self) -> bool:
+        """Whether no variable was ever let go."""
+        return not self.let_go
+
+    @property
+    def indifferent_below(self) -> float:
+        """Below which relevance a column is let go: relevance does not say."""
+        return LEAST
 
     # Put together, and files
 
