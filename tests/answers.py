@@ -42,6 +42,7 @@ SCENARIOS = {}
 FEW = 8  # floats that are told one by one
 ABSENT = "absent"
 FLOAT = re.compile(r"-?(0x[01]\.[0-9a-f]+p[+-]\d+|inf)|nan")
+READINGS = re.compile(r"n_passes ([\d.]+)")
 
 
 def scenario(**choices):
@@ -740,9 +741,21 @@ def leaves(answers, place=()):
         yield " / ".join(place), answers
 
 
+def apart(told):
+    """Return what a model counted but for its readings, and these."""
+    found = READINGS.search(told)
+    return READINGS.sub("", told), float(found[1]) if found else 0.0
+
+
 def nearly(was, now, place):
-    """Whether two values are equal: floats but for rounding, all else exactly."""
+    """Whether two values are equal: floats but for rounding, all else exactly.
+
+    To have read less often for the same is no other answer.
+    """
     texts = isinstance(was, str) and isinstance(now, str)
+    if texts and was.startswith("n_rows"):
+        (was, before), (now, after) = apart(was), apart(now)
+        return was == now and after <= before
     if texts and was.startswith("sha256 "):
         # The floats beside it tell.
         return now.startswith("sha256 ")

@@ -9,9 +9,10 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsel._jit.cholesky import factor, outdo_in_kernel
+from streamsel._jit.cholesky import factor
+from streamsel._jit.cholesky import fold as fold_in_kernel
 from streamsel._jit.cholesky import refill as refill_in_kernel
-from streamsel._jit.deflate import best, direction, outdo, sift
+from streamsel._jit.deflate import best, direction, fold, sift
 from streamsel._jit.independence import review, separated
 from streamsel._jit.relevance import coordinates, join, relevances, rotate_and_drop, take_up
 from streamsel._jit.repeats import keep_first
@@ -275,9 +276,13 @@ def test_best_tells_apart_what_subtraction_cannot(rng):
 
 
 def empty_plan(m, width):
-    """Picks to be filled in: places, scores, rounds, directions at the beginning, rows."""
-    whole = [np.empty(m, dtype=np.int64) for _ in range(3)]
-    return whole[0], np.empty(m), whole[1], whole[2], np.empty((m, width))
+    """Picks to be filled in: places, scores, rounds, rows."""
+    return (
+        np.empty(m, dtype=np.int64),
+        np.empty(m),
+        np.empty(m, dtype=np.int64),
+        np.empty((m, width)),
+    )
 
 
 def round_by_round(G, free, m):
@@ -299,32 +304,26 @@ def round_by_round(G, free, m):
     return places, scores
 
 
-@pytest.mark.parametrize("known", [[], [0, 3]])
-def test_sift_is_a_greedy_at_every_cut(rng, known):
+def test_sift_is_a_greedy_at_every_cut(rng):
     m, r, offered = 6, 3, rng.normal(size=(60, 3))
     start = rng.normal(size=(4, r))
     G, whole, origin = np.empty((2 * m, r)), np.empty(2 * m), np.empty(2 * m, dtype=np.int64)
     G[:4], whole[:4] = start, (start**2).sum(axis=1)
-    forced, bounds = np.array(known, dtype=np.int64), (offered**2).sum(axis=1)
-    rounds, plan = np.zeros_like(forced), empty_plan(m - forced.size, r)
-    pool = G, whole, origin, 4, 0, offered, bounds, forced, rounds, plan, 0, m, -1.0, -1.0
+    bounds, plan = (offered**2).sum(axis=1), empty_plan(m, r)
+    pool = G, whole, origin, 4, 0, offered, bounds, plan, 0, m, -1.0, -1.0
     size, fresh, planned, discarded, floor = sift(*pool, 1e-12, 1e-12)
     everything = np.vstack([start, offered])
-    assert fresh == m
-    assert planned == m - len(known)
+    assert fresh == planned == m
     np.testing.assert_array_equal(G[:size], everything[origin[:size]])
-    if known:
-        assert origin[forced].tolist() == known
-    else:
-        held, bar = list(range(4)), -1.0
-        for j in range(4, 64):
-            if bounds[j - 4] > bar:
-                held.append(j)
-            if len(held) == 2 * m:
-                places, scores = round_by_round(everything[held], set(range(2 * m)), m)
-                held, bar = [held[place] for place in sorted(places)], min(scores)
-        assert origin[:size].tolist() == held
-        assert floor == pytest.approx(bar, rel=1e-12)
+    held, bar = list(range(4)), -1.0
+    for j in range(4, 64):
+        if bounds[j - 4] > bar:
+            held.append(j)
+        if len(held) == 2 * m:
+            places, scores = round_by_round(everything[held], set(range(2 * m)), m)
+            held, bar = [held[place] for place in sorted(places)], min(scores)
+    assert origin[:size].tolist() == held
+    assert floor == pytest.approx(bar, rel=1e-12)
     lost = np.delete((everything**2).sum(axis=1), origin[:size])
     assert discarded == pytest.approx(lost.max(), rel=1e-12)
 
@@ -341,11 +340,11 @@ def test_refill_in_a_kernel_matrix_is_that_in_coordinates(rng, n):
     first = np.arange(p) >= 10
     picks = empty_plan(m, m)
     planned = refill_in_kernel(
-        G @ G.T, first.copy(), contends, order, L, 0, plan, 0, picks, 1e-12, 1e-12
+        G @ G.T, first.copy(), contends, order, L, plan, 0, picks, 1e-12, 1e-12
     )
     now = empty_plan(m, m)
     found = refill_in_kernel(
-        G @ G.T, taken, first.copy(), order, L, 0, picks, planned, now, 1e-12, 1e-12
+        G @ G.T, taken, first.copy(), order, L, picks, planned, now, 1e-12, 1e-12
     )
     assert found == m
     assert now[0].tolist() == places
@@ -354,26 +353,27 @@ def test_refill_in_a_kernel_matrix_is_that_in_coordinates(rng, n):
 
 
 @pytest.mark.parametrize("in_kernel", [False, True])
-def test_outdo_is_the_best_under_every_prefix(rng, in_kernel):
+def test_fold_scores_under_every_stage(rng, in_kernel):
     G = rng.normal(size=(30, 5))
     G /= np.linalg.norm(G, axis=1)[:, None]
-    G[20] = G[4]
-    picks, barred = [7, 2, 9], np.zeros(30, dtype=np.bool_)
-    barred[11] = True
-    highest, who = np.full(4, 1e-12), np.full(4, -1)
+    # Two rounds; after the first nobody stands, and nobody after the second.
+    rounds, picks = [[7, 2, 9], [4, 11]], [7, 2, 9, 4, 11]
+    steps = np.array([0, 1, 2, -1, 3, 4, -1])
+    begins = np.isin(np.arange(7), [0, 4])
+    scores = np.full((30, 7), np.nan)
     if in_kernel:
-        K, L = G @ G[picks].T, np.zeros((3, 3))
-        factor(K[picks], L)
-        np.testing.assert_allclose(L @ L.T, K[picks], atol=1e-14)
-        outdo_in_kernel(K, L, barred, 1e-12, highest, who)
+        K, L = G @ G[picks].T, np.zeros((5, 5))
+        for part in (slice(0, 3), slice(3, 5)):
+            factor(K[picks[part], part], L[part, part])
+            np.testing.assert_allclose((L @ L.T)[part, part], K[picks[part], part], atol=1e-14)
+        fold_in_kernel(K, L, steps, begins, scores)
     else:
-        Q = np.linalg.qr(G[picks].T)[0].T.copy()
-        outdo(G, (G**2).sum(axis=1), barred, Q, 1e-12, highest, who)
-    for s in range(4):
-        R = G - G @ np.linalg.pinv(G[picks[:s]]) @ G[picks[:s]] if s else G
-        left = np.where(barred, -1.0, (R**2).sum(axis=1))
-        assert who[s] == np.flatnonzero(left >= left.max() * (1 - 1e-12))[0]
-        assert highest[s] == pytest.approx(left.max(), rel=1e-12)
+        Q = np.vstack([np.linalg.qr(G[mine].T)[0].T for mine in rounds])
+        fold(G, Q, steps, begins, scores)
+    before = [mine[:s] for mine in rounds for s in range(len(mine) + 1)]
+    for s, mine in enumerate(before):
+        R = G - G @ np.linalg.pinv(G[mine]) @ G[mine] if mine else G
+        np.testing.assert_allclose(scores[:, s], (R**2).sum(axis=1), atol=1e-13)
 
 
 def components(rng, n=11, c=2, q=4, s=6):

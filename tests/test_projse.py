@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from streamsel import ProjSe
+from streamsel import ProjSe, load, save
 from streamsel._jit.deflate import run_singly
 from streamsel.held.pool import SPENT, TIE
 from streamsel.selection._greedy import _ranked
@@ -446,6 +446,60 @@ def test_exact_takes_few_passes_on_real_data(dataset):
     alone = learn(X, None, 25, max_candidates=100, exact=True)
     assert alone.selected == learn(X, None, 25).selected
     assert alone.n_passes <= 8
+
+
+@pytest.mark.parametrize("c", [None, 1, 3])
+@pytest.mark.parametrize("after_rank", ["restart", "stop"])
+def test_exact_over_several_rounds(rng, c, after_rank):
+    """Rounds that do not use up the rank too: a third of the columns says what others say."""
+    X = rng.normal(size=(12, 300))
+    X[:, 100:200] = X[:, :100] @ rng.integers(-1, 2, (100, 100))
+    X[:, 250:] = X[:, rng.integers(0, 20, 50)]
+    Y = None if c is None else X[:, 260 : 260 + c] + 0.1 * rng.normal(size=(12, c))
+    whole = learn(X, Y, 30, after_rank=after_rank)
+    model = learn(X, Y, 30, after_rank=after_rank, max_candidates=30, exact=True)
+    assert (model.selected, model.rounds) == (whole.selected, whole.rounds)
+    assert model.n_certified == len(whole.selected)
+
+
+@pytest.mark.parametrize("c", [None, 4])
+def test_a_file_keeps_what_is_proven(rng, tmp_path, c):
+    X = rng.normal(size=(30, 400))
+    Y = None if c is None else rng.normal(size=(30, c))
+    model = learn(X, Y, 8, max_candidates=10, exact=True)
+    assert model.n_passes > 1
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert (again.scores, again.rounds, again.n_certified) == (model.scores, model.rounds, 8)
+
+
+@pytest.mark.parametrize("c", [None, 4])
+def test_a_state_of_before_keeps_what_is_proven(rng, c):
+    X = rng.normal(size=(30, 400))
+    Y = None if c is None else rng.normal(size=(30, c))
+    model = learn(X, Y, 8, max_candidates=10, exact=True)
+    pool, selected = model._columns, model.selected
+    # Known picks stood first, and were told by their places.
+    places = [pool.slots[name] for name in selected]
+    places += [j for j in range(len(pool.names)) if j not in places]
+    table = {field: pool.table[field][places] for field in pool.table.fields}
+    table["names"] = [pool.names[j] for j in places]
+    known = [[*range(8)], [*model.scores.values()], [*model.rounds.values()]]
+    state = {"table": table, "discarded": pool.discarded, "floor": pool.floor, "known": known}
+    pool.set_state(state)
+    assert pool.certified(pool.answer()) == 8
+    assert [pool.names[j] for j in pool.answer().places] == selected
+
+
+def test_exact_reads_no_further_than_it_must(rng):
+    """The last reading ends where the last stage that changed has been seen by all columns."""
+    X = rng.normal(size=(60, 1000))
+    Y = rng.normal(size=(60, 12))
+    model = learn(X, Y, 12, max_candidates=24, exact=True)
+    assert model.selected == learn(X, Y, 12).selected
+    assert model.n_certified == 12
+    assert 2.0 < model.n_passes < 3.5
+    assert model.n_passes != round(model.n_passes)
 
 
 def test_exact_counts_every_column_once():

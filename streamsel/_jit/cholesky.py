@@ -33,39 +33,31 @@ def factor(K: np.ndarray, L: np.ndarray) -> None:
 
 
 @kernel()
-def outdo_in_kernel(
-    K: np.ndarray,
-    L: np.ndarray,
-    barred: np.ndarray,
-    tie: float,
-    highest: np.ndarray,
-    who: np.ndarray,
+def fold(
+    K: np.ndarray, L: np.ndarray, steps: np.ndarray, begins: np.ndarray, scores: np.ndarray
 ) -> None:
-    """Note which variable, if any, has a higher score than all before under each prefix of picks.
+    """Fill the scores of variables under all stages of a greedy: as picks of rounds stand.
 
     Parameters
     ----------
     K
-        (b, s) kernels of the variables with the picks.
+        (p, s) kernels of the variables with the picks.
     L
-        (s, s) the picks' factor.
-    barred, tie, highest, who
-        As in `deflate.outdo`.
+        (s, s) the picks' factors, round by round along the diagonal.
+    steps, begins, scores
+        As in `deflate.fold`.
     """
     row = np.empty(L.shape[0])
     for j in range(K.shape[0]):
-        if barred[j]:
-            continue
-        score = 1.0
-        for s in range(highest.size):
-            # Scores fall with every pick, the highest too.
-            if score <= highest[-1]:
-                break
-            if score > highest[s] * (1.0 + tie):
-                highest[s], who[s] = score, j
-            if s < L.shape[0]:
-                row[s] = (K[j, s] - _dot(row, L[s], s)) / L[s, s]
-                score -= row[s] * row[s]
+        score, first = 1.0, 0
+        for s in range(steps.size):
+            i = steps[s]
+            if begins[s]:
+                score, first = 1.0, i
+            scores[j, s] = score
+            if i >= 0:
+                row[i] = (K[j, i] - _dot(row[first:], L[i, first:], i - first)) / L[i, i]
+                score -= row[i] * row[i]
 
 
 @kernel()
@@ -129,34 +121,12 @@ def _best(
 
 
 @kernel()
-def force(
-    K: np.ndarray,
-    forced: np.ndarray,
-    rounds: np.ndarray,
-    order: np.ndarray,
-    L: np.ndarray,
-    scores: np.ndarray,
-) -> int:
-    """Fill the scores of forced picks, order and rows of their last round; return how many."""
-    directions = 0
-    for i in range(forced.size):
-        if i and rounds[i] != rounds[i - 1]:
-            directions = 0
-        order[directions] = forced[i]
-        scores[i] = _advance(K[forced[i]], L[directions], 1.0, 0, directions, order, L)
-        L[directions, directions] = np.sqrt(scores[i])
-        directions += 1
-    return directions
-
-
-@kernel()
 def refill(
     K: np.ndarray,
     taken: np.ndarray,
     contends: np.ndarray,
     order: np.ndarray,
     L: np.ndarray,
-    base: int,
     before: tuple[np.ndarray, ...],
     planned: int,
     after: tuple[np.ndarray, ...],
@@ -169,38 +139,32 @@ def refill(
     ----------
     K
         (p, p) kernels of the candidates with one another.
-    taken, contends, base, before, planned, after
+    taken, contends, before, planned, after
         As in `deflate.refill`, but that for directions stand rows of the factor, (m, w).
     order, L
-        (w,), (w, w) of which the first `base` are filled, as `force` does.
+        (w,), (w, w) room for the picks of a round, and for their rows.
 
     Returns
     -------
     How many picks `after` has.
     """
-    places, scores, numbers, bases, rows = after
-    old_places, old_scores, old_numbers, old_bases, old_rows = before
+    places, scores, numbers, rows = after
+    old_places, old_scores, old_numbers, old_rows = before
     p = taken.size
-    T, left = np.empty((p, L.shape[0])), np.ones(p)
+    T = np.empty((p, L.shape[0]))
     bound, applied = np.empty(p), np.empty(p, dtype=np.int64)
-    for j in range(p):
-        if not taken[j]:
-            left[j] = _advance(K[j], T[j], 1.0, 0, base, order, L)
     n, number, start = 0, 0, 0
     while n < places.size:
         stop = start
         while stop < planned and old_numbers[stop] == old_numbers[start]:
             stop += 1
         for j in range(p):
-            bound[j] = -1.0 if taken[j] else left[j] if base else 1.0
-            applied[j] = base
+            bound[j] = -1.0 if taken[j] else 1.0
+            applied[j] = 0
         same = 0
-        if stop > start and old_bases[start] == base:
+        if stop > start:
             while same < min(stop - start, places.size - n) and not taken[old_places[start + same]]:
-                order[base + same], L[base + same] = (
-                    old_places[start + same],
-                    old_rows[start + same],
-                )
+                order[same], L[same] = old_places[start + same], old_rows[start + same]
                 same += 1
             for j in range(p):
                 # How many of the round's leading picks is it no match for?
@@ -211,42 +175,39 @@ def refill(
                     if bound[j] >= old_scores[start + s] * (1.0 - 2.0 * tie) - _ROUGH:
                         same = s
                         break
-                    bound[j] = _advance(K[j], T[j], bound[j], base + s, base + s + 1, order, L)
+                    bound[j] = _advance(K[j], T[j], bound[j], s, s + 1, order, L)
                     s += 1
-                    applied[j] = base + s
+                    applied[j] = s
             for j in range(p):
-                if applied[j] > base + same:
+                if applied[j] > same:
                     # Another one has ended the prefix earlier.
-                    applied[j] = base + same
-                    bound[j] = (left[j] if base else 1.0) - _dot(T[j, base:], T[j, base:], same)
+                    applied[j] = same
+                    bound[j] = 1.0 - _dot(T[j], T[j], same)
             for s in range(same, stop - start):
                 # The row of what was picked later is known.
                 j = old_places[start + s]
                 if not taken[j]:
-                    T[j, base : base + same] = old_rows[start + s, base : base + same]
-                    bound[j] -= _dot(T[j, base:], T[j, base:], same)
-                    applied[j] = base + same
+                    T[j, :same] = old_rows[start + s, :same]
+                    bound[j] -= _dot(T[j], T[j], same)
+                    applied[j] = same
         for s in range(same):
             places[n + s], scores[n + s] = old_places[start + s], old_scores[start + s]
             taken[places[n + s]] = True
             bound[places[n + s]] = -1.0
         found = same
         while n + found < places.size:
-            d = base + found
-            j = _best(K, T, bound, applied, order, L, d, tie)
+            j = _best(K, T, bound, applied, order, L, found, tie)
             if j < 0 or bound[j] <= spent:
                 break
-            order[d], L[d, :d], L[d, d] = j, T[j, :d], np.sqrt(bound[j])
+            order[found], L[found, :found] = j, T[j, :found]
+            L[found, found] = np.sqrt(bound[j])
             places[n + found], scores[n + found] = j, bound[j]
             bound[j], taken[j] = -1.0, True
             found += 1
         if found == 0:
-            if base == 0:
-                break
-            base = 0
-            continue
+            break
         for s in range(found):
-            numbers[n + s], bases[n + s], rows[n + s] = number, base, L[base + s]
+            numbers[n + s], rows[n + s] = number, L[s]
         n += found
         number += 1
         for s in range(start, stop):

@@ -152,49 +152,37 @@ def run(
 
 
 @kernel(reordered_sums=True)
-def outdo(
-    G: np.ndarray,
-    whole: np.ndarray,
-    barred: np.ndarray,
-    Q: np.ndarray,
-    tie: float,
-    highest: np.ndarray,
-    who: np.ndarray,
+def fold(
+    G: np.ndarray, Q: np.ndarray, steps: np.ndarray, begins: np.ndarray, scores: np.ndarray
 ) -> None:
-    """Note which candidate, if any, has a higher score than all before under each prefix of picks.
+    """Fill the scores of candidates under all stages of a greedy: as picks of rounds stand.
 
     Parameters
     ----------
-    G, whole
-        (p, r) coordinates and (p,) squared relevances.
-    barred
-        (p,) candidates that are out of the running.
+    G
+        (p, r) coordinates.
     Q
         (s, r) directions of the picks.
-    highest, who
-        (s,) or (s + 1,) the highest score so far, with that of better ones written over it, and
-        where these are written: the earliest among equals.
+    steps, begins
+        (S,) which pick stands at each stage, -1 for none, and where a round begins.
+    scores
+        (p, S).
     """
-    r = G.shape[1]
-    q = np.empty(r)
-    for j in range(whole.size):
-        if barred[j]:
-            continue
-        score = whole[j]
-        for s in range(highest.size):
-            # Scores fall with every direction, the highest too.
-            if score < highest[-1] - _ROUGH:
-                break
-            if score > highest[s] - _ROUGH:
-                _copy(G[j], q)
-                exact = _sweep(Q[:s], q)
-                if exact > highest[s] * (1.0 + tie):
-                    highest[s], who[s] = exact, j
-            if s < Q.shape[0]:
-                dot = 0.0
-                for i in range(r):
-                    dot += G[j, i] * Q[s, i]
-                score -= dot * dot
+    a = np.empty(G.shape[1])
+    for j in range(G.shape[0]):
+        for s in range(steps.size):
+            if begins[s]:
+                _copy(G[j], a)
+            length = 0.0
+            for i in range(a.size):
+                length += a[i] * a[i]
+            scores[j, s] = length
+            if steps[s] >= 0:
+                q, dot = Q[steps[s]], 0.0
+                for i in range(a.size):
+                    dot += a[i] * q[i]
+                for i in range(a.size):
+                    a[i] -= dot * q[i]
 
 
 @kernel()
@@ -253,11 +241,9 @@ def _unbeaten(g: np.ndarray, score: float, Q: np.ndarray, scores: np.ndarray, ti
 def refill(
     G: np.ndarray,
     whole: np.ndarray,
-    left: np.ndarray,
     taken: np.ndarray,
     contends: np.ndarray,
     Q: np.ndarray,
-    base: int,
     before: tuple[np.ndarray, ...],
     planned: int,
     after: tuple[np.ndarray, ...],
@@ -273,21 +259,20 @@ def refill(
     ----------
     G
         (p, r) coordinates of the candidates.
-    whole, left
-        (p,) their scores under the whole projector, and under that less the first directions.
+    whole
+        (p,) their scores under the whole projector.
     taken
         (p,) candidates that are out of the running.
     contends
         (p,) candidates that were not there in the first round before; it is overwritten.
     Q
-        (r, r) of which the first `base` are the directions that every round begins with as long as
-        these leave something of a candidate.
+        (r, r) room for the directions of a round.
     before, after
-        Places, scores, numbers of their rounds and with how many directions these began, (m,)
-        each, and directions (m, r) of the picks before, so many as are planned, and of those now.
+        Places, scores and numbers of their rounds, (m,) each, and directions (m, r) of the picks
+        before, so many as are planned, and of those now.
     """
-    places, scores, numbers, bases, directions = after
-    old_places, old_scores, old_numbers, old_bases, old_directions = before
+    places, scores, numbers, directions = after
+    old_places, old_scores, old_numbers, old_directions = before
     p, r = G.shape
     bound, applied = np.empty(p), np.empty(p, dtype=np.int64)
     n, number, start = 0, 0, 0
@@ -296,35 +281,31 @@ def refill(
         while stop < planned and old_numbers[stop] == old_numbers[start]:
             stop += 1
         same = 0
-        begun = left if base else whole
-        if stop > start and old_bases[start] == base:
+        if stop > start:
             while same < min(stop - start, places.size - n) and not taken[old_places[start + same]]:
                 same += 1
             for j in range(p):
                 if same and contends[j] and not taken[j]:
                     kept = slice(start, start + same)
-                    same = _unbeaten(G[j], begun[j], old_directions[kept], old_scores[kept], tie)
+                    same = _unbeaten(G[j], whole[j], old_directions[kept], old_scores[kept], tie)
         for s in range(same):
             places[n + s], scores[n + s] = old_places[start + s], old_scores[start + s]
-            _copy(old_directions[start + s], Q[base + s])
+            _copy(old_directions[start + s], Q[s])
             taken[places[n + s]] = True
         found = same
-        if n + same < places.size and base + same < r:
+        if n + same < places.size and same < r:
             for j in range(p):
-                bound[j], applied[j] = -1.0 if taken[j] else begun[j], base
+                bound[j], applied[j] = -1.0 if taken[j] else whole[j], 0
             rest = slice(n + same, places.size)
-            state = (G, bound, applied, Q, base + same)
+            state = (G, bound, applied, Q, same)
             found += run(*state, tie, spent, places[rest], scores[rest])
             for j in places[n + same : n + found]:
                 taken[j] = True
         if found == 0:
-            if base == 0:
-                break
-            base = 0
-            continue
+            break
         for s in range(found):
-            numbers[n + s], bases[n + s] = number, base
-            _copy(Q[base + s], directions[n + s])
+            numbers[n + s] = number
+            _copy(Q[s], directions[n + s])
         n += found
         number += 1
         for s in range(start, stop):
@@ -334,25 +315,10 @@ def refill(
 
 
 @kernel()
-def _force(
-    G: np.ndarray, forced: np.ndarray, rounds: np.ndarray, Q: np.ndarray, scores: np.ndarray
-) -> int:
-    """Fill the scores of forced picks and the directions Q of their last round; return how many."""
-    directions = 0
-    for i in range(forced.size):
-        if i and rounds[i] != rounds[i - 1]:
-            directions = 0
-        scores[i] = direction(G, Q[:directions], forced[i], Q[directions])
-        directions += 1
-    return directions
-
-
-@kernel()
 def _close(
     stays: np.ndarray,
     G: np.ndarray,
     whole: np.ndarray,
-    left: np.ndarray,
     origin: np.ndarray,
     moved: np.ndarray,
 ) -> int:
@@ -361,7 +327,7 @@ def _close(
     for j in range(stays.size):
         if stays[j]:
             _copy(G[j], G[size])
-            whole[size], left[size], origin[size] = whole[j], left[j], origin[j]
+            whole[size], origin[size] = whole[j], origin[j]
             moved[j] = size
             size += 1
     return size
@@ -376,8 +342,6 @@ def sift(
     fresh: int,
     offered: np.ndarray,
     bounds: np.ndarray,
-    forced: np.ndarray,
-    rounds: np.ndarray,
     plan: tuple[np.ndarray, ...],
     planned: int,
     limit: int,
@@ -399,10 +363,8 @@ def sift(
         How many of the candidates were there at the last cut.
     offered, bounds
         (b, r), (b,) coordinates and squared relevances of those that would come in.
-    forced, rounds
-        Picks that are known, and their rounds; the places are overwritten.
     plan
-        The picks of the last cut but for the forced, as `refill` has them; they are overwritten.
+        The picks of the last cut, as `refill` has them; they are overwritten.
     planned
         How many they are.
     limit, discarded, floor
@@ -416,52 +378,40 @@ def sift(
     for j in range(size):
         origin[j] = j
     Q = np.empty((r, r))
-    forced_scores = np.empty(forced.size)
-    base = _force(G, forced, rounds, Q, forced_scores)
     most = plan[0].size
     now = (
         np.empty(most, dtype=np.int64),
         np.empty(most),
         np.empty(most, dtype=np.int64),
-        np.empty(most, dtype=np.int64),
         np.empty((most, r)),
     )
-    left, moved = np.empty(room), np.empty(room, dtype=np.int64)
+    moved = np.empty(room, dtype=np.int64)
     taken, contends = np.empty(room, dtype=np.bool_), np.empty(room, dtype=np.bool_)
-    for j in range(size):
-        left[j] = _less(G[j], whole[j], Q[:base])
     for i in range(bounds.size):
         if bounds[i] <= floor:
             discarded = max(discarded, bounds[i])
             continue
         _copy(offered[i], G[size])
         whole[size], origin[size] = bounds[i], held + i
-        left[size] = _less(G[size], whole[size], Q[:base])
         size += 1
         if size < 2 * limit:
             continue
         taken[:size] = False
-        for j in forced:
-            taken[j] = True
         contends[:fresh] = False
         contends[fresh:size] = True
-        candidates = (G[:size], whole[:size], left[:size], taken[:size], contends[:size])
-        planned = refill(*candidates, Q, base, plan, planned, now, tie, spent)
+        candidates = (G[:size], whole[:size], taken[:size], contends[:size])
+        planned = refill(*candidates, Q, plan, planned, now, tie, spent)
         floor = 0.0
-        if forced.size + planned == limit:
+        if planned == limit:
             floor = np.inf
-            for score in forced_scores:
-                floor = min(floor, score)
             for score in now[1]:
                 floor = min(floor, score)
         for j in range(size):
             if not taken[j]:
                 discarded = max(discarded, whole[j])
-        size = fresh = _close(taken[:size], G, whole, left, origin, moved)
+        size = fresh = _close(taken[:size], G, whole, origin, moved)
         for s in range(planned):
             plan[0][s] = moved[now[0][s]]
-            plan[1][s], plan[2][s], plan[3][s] = now[1][s], now[2][s], now[3][s]
-            _copy(now[4][s], plan[4][s])
-        for s in range(forced.size):
-            forced[s] = moved[forced[s]]
+            plan[1][s], plan[2][s] = now[1][s], now[2][s]
+            _copy(now[3][s], plan[3][s])
     return size, fresh, planned, discarded, floor

@@ -108,8 +108,6 @@ class Pool(ColumnHeld):
         could have had later is above it.
     floor
         A column whose bound is not above this would not have been kept at the last cut either.
-    known
-        The picks under which the pool is filled, where they are known already.
     plan
         What the method noted at the last cut, for the next; it follows from what is held, and may
         be dropped. It is replaced, and never changed.
@@ -134,7 +132,6 @@ class Pool(ColumnHeld):
         self._noted = tuple(noted)
         self.discarded = -1.0
         self.floor = -1.0
-        self.known = NO_PICKS
         self.plan: Any = None
 
     def _fields(self) -> dict[str, tuple[int, ...]]:
@@ -218,7 +215,7 @@ class Pool(ColumnHeld):
         elif sifted.stay is not None or sifted.join.size or sifted.discarded > self.discarded:
             self._changes()
             if sifted.stay is not None:
-                self._thin_out(sifted.stay)
+                self.table.keep(sifted.stay)
             if sifted.join.size:
                 self._append(chunk, stats, first_arrival, places[sifted.join], noted)
             self.discarded, self.floor = sifted.discarded, sifted.floor
@@ -283,13 +280,8 @@ class Pool(ColumnHeld):
         fields = {field: self.table[field][lost] for field in self.table.fields}
         self._let_go(self.method._bound(self, fields))
         self.floor = min(picks.scores) if len(picks.places) == self.limit else 0.0
-        self._thin_out(kept)
-        self.plan = None
-
-    def _thin_out(self, kept: Places) -> None:
         self.table.keep(kept)
-        known = np.searchsorted(kept, self.known.places).tolist()
-        self.known = self.known._replace(places=known)
+        self.plan = None
 
     def _let_go(self, bound: Floats) -> None:
         if bound.size:
@@ -298,21 +290,17 @@ class Pool(ColumnHeld):
     def certified(self, picks: Picks) -> int:
         """Return how many leading picks no column that was let go can have changed.
 
-        A pick is proven if it is known from a reading of the whole stream, or if all before it are
-        proven and its score is above every score that a discarded column could have had. A round
-        must have used up the whole rank before the next one may count: a discarded column could
-        have had something left where the candidates had not.
+        A pick is proven if all before it are and its score is above every score that a discarded
+        column could have had. A round must have used up the whole rank before the next one may
+        count: a discarded column could have had something left where the candidates had not.
         """
         if self.discarded <= SPENT:
             return len(picks.places)
-        proven = len(self.known.places)
         bar = self.discarded * (1.0 + TIE)
         in_round = 0
         for n, score in enumerate(picks.scores):
             new_round = n > 0 and picks.rounds[n] != picks.rounds[n - 1]
-            if n >= proven and (
-                score <= bar or (new_round and in_round < self.method._round(self))
-            ):
+            if score <= bar or (new_round and in_round < self.method._round(self)):
                 return n
             in_round = 1 if new_round else in_round + 1
         return len(picks.places)
@@ -323,8 +311,6 @@ class Pool(ColumnHeld):
         rows = {field: other.table[field] for field in other.table.fields}
         rows["arrival"] = rows["arrival"] + arrived
         self.table.append(other.table.slots, **rows)
-        # What was proven over the columns of one is not over those of both.
-        self.known = NO_PICKS
         self.discarded = max(self.discarded, other.discarded)
         self.cut_back()
 
@@ -346,14 +332,12 @@ class Pool(ColumnHeld):
             "table": self.table.to_state(),
             "discarded": self.discarded,
             "floor": self.floor,
-            "known": [list(part) for part in self.known],
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
         self.table = Table.from_state(state["table"], self.table.fields)
         self.discarded, self.floor = state["discarded"], state["floor"]
-        self.known = Picks(*state["known"])
 
 
 class SamplePool(Pool):

@@ -15,10 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._jit.deflate import direction, run, run_singly
+from streamsel.held.part import Floats
 from streamsel.held.pool import NO_PICKS, SPENT, TIE, Picks
-
-Floats = NDArray[np.float64]
-
 
 # To look for the best so often takes longer than to sort all.
 _WORTH_SORTING = 64
@@ -35,8 +33,8 @@ class Deflation(Protocol):
     def directions(self) -> int:
         """Number of directions taken out of the projector since the last restart."""
 
-    def restart(self, directions: int) -> None:
-        """Give the projector back all directions but the first few."""
+    def restart(self) -> None:
+        """Give the projector back all directions."""
 
     def run(self, limit: int) -> tuple[list[int], list[float]]:
         """Take the best free candidate, the earliest among equals, and again, up to the limit.
@@ -55,7 +53,6 @@ def greedy(
     *,
     restart: bool,
     forced: Picks = NO_PICKS,
-    refill: bool = False,
 ) -> Picks:
     """Pick up to k candidates.
 
@@ -70,9 +67,6 @@ def greedy(
         the whole projector, over the candidates not yet picked.
     forced
         The first picks, where they are known.
-    refill
-        Whether a new round begins with the projector that the forced picks have left rather than
-        the whole one, as long as that keeps something of a candidate.
 
     Returns
     -------
@@ -82,16 +76,14 @@ def greedy(
         places, scores = deflation.run_singly(k)
         return Picks(places, scores, list(range(len(places))))
     picks = Picks([], [], [])
-    this_round, base = 0, 0
+    this_round = 0
     for j, number in zip(forced.places[:k], forced.rounds, strict=False):
         if number != this_round:
-            deflation.restart(0)
+            deflation.restart()
             this_round = number
         picks.places.append(j)
         picks.scores.append(deflation.take(j))
         picks.rounds.append(number)
-    if refill:
-        base = deflation.directions
     while len(picks.places) < k:
         places, scores = deflation.run(k - len(picks.places))
         picks.places.extend(places)
@@ -99,9 +91,7 @@ def greedy(
         picks.rounds.extend([this_round] * len(places))
         if not restart or deflation.directions == 0:
             break
-        if deflation.directions == base:
-            base = 0
-        deflation.restart(base)
+        deflation.restart()
         this_round += 1
     return picks
 
@@ -131,9 +121,9 @@ class CoordinateDeflation:
         # Scores so far, and how many directions they reckon with; made when a round begins.
         self._round: tuple[Floats, NDArray[np.int64]] | None = None
 
-    def restart(self, directions: int) -> None:
-        """Give the projector back all directions but the first few."""
-        self.directions = directions
+    def restart(self) -> None:
+        """Give the projector back all directions."""
+        self.directions = 0
         self._round = None
 
     def run_singly(self, limit: int) -> tuple[list[int], list[float]]:
@@ -206,11 +196,10 @@ class GramDeflation:
         self._T = np.empty((0, size))
         self.directions = 0
 
-    def restart(self, directions: int) -> None:
-        """Give the projector back all directions but the first few."""
-        self.directions = directions
-        T = self._T[:directions]
-        self._scores = 1.0 - np.einsum("sp,sp->p", T, T)
+    def restart(self) -> None:
+        """Give the projector back all directions."""
+        self.directions = 0
+        self._scores = np.ones(self.size)
 
     def run(self, limit: int) -> tuple[list[int], list[float]]:
         """Take the best free candidate, the earliest among equals, and again, up to the limit."""

@@ -6,20 +6,22 @@ its picks once more, and picks anew only from where one of them is beaten.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsel._jit.cholesky import force, refill
+from streamsel._jit.cholesky import refill
 from streamsel._jit.deflate import sift
 from streamsel.columns import Chunk, Stats
 from streamsel.held.part import Floats, Places
 from streamsel.held.pool import SPENT, TIE, Pool, Sifted, units
 from streamsel.target.kernels import VariableKernel
 
-Whole = NDArray[np.int64]
 _NONE = np.empty(0, dtype=np.intp)
+
+
+Greedy = tuple[NDArray[Any], ...]
 
 
 class Plan(NamedTuple):
@@ -29,26 +31,25 @@ class Plan(NamedTuple):
     ----------
     G
         (m, r) coordinates of the candidates that stayed, in the pool's order.
-    n_forced
-        How many picks were forced.
     picks
-        The others, as `_jit.deflate.refill` has them.
+        Its picks, as `_jit.deflate.refill` has them.
     n_picks
         How many they are.
     """
 
     G: Floats
-    n_forced: int
-    picks: tuple[Whole, Floats, Whole, Whole, Floats]
+    picks: Greedy
     n_picks: int
 
 
-def first_plan(limit: int, r: int, n_forced: int) -> Plan:
+def room_for(m: int, r: int) -> Greedy:
+    """Return room for m picks of r coordinates, as `_jit.deflate.refill` has them."""
+    return np.empty(m, dtype=np.int64), np.empty(m), np.empty(m, dtype=np.int64), np.empty((m, r))
+
+
+def first_plan(limit: int, r: int) -> Plan:
     """Return the plan that knows nothing."""
-    m = limit - n_forced
-    whole = (np.empty(m, dtype=np.int64) for _ in range(3))
-    picks = (next(whole), np.empty(m), next(whole), next(whole), np.empty((m, r)))
-    return Plan(np.empty((0, r)), n_forced, picks, 0)
+    return Plan(np.empty((0, r)), room_for(limit, r), 0)
 
 
 def sifted_coordinates(pool: Pool, limit: int, offered: Floats) -> Sifted:
@@ -63,25 +64,21 @@ def sifted_coordinates(pool: Pool, limit: int, offered: Floats) -> Sifted:
     if size + np.count_nonzero(eligible) < 2 * limit:
         discarded = max(pool.discarded, float(bounds[~eligible].max(initial=-1.0)))
         return Sifted(None, np.flatnonzero(eligible), discarded, pool.floor, pool.plan)
-    r, n_forced = space.rank, len(pool.known.places)
-    plan = pool.plan
-    if plan is None or plan.n_forced != n_forced:
-        plan = first_plan(limit, r, n_forced)
+    r = space.rank
+    plan = first_plan(limit, r) if pool.plan is None else pool.plan
     fresh = len(plan.G)
     room = max(2 * limit, size + 1)
     G, whole, origin = np.empty((room, r)), np.empty(room), np.empty(room, dtype=np.int64)
     stats = pool.stats(np.arange(fresh, size))
     G[:fresh], G[fresh:size] = plan.G, space.coordinates(stats.m2, stats.cxy)
     whole[:size] = np.einsum("ij,ij->i", G[:size], G[:size])
-    forced = np.array(pool.known.places, dtype=np.int64)
-    rounds = np.array(pool.known.rounds, dtype=np.int64)
     picks = tuple(array.copy() for array in plan.picks)
-    candidates = (G, whole, origin, size, fresh, offered, bounds, forced, rounds)
+    candidates = (G, whole, origin, size, fresh, offered, bounds)
     so_far = (picks, plan.n_picks, limit, pool.discarded, pool.floor)
     left, fresh, n_picks, discarded, floor = sift(*candidates, *so_far, TIE, SPENT)
     stayed = np.searchsorted(origin[:left], size)
     join = origin[stayed:left] - size
-    new = Plan(G[:fresh].copy(), n_forced, picks, n_picks)
+    new = Plan(G[:fresh].copy(), picks, n_picks)
     return Sifted(origin[:stayed], join, discarded, floor, new)
 
 
@@ -99,14 +96,9 @@ class SampleSieve:
     """
 
     def __init__(self, pool: Pool, limit: int, kernel: VariableKernel) -> None:
-        known = pool.known
         self._limit, self._kernel = limit, kernel
         self._n = int(pool.n)
-        self._forced = np.array(known.places, dtype=np.int64)
-        self._rounds = np.array(known.rounds, dtype=np.int64)
-        plan = pool.plan
-        if plan is None or plan.n_forced != self._forced.size:
-            plan = first_plan(limit, limit, self._forced.size)
+        plan = first_plan(limit, limit) if pool.plan is None else pool.plan
         self._picks = tuple(array.copy() for array in plan.picks)
         self._n_picks = plan.n_picks
         self._fresh = len(plan.G)
@@ -141,22 +133,16 @@ class SampleSieve:
         K[fresh:p, :p] = self._kernel.of_cosine(cosine, m2[fresh:p], m2[:p], self._n)
         K[:fresh, fresh:p] = K[fresh:p, :fresh].T
         taken, contends = np.zeros(p, dtype=np.bool_), np.arange(p) >= fresh
-        taken[self._forced] = True
-        limit, n_forced = self._limit, self._forced.size
+        limit = self._limit
         order, L = np.empty(limit, dtype=np.int64), np.empty((limit, limit))
-        scores = np.empty(n_forced)
-        base = force(K, self._forced, self._rounds, order, L, scores)
-        now = first_plan(limit, limit, n_forced).picks
-        factor = (order, L, base)
-        n = refill(K, taken, contends, *factor, self._picks, self._n_picks, now, TIE, SPENT)
-        full = n_forced + n == limit
-        self.floor = float(min(scores.min(initial=1.0), now[1].min(initial=1.0))) if full else 0.0
+        now = room_for(limit, limit)
+        n = refill(K, taken, contends, order, L, self._picks, self._n_picks, now, TIE, SPENT)
+        self.floor = float(now[1].min(initial=1.0)) if n == limit else 0.0
         kept = np.flatnonzero(taken)
         if kept.size < p:
             self.discarded = max(self.discarded, 1.0)
         moved = np.cumsum(taken) - 1
         now[0][:n] = moved[now[0][:n]]
-        self._forced = moved[self._forced]
         self._picks, self._n_picks, self.size, self._fresh = now, n, kept.size, kept.size
         for array in (unit, m2, self._origin):
             array[: kept.size] = array[kept]
@@ -167,7 +153,7 @@ class SampleSieve:
         stayed = int(np.searchsorted(self._origin[: self.size], self._held))
         stay, join = self._origin[:stayed].copy(), self._origin[stayed : self.size] - self._held
         gram = self._K[: self._fresh, : self._fresh].copy()
-        plan = Plan(gram, self._forced.size, self._picks, self._n_picks)
+        plan = Plan(gram, self._picks, self._n_picks)
         return Sifted(stay, join, self.discarded, self.floor, plan)
 
 

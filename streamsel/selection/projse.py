@@ -9,22 +9,21 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel.columns import Chunk, Stats, chunks
+from streamsel.columns import Chunk, Stats
 from streamsel.held.part import ColumnHeld, Floats, Held, Places
-from streamsel.held.pool import NO_PICKS, SPENT, Picks, Pool, SamplePool, Sifted
+from streamsel.held.pool import Picks, Pool, SamplePool, Sifted
+from streamsel.held.sieved import SievedPool, SievedSamples
 from streamsel.learner.river import Supervised
-from streamsel.learner.selector import Selector
+from streamsel.learner.staged import Rereader
 from streamsel.params import param
 from streamsel.selection._candidates import Candidates, MomentCandidates, SampleCandidates
-from streamsel.selection._exact import Verification, unlike_before
+from streamsel.selection._covering import CoordinatePlan, CoveringPlan, KernelPlan, restored
 from streamsel.selection._greedy import greedy
 from streamsel.selection._sifting import sifted_coordinates, sifted_samples
-from streamsel.stream import ColumnStream
 from streamsel.target.kernels import VariableKernel
-from streamsel.threads import effective_jobs
 
 
-class ProjSe(Selector[Held], Supervised):
+class ProjSe(Rereader[Held], Supervised):
     r"""Selection by projection: variables that together cover the target.
 
     The first pick is the variable most relevant to the target. Its direction is then projected out
@@ -48,9 +47,6 @@ class ProjSe(Selector[Held], Supervised):
         unrelated variables, where there are fewer than two.
     scale
         Whether a kernel that is not linear sees variables scaled to unit variance.
-    exact
-        Whether, with a pool, `learn_columns` reads its source again until all picks are proven
-        those of all columns. Such a model learns one source, once.
     after_rank
         A target space of dimension $r$ gives $r$ picks a round. `"restart"` begins another round,
         with the whole projector, over the columns not yet selected; `"stop"` leaves it at that.
@@ -156,7 +152,6 @@ class ProjSe(Selector[Held], Supervised):
     gamma: float | None = param(params.Real(0.0, open=True, optional=True), default=None)
     coef0: float = param(params.Real(0.0), default=0.0)
     scale: bool = param(params.Flag(), default=True)
-    exact: bool = param(params.Flag(), default=False)
     after_rank: str = param(params.Choice(("restart", "stop")), default="restart")
 
     @classmethod
@@ -176,10 +171,14 @@ class ProjSe(Selector[Held], Supervised):
     # What it keeps, and how it selects
 
     def _new_columns(self, n: int) -> ColumnHeld:
-        if self._space is not None:
-            return super()._new_columns(n)
         # Without a target the variables explain each other, which takes their samples.
-        pool = SamplePool(None, n, self.max_candidates)
+        with_samples = self._space is None
+        limit = self.max_candidates
+        pool: Pool
+        if limit is not None and self.exact:
+            pool = (SievedSamples if with_samples else SievedPool)(self._space, n, limit)
+        else:
+            pool = (SamplePool if with_samples else Pool)(self._space, n, limit)
         pool.serve(self)
         return pool
 
@@ -189,9 +188,13 @@ class ProjSe(Selector[Held], Supervised):
         return MomentCandidates(held)
 
     def _select(self, held: Held, k: int) -> Picks:
-        known = held.known if isinstance(held, Pool) else NO_PICKS
-        restart = self.after_rank == "restart"
-        return greedy(self._candidates(held).deflation(), k, restart=restart, forced=known)
+        if isinstance(held, SievedPool) and held.total is not None and k == self.k:
+            return held.answer()
+        return greedy(self._candidates(held).deflation(), k, restart=self._restarts)
+
+    @property
+    def _restarts(self) -> bool:
+        return self.after_rank == "restart"
 
     def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
         return self._candidates(pool).relevance2(rows)
@@ -215,11 +218,10 @@ class ProjSe(Selector[Held], Supervised):
 
     def _refill(self, pool: Pool, limit: int) -> Picks:
         # Round by round: keeping the most relevant instead would lose the rarer directions.
-        deflation = self._candidates(pool).deflation()
-        return greedy(deflation, limit, restart=True, forced=pool.known, refill=True)
+        return greedy(self._candidates(pool).deflation(), limit, restart=True)
 
     def _round(self, pool: Pool) -> int:
-        return self._candidates(pool).rank
+        return np.iinfo(np.int64).max if pool.space is None else pool.space.rank
 
     def _relevances(self, held: Held, places: Places) -> Floats:
         if not isinstance(held, Pool):
@@ -227,37 +229,29 @@ class ProjSe(Selector[Held], Supervised):
         rows = held.stats(places)._asdict()
         return np.sqrt(np.minimum(self._bound(held, rows), 1.0))
 
-    # Exact in few readings
+    # Exact in a few readings
 
     @property
     def _one_source(self) -> bool:
         return self.exact and self.max_candidates is not None
 
-    def _learn_stream(self, stream: ColumnStream) -> None:
-        super()._learn_stream(stream)
-        if self._one_source and isinstance(self._columns, Pool):
-            self._verify(stream, self._columns)
+    def _plan(self, pool: SievedPool, before: Any, n_proven: int) -> CoveringPlan:
+        return self._planned(pool, before, n_proven, None)
 
-    def _verify(self, stream: ColumnStream, pool: Pool) -> None:
-        """Read the source again until all picks are proven."""
-        assert self._target is not None  # noqa: S101
-        picks = self._picks()
-        all_proven = pool.certified(picks) == len(picks.places)
-        done = all_proven and (len(picks.places) == self.k or pool.discarded <= SPENT)
-        jobs = effective_jobs(self.n_jobs)
-        while not done:
-            verification = Verification(pool, self._candidates(pool), self._picks(), self.k)
-            arrival = 0
-            for block in stream.blocks():
-                for chunk in chunks(block, self._target.n):
-                    verification.see(chunk, chunk.scan(self._target, jobs), arrival)
-                    arrival += len(chunk.names)
-            if arrival != self.n_columns:
-                raise unlike_before(f"{arrival} columns, after {self.n_columns}")
-            pool, done = verification.finish()
-            self._columns = pool
-            self._outdate()
-            self.n_passes += 1
+    def _restored_plan(self, pool: SievedPool, state: dict[str, Any]) -> CoveringPlan:
+        return self._planned(pool, None, 0, restored(pool, state))
+
+    def _planned(
+        self, pool: SievedPool, before: Any, n_proven: int, given: Picks | None
+    ) -> CoveringPlan:
+        restart = self._restarts
+        if isinstance(pool, SievedSamples):
+            kernel = self._variable_kernel()
+            return KernelPlan(pool, self.k, kernel, before, given, restart=restart)
+        return CoordinatePlan(pool, self.k, before, n_proven, given, restart=restart)
+
+    def _ceiling(self, pool: SievedPool, rows: Mapping[str, Floats]) -> Floats:
+        return self._bound(pool, rows)
 
     @property
     def scores(self) -> dict[Hashable, float]:
