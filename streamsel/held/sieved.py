@@ -9,8 +9,9 @@ import numpy as np
 
 from streamsel.columns import Chunk, Stats
 from streamsel.held.part import Floats, Places
+from streamsel.held.plan import LEAST, Bools, Plan
 from streamsel.held.pool import Picks, Pool, SamplePool
-from streamsel.held.stages import LEAST, Bools, Circle, Plan
+from streamsel.held.stages import Circle
 from streamsel.shapes import expect_shapes
 
 

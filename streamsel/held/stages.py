@@ -1,131 +1,26 @@
-"""A bounded pool of columns whose answer is made exact in a few readings.
+"""Reading in a circle, until an answer in stages is proven.
 
- The answer is cut into stages: the picks of a greedy one after another, or the solutions of a path.
-What scores under each stage follows from the answer so far, so that it can be speculated, and every
-other column scored under all stages at once. What was let go is remembered by the best score under
-each stage, since that stage last changed; a stage under which all columns were seen, or none let
-go, is proven.
+ What was let go is remembered by the best score under each stage, since that stage last changed; a
+stage under which all columns were seen, or none let go, is proven.
 """
 
 from __future__ import annotations
 
-import abc
 from bisect import bisect_left
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, Self
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsel.columns import Chunk, Stats
 from streamsel.held.correlations import pieces
 from streamsel.held.part import Floats, Places
-from streamsel.held.pool import Method, Picks, Pool, SamplePool
-from streamsel.held.table import Table
-from streamsel.shapes import expect_shapes
+from streamsel.held.plan import LEAST, Bools, Plan, Planner, Whole, leading
+from streamsel.held.pool import Picks, Pool
 from streamsel.target.space import TargetSpace
-
-Bools = NDArray[np.bool_]
-Whole = NDArray[np.int64]
-
-# What nothing is above or below, in a state that can be kept in a file.
-MOST = float(np.finfo(np.float64).max)
-LEAST = -MOST
 
 _ALL = slice(None)
 # How many columns are scored at once where the plan has just changed.
 _NEAR = 64
-
-
-class Plan(abc.ABC):
-    """A speculated answer, and what every column scores under each of its stages.
-
-    It is made of what a pool holds at one time, and never changed.
-
-    Attributes
-    ----------
-    names
-        The variables of the pool it was made of, in order.
-    picks
-        The answer, as places among these.
-    keys
-        (S,) what the score under each stage depends on.
-    bars
-        (S,) what a column must beat under each stage: the score of who stands there.
-    holders
-        (S,) arrival of who stands there: an equal column that came before it beats it. -1 where
-        equal ones do not.
-    tolerance
-        (S,) scores that differ by no more are equal.
-    must_stay
-        Places of those who must stay in the pool.
-    ordered
-        Whether a stage is proven only with all before it, as in a greedy.
-    """
-
-    ordered: ClassVar[bool] = True
-
-    names: Sequence[Hashable]
-    picks: Picks
-    keys: Sequence[Hashable]
-    bars: Floats
-    holders: Whole
-    tolerance: Floats
-    must_stay: Places
-
-    @abc.abstractmethod
-    def scores(self) -> Floats:
-        """Return the (p, S) scores of the pool's variables; -inf for who is out of the running."""
-
-    @abc.abstractmethod
-    def scores_of(
-        self, chunk: Chunk, stats: Stats, places: Places, noted: Mapping[str, Floats]
-    ) -> Floats:
-        """Return the (b, S) scores of columns of a chunk, and of what was noted of them."""
-
-    @abc.abstractmethod
-    def to_state(self) -> dict[str, Any]:
-        """Return what the method needs to make the plan again from the same pool."""
-
-    def bounding(self, full: Bools) -> Places:
-        """Return the stage under which no score is lower than under each, (S,); -1 where none is.
-
-        Only of those that are full: under which all columns were seen. Where scores fall from pick
-        to pick such a stage may be another one.
-        """
-        return np.where(full, np.arange(full.size), -1)
-
-    def goes_on(self, before: Plan, s: int, lost: float) -> bool:
-        """Return whether what was found under a stage of the plan before holds of mine.
-
-        Parameters
-        ----------
-        before
-            The plan before, of as many stages at least.
-        s
-            The stage.
-        lost
-            The best score under it of a column that was let go since it was last changed.
-        """
-        del lost
-        return self.keys[s] == before.keys[s]
-
-    def n_picked(self, n_stages: int) -> int:
-        """Return how many picks stand in so many leading stages."""
-        return min(len(self.picks.places), n_stages)
-
-
-class Planner(Method, Protocol):
-    """What a pool with stages must know of the method that it serves."""
-
-    def _plan(self, pool: Any, before: Any, n_proven: int) -> Plan:
-        """Return the answer that the pool has now; the first stages before may be proven."""
-
-    def _restored_plan(self, pool: Any, state: dict[str, Any]) -> Plan:
-        """Return the plan of a file, made from the pool's first variables."""
-
-    def _ceiling(self, pool: Any, rows: Mapping[str, Floats]) -> Floats:
-        """Return, for columns, what no score of theirs can ever be above; inf where any may be."""
 
 
 class Circle(Pool):
@@ -458,123 +353,6 @@ class Circle(Pool):
         return not self.let_go or bool(self.proven().all())
 
 
-class StagePool(Circle, SamplePool):
-    """A pool of at most twice `limit` columns, with their observations.
-
-    Attributes
-    ----------
-    basis
-        (r, n) orthonormal basis of the target space.
-    """
-
-    def __init__(
-        self, space: TargetSpace | None, n: int, limit: int, noted: Sequence[str] = ()
-    ) -> None:
-        super().__init__(space, n, limit, noted)
-        self.basis: Floats = np.zeros((0, n))
-
-    def follow(self, Y: Floats) -> None:
-        """Take up the observations of target and covariates, (c, n), before columns come."""
-        super().follow(Y)
-        assert self._space is not None  # noqa: S101
-        self.basis = self._space.weights @ Y
-
-    @property
-    def complete(self) -> bool:
-        """Whether no variable was ever let go."""
-        return not self.let_go
-
-    @property
-    def indifferent_below(self) -> float:
-        """Below which relevance a column is let go: relevance does not say."""
-        return LEAST
-
-    # Put together, and files
-
-    def merge(self, other: Self, arrived: int) -> None:
-        """Take in all candidates of another pool, as arrived after so many columns."""
-        self._changes()
-        if not len(other.table):
-            return
-        if not len(self.table):
-            self.set_state(other.to_state())
-            self.table["arrival"][:] += arrived
-            self.since = np.where(self.since > 0, self.since + arrived, 0)
-            return
-        came = [(self, 0), (other, arrived)]
-        parts = [part._known(after) for part, after in came if part.let_go]
-        rows = {field: other.table[field] for field in other.table.fields}
-        rows["arrival"] = rows["arrival"] + arrived
-        self.table.append(other.table.slots, **rows)
-        self.seen, self.total = 0, None
-        self.let_go |= other.let_go
-        self.ceiling = max(self.ceiling, other.ceiling)
-        self.plan = self._latest = None
-        if not self.let_go and len(self.table) < 2 * self.limit:
-            return
-        self.plan = plan = self.method._plan(self, None, 0)
-        # A stage goes on where both knew it; who let nothing go knows all.
-        size = len(plan.keys)
-        self.since = np.full(size, arrived + 1, dtype=np.int64)
-        self.lost, self.floors = np.full(size, LEAST), np.full(size, LEAST)
-        for s, key in enumerate(plan.keys):
-            known = [part[key] for part in parts if key in part]
-            if len(known) == len(parts):
-                self.since[s], self.lost[s], self.floors[s] = map(max, zip(*known, strict=True))
-        self._planned_at, self._n_known = 0, len(self.table)
-        if len(self.table) >= 2 * self.limit:
-            self._cut()
-
-    def _known(self, after: int) -> dict[Hashable, tuple[int, float, float]]:
-        """Return since, lost and floor of each stage, by its key, as the columns come after some.
-
-        A stage that has seen all columns has seen them since 0.
-        """
-        plan = self.latest()
-        since, lost, floors = self._as_planned(plan, 1)
-        if self.total is not None:
-            since = np.where(self.seen - since >= self.total, 0, 1)
-        since = np.where(since > 0, since + after, 0)
-        known = zip(since.tolist(), lost.tolist(), floors.tolist(), strict=True)
-        return dict(zip(plan.keys, known, strict=True))
-
-    def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: arrays, and values that JSON can hold."""
-        return {
-            "table": self.table.to_state(),
-            "seen": self.seen,
-            "total": self.total,
-            "let_go": self.let_go,
-            "ceiling": self.ceiling,
-            "since": self.since,
-            "lost": self.lost,
-            "floors": self.floors,
-            "n_known": self._n_known,
-            "planned_at": self._planned_at,
-            "plan": None if self.plan is None else self.plan.to_state(),
-        }
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
-        n, table = state["n_known"], state["table"]
-        fields = self.table.fields
-        known = {field: table[field][:n] for field in ("names", *fields)}
-        self.table = Table.from_state(known, fields)
-        self.seen, self.total = state["seen"], state["total"]
-        self.let_go, self.ceiling = state["let_go"], state["ceiling"]
-        self._n_known, self._planned_at = n, state["planned_at"]
-        self.plan = self._latest = None
-        if state["plan"] is not None:
-            self.plan = self.method._restored_plan(self, state["plan"])
-        rest = {field: table[field][n:] for field in ("names", *fields)}
-        others = Table.from_state(rest, fields)
-        self.table.append(others.names, **{field: others[field] for field in fields})
-        size = 0 if self.plan is None else len(self.plan.keys)
-        expect_shapes(state, since=(size,), lost=(size,), floors=(size,))
-        self.since = np.asarray(state["since"], dtype=np.int64)
-        self.lost, self.floors = np.asarray(state["lost"]), np.asarray(state["floors"])
-
-
 def _ranked(scores: Floats) -> tuple[Places, Bools]:
     """Return who is r-th best under every stage, (p, S) both, and whether the score is finite.
 
@@ -588,11 +366,6 @@ def _ranked(scores: Floats) -> tuple[Places, Bools]:
     ranked = np.sort((bits << np.uint64(32)) | np.arange(len(scores), dtype=np.uint64), axis=1)
     order = (ranked & np.uint64(0xFFFFFFFF)).astype(np.intp).T
     return order, np.isfinite(np.take_along_axis(scores, order, axis=0))
-
-
-def leading(flags: Bools) -> int:
-    """Return how many flags are set before the first that is not."""
-    return int(np.argmin(np.append(flags, False)))
 
 
 def unlike_before(what: str) -> ValueError:

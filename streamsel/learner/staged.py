@@ -10,7 +10,9 @@ import numpy as np
 from streamsel import params
 from streamsel.columns import Chunk, Stats, chunks
 from streamsel.held.part import Floats
-from streamsel.held.stages import MOST, Circle, Plan, StagePool, unlike_before
+from streamsel.held.plan import MOST, Plan
+from streamsel.held.stage_pool import StagePool
+from streamsel.held.stages import Circle, unlike_before
 from streamsel.learner.selector import Selector, State
 from streamsel.params import param
 from streamsel.stream import ColumnStream

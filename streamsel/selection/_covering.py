@@ -16,9 +16,9 @@ from streamsel._jit import cholesky, deflate
 from streamsel.columns import Chunk, Stats
 from streamsel.held.correlations import correlations
 from streamsel.held.part import Floats, Places
+from streamsel.held.plan import Plan
 from streamsel.held.pool import SPENT, TIE, Picks
 from streamsel.held.sieved import SievedPool, SievedSamples
-from streamsel.held.stages import Plan
 from streamsel.selection._greedy import CoordinateDeflation, greedy
 from streamsel.selection._sifting import room_for
 from streamsel.target.kernels import VariableKernel

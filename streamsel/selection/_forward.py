@@ -19,7 +19,7 @@ from streamsel.held.correlations import correlations
 from streamsel.held.part import Floats, Held, Places
 from streamsel.held.pool import SPENT, Picks
 from streamsel.held.products import TOGETHER, Products
-from streamsel.held.stages import StagePool
+from streamsel.held.stage_pool import StagePool
 from streamsel.selection._greedy_plan import GreedyPlan, earliest_of_best
 
 # Without a ridge a variable of which less is left has nothing to say.

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from streamsel.held.part import Floats
+from streamsel.held.plan import Plan
 from streamsel.held.pool import SPENT, TIE, Picks
-from streamsel.held.stages import Plan, StagePool
+from streamsel.held.stage_pool import StagePool
 
 
 class GreedyPlan(Plan):

@@ -10,8 +10,9 @@ import numpy as np
 from streamsel.columns import Chunk, Stats
 from streamsel.held.correlations import correlations
 from streamsel.held.part import Floats, Places
+from streamsel.held.plan import Plan
 from streamsel.held.pool import TIE, Picks
-from streamsel.held.stages import Plan, StagePool
+from streamsel.held.stage_pool import StagePool
 from streamsel.selection._lasso_path import (
     NO_PATH,
     NOTHING,

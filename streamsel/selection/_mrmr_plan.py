@@ -11,9 +11,10 @@ from streamsel._jit.redundancy import fold
 from streamsel.columns import Chunk, Stats
 from streamsel.held.correlations import correlations
 from streamsel.held.part import Floats, Places
+from streamsel.held.plan import LEAST
 from streamsel.held.pool import units
 from streamsel.held.products import TOGETHER, Products
-from streamsel.held.stages import LEAST, StagePool
+from streamsel.held.stage_pool import StagePool
 from streamsel.selection._greedy_plan import GreedyPlan
 from streamsel.selection._redundancy import (
     Informations,

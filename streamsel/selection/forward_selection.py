@@ -9,7 +9,7 @@ import numpy as np
 
 from streamsel import params
 from streamsel.held.pool import Picks
-from streamsel.held.stages import StagePool
+from streamsel.held.stage_pool import StagePool
 from streamsel.learner.jointly import Jointly
 from streamsel.learner.river import Supervised
 from streamsel.learner.staged import Staged

@@ -12,7 +12,7 @@ from streamsel import params
 from streamsel.held.common import Common
 from streamsel.held.part import Held
 from streamsel.held.pool import Picks
-from streamsel.held.stages import StagePool
+from streamsel.held.stage_pool import StagePool
 from streamsel.learner.base import until_learnt
 from streamsel.learner.jointly import Jointly
 from streamsel.learner.river import Supervised

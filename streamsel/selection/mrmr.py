@@ -10,8 +10,9 @@ import numpy as np
 
 from streamsel import params
 from streamsel.held.part import Floats
+from streamsel.held.plan import MOST
 from streamsel.held.pool import SPENT, Picks
-from streamsel.held.stages import MOST, StagePool
+from streamsel.held.stage_pool import StagePool
 from streamsel.learner.jointly import Jointly
 from streamsel.learner.river import Supervised
 from streamsel.learner.staged import Staged

@@ -1,0 +1,133 @@
+"""A bounded pool of columns with their observations, whose answer has stages from the first on."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from streamsel.held.part import Floats
+from streamsel.held.plan import LEAST
+from streamsel.held.pool import SamplePool
+from streamsel.held.stages import Circle
+from streamsel.held.table import Table
+from streamsel.shapes import expect_shapes
+from streamsel.target.space import TargetSpace
+
+
+class StagePool(Circle, SamplePool):
+    """A pool of at most twice `limit` columns, with their observations.
+
+    Attributes
+    ----------
+    basis
+        (r, n) orthonormal basis of the target space.
+    """
+
+    def __init__(
+        self, space: TargetSpace | None, n: int, limit: int, noted: Sequence[str] = ()
+    ) -> None:
+        super().__init__(space, n, limit, noted)
+        self.basis: Floats = np.zeros((0, n))
+
+    def follow(self, Y: Floats) -> None:
+        """Take up the observations of target and covariates, (c, n), before columns come."""
+        super().follow(Y)
+        assert self._space is not None  # noqa: S101
+        self.basis = self._space.weights @ Y
+
+    @property
+    def complete(self) -> bool:
+        """Whether no variable was ever let go."""
+        return not self.let_go
+
+    @property
+    def indifferent_below(self) -> float:
+        """Below which relevance a column is let go: relevance does not say."""
+        return LEAST
+
+    # Put together, and files
+
+    def merge(self, other: Self, arrived: int) -> None:
+        """Take in all candidates of another pool, as arrived after so many columns."""
+        self._changes()
+        if not len(other.table):
+            return
+        if not len(self.table):
+            self.set_state(other.to_state())
+            self.table["arrival"][:] += arrived
+            self.since = np.where(self.since > 0, self.since + arrived, 0)
+            return
+        came = [(self, 0), (other, arrived)]
+        parts = [part._known(after) for part, after in came if part.let_go]
+        rows = {field: other.table[field] for field in other.table.fields}
+        rows["arrival"] = rows["arrival"] + arrived
+        self.table.append(other.table.slots, **rows)
+        self.seen, self.total = 0, None
+        self.let_go |= other.let_go
+        self.ceiling = max(self.ceiling, other.ceiling)
+        self.plan = self._latest = None
+        if not self.let_go and len(self.table) < 2 * self.limit:
+            return
+        self.plan = plan = self.method._plan(self, None, 0)
+        # A stage goes on where both knew it; who let nothing go knows all.
+        size = len(plan.keys)
+        self.since = np.full(size, arrived + 1, dtype=np.int64)
+        self.lost, self.floors = np.full(size, LEAST), np.full(size, LEAST)
+        for s, key in enumerate(plan.keys):
+            known = [part[key] for part in parts if key in part]
+            if len(known) == len(parts):
+                self.since[s], self.lost[s], self.floors[s] = map(max, zip(*known, strict=True))
+        self._planned_at, self._n_known = 0, len(self.table)
+        if len(self.table) >= 2 * self.limit:
+            self._cut()
+
+    def _known(self, after: int) -> dict[Hashable, tuple[int, float, float]]:
+        """Return since, lost and floor of each stage, by its key, as the columns come after some.
+
+        A stage that has seen all columns has seen them since 0.
+        """
+        plan = self.latest()
+        since, lost, floors = self._as_planned(plan, 1)
+        if self.total is not None:
+            since = np.where(self.seen - since >= self.total, 0, 1)
+        since = np.where(since > 0, since + after, 0)
+        known = zip(since.tolist(), lost.tolist(), floors.tolist(), strict=True)
+        return dict(zip(plan.keys, known, strict=True))
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what a file needs: arrays, and values that JSON can hold."""
+        return {
+            "table": self.table.to_state(),
+            "seen": self.seen,
+            "total": self.total,
+            "let_go": self.let_go,
+            "ceiling": self.ceiling,
+            "since": self.since,
+            "lost": self.lost,
+            "floors": self.floors,
+            "n_known": self._n_known,
+            "planned_at": self._planned_at,
+            "plan": None if self.plan is None else self.plan.to_state(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        n, table = state["n_known"], state["table"]
+        fields = self.table.fields
+        known = {field: table[field][:n] for field in ("names", *fields)}
+        self.table = Table.from_state(known, fields)
+        self.seen, self.total = state["seen"], state["total"]
+        self.let_go, self.ceiling = state["let_go"], state["ceiling"]
+        self._n_known, self._planned_at = n, state["planned_at"]
+        self.plan = self._latest = None
+        if state["plan"] is not None:
+            self.plan = self.method._restored_plan(self, state["plan"])
+        rest = {field: table[field][n:] for field in ("names", *fields)}
+        others = Table.from_state(rest, fields)
+        self.table.append(others.names, **{field: others[field] for field in fields})
+        size = 0 if self.plan is None else len(self.plan.keys)
+        expect_shapes(state, since=(size,), lost=(size,), floors=(size,))
+        self.since = np.asarray(state["since"], dtype=np.int64)
+        self.lost, self.floors = np.asarray(state["lost"]), np.asarray(state["floors"])
