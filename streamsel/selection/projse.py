@@ -58,7 +58,8 @@ class ProjSe(Rereader[Held], Supervised):
         after it was let go counted again; those among them that do not vary, which are never
         selected.
     n_passes
-        How often the columns were read: 1, or more where `exact` had to read them again.
+        How often the columns were read, in fractions of a reading: 1, or more where `exact` had to
+        read them again.
 
     Raises
     ------
