@@ -90,7 +90,10 @@ class Job(NamedTuple):
 
 
 class Family(NamedTuple):
-    """Jobs that do the same; the first is streamsel's. `about` is what the page says of them."""
+    """Jobs that do the same; the first is what the others are measured by, one of streamsel's.
+
+    `about` is what the page says of them.
+    """
 
     about: str
     classes: bool
@@ -139,13 +142,16 @@ def pandas_frame(data):
 # Jobs: libraries are imported where they are used, so that memory is that of one alone
 
 
-def projse(X, y, target="auto"):
-    from streamsel import ProjSe
+def selector(name, **parameters):
+    def run(X, y):
+        import streamsel
 
-    model = ProjSe(K, target=target)
-    model.learn_target(y)
-    model.learn_columns(X)
-    return model.selected
+        model = getattr(streamsel, name)(K, **parameters)
+        model.learn_target(y)
+        model.learn_columns(X)
+        return model.selected
+
+    return run
 
 
 def sospca(X, y):
@@ -172,10 +178,10 @@ def k_best(score, **options):
     return run
 
 
-def fastcan(X, y):
+def fastcan(X, y, k=K):
     from fastcan import FastCan
 
-    return FastCan(K, verbose=0).fit(X, y).indices_.tolist()
+    return FastCan(k, verbose=0).fit(X, y).indices_.tolist()
 
 
 def lazy_fastcan(X, y):
@@ -185,10 +191,10 @@ def lazy_fastcan(X, y):
 
 
 def mrmrs(task):
-    def run(X, y):
+    def run(X, y, k=K):
         from mrmrs import mrmr
 
-        return [int(feature.name) for feature in mrmr(X, y, K, task)]
+        return [int(feature.name) for feature in mrmr(X, y, k, task)]
 
     return run
 
@@ -240,15 +246,24 @@ NEIGHBOURS = {"n": 1.1}
 
 SELECTION = (
     f"The {K} best of p variables, {3 * SOURCES} of which show what the target is made of: "
-    f"{SOURCES} sources, three noisy variables each."
+    f"{SOURCES} sources, three noisy variables each. streamsel's selectors are exact, those with a "
+    "bounded pool by reading again."
 )
+
+
+def exact(*names, **parameters):
+    """Return streamsel's selectors that keep a pool, and read again until the answer is proven."""
+    return {name: Job(selector(name, exact=True, **parameters), by_columns) for name in names}
+
+
 FAMILIES = {
     "Selection, one numeric target": Family(
         SELECTION,
         classes=False,
         many=False,
         jobs={
-            "ProjSe": Job(projse, by_columns),
+            "ProjSe": Job(selector("ProjSe"), by_columns),
+            **exact("ForwardSelection", "MRMR", "Lasso"),
             "`y @ X`": Job(product, by_columns, limit=True),
             "SelectKBest f_regression": Job(k_best("f_regression"), by_columns),
             "SelectKBest r_regression": Job(k_best("r_regression"), by_columns),
@@ -266,7 +281,8 @@ FAMILIES = {
         classes=True,
         many=False,
         jobs={
-            "ProjSe": Job(functools.partial(projse, target="class"), by_columns),
+            "ProjSe": Job(selector("ProjSe", target="class"), by_columns),
+            **exact("ForwardSelection", "MRMR", target="class"),
             "`U.T @ X`": Job(projection, with_basis, limit=True),
             "SelectKBest f_classif": Job(k_best("f_classif"), by_rows),
             "SelectKBest mutual_info_classif": Job(

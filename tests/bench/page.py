@@ -20,16 +20,18 @@ from tests.bench import comparison
 ROOT = Path(__file__).parents[2]
 PACKAGES = (
     *("streamsel", "numpy", "scipy", "numba", "river", "scikit-learn"),
-    *("fastcan", "mrmrs", "mrmr_selection", "pandas", "polars"),
+    *("fastcan", "mrmrs", "mrmr_selection", "celer", "online-fdr", "pandas", "polars"),
 )
 # What is said of tables of this title, or of this part of a contest.
 ABOUT = {
-    "time": "What streamsel takes, and how many times as long the others: in bold who takes less.",
+    "time": "What the first takes, one of streamsel's, and how many times as long the others: in "
+    "bold who takes less.",
     "peak memory": "How far a process of its own, on Linux, rises above libraries and data while "
-    "it does the job; in bold where it is less than ours.",
+    "it does the job; in bold where it is less than that of the first.",
     "what the result is worth": "How much of the target's variance in fresh rows a linear "
     "model on the result explains (1 is all, below 0 is worse than the mean), and how many of the "
-    "target's sources are among the selected variables. In bold where it explains more than ours.",
+    "target's sources are among the selected variables. In bold where it explains more than the "
+    "first.",
     "against the limit": "What one pass over the data, or a peer, takes, measured in "
     "turn with ours, and the median of the rounds' ratios. A bar that is missed is in bold. GB/s "
     "are the bytes of the data over the time.",
@@ -231,7 +233,7 @@ def changed(changes):
 
 
 ALT = {
-    "time": "{}: time of every peer as a multiple of streamsel's, against the size of the data.",
+    "time": "{}: time of every contestant as a multiple of the first's, by the size of the data.",
     "peak memory": "{}: peak memory of streamsel and its peers, and the size of the data.",
 }
 

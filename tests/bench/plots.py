@@ -2,13 +2,15 @@
 
 import matplotlib as mpl
 
+from streamsel.catalogue import names
 from tests.bench.page import BYTES, plot_name, quantity, remembered, size
 
 mpl.use("svg")
 from matplotlib import pyplot as plt
 
-# One colour a peer, the same in every plot.
+# One colour a contestant, the same in every plot: streamsel's are blue.
 COLOURS = ("#c8553d", "#c79a1e", "#6a4c93", "#4a8f5c", "#8c564b", "#17a2b8", "#e377c2")
+BLUES = ("#17375e", "#8ab6e1", "#2aa198")
 OURS, LIMIT = "#3f7fbf", "#8a93a0"
 
 
@@ -30,7 +32,9 @@ def draw(results, out):
     for group, records in groups.items():
         for name, one in list(records[0]["contestants"].items())[1:]:
             if not one["limit"]:
-                colours.setdefault(name, COLOURS[len(colours) % len(COLOURS)])
+                palette = BLUES if name in names() else COLOURS
+                used = sum(colour in palette for colour in colours.values())
+                colours.setdefault(name, palette[used % len(palette)])
         plots = {"time": plot_times}
         if with_memory := [one for one in records if remembered(one)]:
             plots["peak memory"] = plot_memory
