@@ -124,7 +124,7 @@ def app() -> None:
     is_flag=True,
     section=LEARNER,
     parameter="exact",
-    help="With --max-candidates: read the file again until the selection is proven exact.",
+    help="Read the file again until the selection is proven exact; ProjSe: with --max-candidates.",
 )
 @option(
     "--after-rank",
