@@ -68,7 +68,7 @@ class StagePool(Circle, SamplePool):
         self.let_go |= other.let_go
         self.ceiling = max(self.ceiling, other.ceiling)
         self.plan = self._latest = None
-        if not self.let_go and len(self.table) < 2 * self.limit:
+        if not self.let_go and len(self.table) < self.room:
             return
         self.plan = plan = self.method._plan(self, None, 0)
         # A stage goes on where both knew it; who let nothing go knows all.

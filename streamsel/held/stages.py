@@ -28,6 +28,8 @@ class Circle(Pool):
 
     Attributes
     ----------
+    room
+        How many columns are held before any is let go, at least twice the limit.
     seen
         Columns seen, in all readings; 0 in the first.
     total
@@ -49,6 +51,7 @@ class Circle(Pool):
     ) -> None:
         super().__init__(space, n, limit, noted)
         self.limit: int = limit
+        self.room = 2 * limit
         self.seen = 0
         self.total: int | None = None
         self.let_go = False
@@ -130,10 +133,10 @@ class Circle(Pool):
         noted: Mapping[str, Floats],
     ) -> Places:
         """Keep columns until the pool is full for the first time; return those that are left."""
-        room = 2 * self.limit - len(self.table)
+        room = self.room - len(self.table)
         taken = places[:room]
         self._append(chunk, stats, first_arrival, taken, noted)
-        if len(self.table) >= 2 * self.limit:
+        if len(self.table) >= self.room:
             # Nothing was let go before.
             self._replan(0)
             self._cut()

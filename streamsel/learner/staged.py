@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from streamsel import params
 from streamsel.columns import Chunk, Stats, chunks
-from streamsel.held.part import Floats
+from streamsel.held.part import ColumnHeld, Floats
 from streamsel.held.plan import MOST, Plan
 from streamsel.held.stage_pool import StagePool
 from streamsel.held.stages import Circle, unlike_before
@@ -18,8 +18,9 @@ from streamsel.params import param
 from streamsel.stream import ColumnStream
 from streamsel.threads import effective_jobs
 
-# A pool that is cut back to fewer than so many times k is read more often than it saves.
-_LEAST = 2
+# With fewer candidates than so many times k, or than so many, columns are read more often; with more
+# it takes longer to plan than that saves.
+_LEAST, _ENOUGH, _FEW = 2, 10, 500
 
 AnyPlan = TypeVar("AnyPlan", bound=Plan)
 
@@ -83,22 +84,24 @@ class Staged(Rereader[Any], Generic[AnyPlan]):
     """A selector whose answer has stages (`held.stages`): `_plan` says what it is in a pool."""
 
     keeps = StagePool
+    # Whether an answer of k needs no more than a few times as many candidates.
+    _few_are_enough: ClassVar[bool] = True
 
     max_candidates: int | None = param(
         params.Whole(1, optional=True),
         default=None,
         doc="""
         How many columns, at least k, are kept with their observations when the pool is cut back,
-        which is when twice as many are held; None for as many as `max_pool_bytes` allow.
+        which is when twice as many are held; None for what `max_pool_bytes` says.
         """,
     )
     max_pool_bytes: int = param(
         params.Whole(1),
         default=64 << 20,
         doc="""
-        Bytes of the observations that are kept, $8 n$ a column; but of $4 k$ columns at least. As
-        long as all columns fit, the answer is exact in one reading; beyond, memory is constant, and
-        `n_certified` says how much of the answer is proven.
+        Bytes of observations, $8 n$ a column, up to which all columns are kept, and the answer is
+        exact in one reading; for $4 k$ columns there is room at least. Beyond, no more are ever
+        kept, and mostly far fewer; `n_certified` says how much of the answer is proven.
         """,
     )
 
@@ -131,7 +134,16 @@ class Staged(Rereader[Any], Generic[AnyPlan]):
     def _limit(self, n: int) -> int:
         if self.max_candidates is not None:
             return self.max_candidates
-        return max(_LEAST * (self._asked or 1), self.max_pool_bytes // (16 * n))
+        k = self._asked or 1
+        most = max(_LEAST * k, self.max_pool_bytes // (16 * n))
+        return min(most, max(_ENOUGH * k, _FEW)) if self._few_are_enough else most
+
+    def _new_columns(self, n: int) -> ColumnHeld:
+        pool = super()._new_columns(n)
+        assert isinstance(pool, StagePool)  # noqa: S101
+        if self.max_candidates is None:
+            pool.room = max(pool.room, self.max_pool_bytes // (8 * n))
+        return pool
 
     def _observe(self, chunk: Chunk, stats: Stats) -> None:
         assert isinstance(self._columns, StagePool)  # noqa: S101

@@ -173,6 +173,9 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
     (True, True)
     """
 
+    # The active sets of a whole path, and what may enter them, are many.
+    _few_are_enough = False
+
     k: int | None = param(params.Whole(1, optional=True), default=20, kw_only=False)
     alphas: float | tuple[float, ...] | None = param(params.Positive(), default=None)
     l1_ratio: float = param(params.Real(0.0, open=True), default=1.0)
