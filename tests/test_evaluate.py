@@ -262,6 +262,31 @@ def test_what_is_no_pair_of_kernels(K, L, match):
         evaluate.kernel_alignment(K, L)
 
 
+# Dummies
+
+NAMES = st.one_of(st.integers(), st.text(max_size=3), st.tuples(st.text(max_size=3)))
+DUMMIES = st.integers(0, 99).map(lambda i: ("dummy", i))
+
+
+@given(st.lists(st.one_of(NAMES, DUMMIES), max_size=20), st.integers(1, 5))
+def test_before_dummies_is_its_definition(selected, most):
+    dummies = [i for i, name in enumerate(selected) if isinstance(name, tuple) and len(name) == 2]
+    end = dummies[most - 1] if len(dummies) >= most else len(selected)
+    expected = [name for i, name in enumerate(selected[:end]) if i not in dummies]
+    assert evaluate.before_dummies(iter(selected), most) == expected
+
+
+def test_names_that_are_no_dummies():
+    names = ["dummy", ("dummy",), ("dummy", "a"), ("dummy", 1.0), ("dummy", 1, 2), ("a", 1), 1]
+    assert evaluate.before_dummies(names) == names
+
+
+@pytest.mark.parametrize("most", [0, -1, 1.5, None])
+def test_at_least_one_dummy_ends_the_list(most):
+    with pytest.raises(ValueError, match=r"'most' parameter of before_dummies .* Got"):
+        evaluate.before_dummies(["a"], most)
+
+
 # Canonical correlations
 
 H1, H2, H3 = np.array([[1, 1, -1, -1], [1, -1, 1, -1], [1, -1, -1, 1]])

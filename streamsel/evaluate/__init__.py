@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from streamsel.evaluate.alignment import kernel_alignment, linear_alignment
     from streamsel.evaluate.canonical import canonical_correlations
+    from streamsel.evaluate.chance import before_dummies
     from streamsel.evaluate.predictive import clustering_nmi, cross_validated_accuracy
     from streamsel.evaluate.stability import Stability, importance_stability, selection_stability
 
 __all__ = [
     "Stability",
+    "before_dummies",
     "canonical_correlations",
     "clustering_nmi",
     "cross_validated_accuracy",
@@ -30,6 +32,7 @@ __all__ = [
 # Names are fetched when first asked for (PEP 562): the import itself costs milliseconds.
 _HOMES = {
     "Stability": "stability",
+    "before_dummies": "chance",
     "canonical_correlations": "canonical",
     "clustering_nmi": "predictive",
     "cross_validated_accuracy": "predictive",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from streamsel.stream._columns import iter_columns
     from streamsel.stream._convert import as_stream
     from streamsel.stream._csv import iter_csv
+    from streamsel.stream._dummies import with_dummies
     from streamsel.stream._frames import iter_frame
     from streamsel.stream._lines import iter_lines
     from streamsel.stream._polynomials import iter_polynomials
@@ -42,6 +43,7 @@ __all__ = [
     "iter_sparse",
     "prune",
     "screen",
+    "with_dummies",
 ]
 
 # Names are fetched when first asked for (PEP 562): the import itself costs milliseconds.
@@ -63,6 +65,7 @@ _HOMES = {
     "iter_sparse": "_sparse",
     "prune": "_prune",
     "screen": "_screen",
+    "with_dummies": "_dummies",
 }
 
 

@@ -344,11 +344,11 @@ def _drop_first(blocks: Iterable[Block], n: int) -> Iterator[Block]:
         if n == 0:
             yield block
         elif n < width:
-            yield _slice(block, n, width)
+            yield part_of(block, n, width)
         n = max(0, n - width)
 
 
-def _slice(block: Block, start: int, stop: int) -> Block:
+def part_of(block: Block, start: int, stop: int) -> Block:
     """Return the columns start, ..., stop - 1 of a block as views."""
     names, values = block
     if is_sparse(values):
@@ -369,7 +369,7 @@ def cut_out(block: Block, gone: Sequence[int]) -> Iterator[Block]:
     elif len(gone) <= _MAX_CUTS:
         for start, stop in zip([-1, *gone], [*gone, width], strict=True):
             if stop - start > 1:
-                yield _slice(block, start + 1, stop)
+                yield part_of(block, start + 1, stop)
     else:
         # Copies of bounded size: the block may be a view of far more than should be copied.
         kept = np.delete(np.arange(width), gone)

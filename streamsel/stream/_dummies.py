@@ -1,0 +1,156 @@
+"""Dummies: columns of random numbers that compete with those of a source."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsel import params
+from streamsel.columns import Block
+from streamsel.stream._base import ColumnStream, part_of
+from streamsel.stream._blocks import columns_per_block
+from streamsel.stream._convert import as_stream
+
+# Dummies come behind so many columns of the source: where they stand depends on places alone, and
+# blocks remain that learners take at a time.
+_TOGETHER = 64
+_DUMMY = "dummy"
+
+
+def with_dummies(X: Any, per_column: int = 1, seed: int = 0) -> ColumnStream:
+    """Let columns of random numbers compete with the columns of a source.
+
+    A selector that takes a dummy has run out of what is better than chance, given what it took
+    before. [`before_dummies`](evaluate.md#streamsel.evaluate.before_dummies) says what was selected
+    up to there. Any selector can be asked so: to it a dummy is a column like others.
+
+    Parameters
+    ----------
+    X
+        The columns: a `ColumnStream`, or anything that `as_stream` takes.
+    per_column
+        How many dummies there are for each column of `X`, at least 1.
+    seed
+        Of the random numbers, from 0 to 2**128 - 1.
+
+    Returns
+    -------
+    ColumnStream
+        A stream of the columns of `X` in their order and, behind every 64 of them and behind the
+        last, their dummies: columns of standard normal numbers, named `("dummy", 0)`, `("dummy",
+        1)` and so on. It is re-readable if `X` is.
+
+    Raises
+    ------
+    ValueError
+        For a `per_column` or a seed out of range.
+
+    Notes
+    -----
+    The numbers of a dummy depend on the seed, on its own number and on the number of rows alone:
+    they are the same at every reading, however the columns are cut into blocks, and `take` makes
+    them without reading. They are made when read, and not kept. A dummy costs about 2 µs and 35 ns
+    a row. The columns of `X` are passed on as they are, not copied.
+
+    The selector needs room for the dummies among what it selects: `k` is to be larger than the
+    number of columns expected, by about as many as are thought false.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsel import ForwardSelection
+    >>> from streamsel.evaluate import before_dummies
+    >>> from streamsel.stream import with_dummies
+    >>> X = np.random.default_rng(0).normal(size=(100, 500))
+    >>> y = X[:, 3] - X[:, 77] + X[:, 200]
+    >>> model = ForwardSelection(k=6)
+    >>> model.learn_target(y)
+    >>> model.learn_columns(with_dummies(X))
+    >>> model.selected
+    [77, 3, 200, ('dummy', 60), 411, 222]
+    >>> before_dummies(model.selected)
+    [77, 3, 200]
+    """
+    params.check(
+        "with_dummies",
+        {"per_column": params.Whole(1), "seed": params.Whole(0)},
+        {"per_column": per_column, "seed": seed},
+    )
+    if seed >= 2**128:
+        raise ValueError(f"Expected a seed below 2**128. Got: {seed!r}.")
+    source = as_stream(X)
+    n_rows, n_columns = source.n_rows, source.n_columns
+
+    def blocks() -> Iterator[Block]:
+        n = n_read = n_made = 0
+        for block in source.blocks():
+            n, width = block.values.shape
+            start = 0
+            while start < width:
+                stop = min(width, start + _TOGETHER - n_read % _TOGETHER)
+                yield part_of(block, start, stop)
+                n_read += stop - start
+                start = stop
+                if n_read % _TOGETHER == 0:
+                    yield from _dummies(seed, n_made, n_read * per_column, n)
+                    n_made = n_read * per_column
+        yield from _dummies(seed, n_made, n_read * per_column, n)
+
+    # As long as the number of rows is unknown, columns are found by reading.
+    fetch = None if n_rows is None else partial(_fetch, source, per_column, seed, n_rows)
+    return ColumnStream(
+        blocks,
+        n_rows=n_rows,
+        n_columns=None if n_columns is None else n_columns * (1 + per_column),
+        rereadable=source.rereadable,
+        take=fetch,
+    )
+
+
+def number_of_dummy(name: Hashable) -> int | None:
+    """Return the number of the dummy of this name; None if it is the name of another column."""
+    if isinstance(name, tuple) and len(name) == 2 and name[0] == _DUMMY:
+        number = name[1]
+        return number if type(number) is int and number >= 0 else None
+    return None
+
+
+def _fetch(
+    source: ColumnStream, per_column: int, seed: int, n_rows: int, names: Sequence[Hashable]
+) -> dict[Hashable, Any]:
+    """Fetch columns of the source, and make dummies, by name."""
+    end = None if source.n_columns is None else source.n_columns * per_column
+    numbers = {name: number_of_dummy(name) for name in names}
+    found: dict[Hashable, Any] = {
+        name: _normal(seed, [i], n_rows)[0]
+        for name, i in numbers.items()
+        if i is not None and (end is None or i < end)
+    }
+    found |= source.take([name for name in names if name not in found])
+    return {name: found[name] for name in names}
+
+
+def _dummies(seed: int, start: int, stop: int, n_rows: int) -> Iterator[Block]:
+    """Yield the dummies of numbers start, ..., stop - 1."""
+    step = columns_per_block(n_rows)
+    for first in range(start, stop, step):
+        numbers = range(first, min(stop, first + step))
+        yield Block([(_DUMMY, i) for i in numbers], _normal(seed, numbers, n_rows).T)
+
+
+def _normal(seed: int, numbers: Sequence[int], n_rows: int) -> NDArray[np.float64]:
+    """Return the dummies of these numbers, one a row."""
+    # A counter of four words, of which the draws of a dummy only ever reach the first: the last
+    # is its number. To set it takes half the time of a new generator.
+    bits = np.random.Philox(key=seed)
+    generator, state = np.random.Generator(bits), bits.state
+    values = np.empty((len(numbers), n_rows))
+    for i, row in zip(numbers, values, strict=True):
+        state["state"]["counter"][3] = i
+        bits.state = state
+        generator.standard_normal(out=row)
+    return values

@@ -1,0 +1,197 @@
+"""Dummies: the same however they are read, beside columns that are left as they are."""
+
+import itertools
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from streamsel import MRMR, AlphaInvesting, ForwardSelection, load, save
+from streamsel.columns import Block
+from streamsel.evaluate import before_dummies
+from streamsel.stream import ColumnStream, iter_array, iter_columns, with_dummies
+
+
+def dense(values):
+    return values.toarray()[:, 0] if sparse.issparse(values) else values
+
+
+def in_blocks(X, cuts):
+    """Return a stream of X in blocks that end at these places."""
+    ends = [0, *sorted(cuts), X.shape[1]]
+    pairs = [(a, b) for a, b in itertools.pairwise(ends) if a < b]
+    return ColumnStream(lambda: (Block(range(a, b), X[:, a:b]) for a, b in pairs))
+
+
+def by_definition(X, per_column, seed):
+    """(name, values) in order: 64 columns and their dummies, each of a generator of its own."""
+    p, pairs = X.shape[1], []
+    for start in range(0, p, 64):
+        stop = min(p, start + 64)
+        pairs += [(j, X[:, j]) for j in range(start, stop)]
+        for i in range(start * per_column, stop * per_column):
+            generator = np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 0, i]))
+            pairs.append((("dummy", i), generator.standard_normal(len(X))))
+    return pairs
+
+
+@given(
+    st.integers(1, 200),
+    st.lists(st.integers(1, 199), max_size=6),
+    st.integers(1, 3),
+    st.sampled_from([0, 7, 2**128 - 1]),
+    st.sampled_from([np.asarray, np.asfortranarray, sparse.csc_array]),
+)
+def test_it_is_its_definition_however_the_columns_are_cut(p, cuts, per_column, seed, form):
+    X = np.random.default_rng(p).integers(0, 9, size=(3, p), dtype=np.uint8)
+    stream = with_dummies(in_blocks(form(X), [c for c in cuts if c < p]), per_column, seed)
+    expected = by_definition(X, per_column, seed)
+    for _ in range(2):  # a second reading is the same
+        found = list(stream)
+        assert [name for name, _ in found] == [name for name, _ in expected]
+        for (_, values), (_, right) in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(dense(values), right)
+    assert (stream.n_rows, stream.n_columns) == (3, p * (1 + per_column))
+
+
+def test_what_it_knows_is_what_its_source_knows(rng):
+    X = rng.normal(size=(5, 7))
+    stream = with_dummies(X, 2)
+    assert (stream.n_rows, stream.n_columns, stream.rereadable) == (5, 21, True)
+    once = with_dummies(iter_columns(iter(list(enumerate(X.T)))))
+    assert (once.n_rows, once.n_columns, once.rereadable) == (None, None, False)
+    assert len(list(once)) == 14
+    with pytest.raises(RuntimeError, match="one-shot"):
+        once.blocks()
+    assert not list(with_dummies(iter_columns([])))
+
+
+def test_columns_of_the_source_are_passed_on_as_they_are(rng):
+    X = np.asfortranarray(rng.normal(size=(4, 100)), dtype=np.float32)
+    blocks = [b for b in with_dummies(iter_array(X)).blocks() if type(b.names[0]) is int]
+    assert all(np.shares_memory(block.values, X) for block in blocks)
+    words = np.array(["a", "b"], dtype=object)
+    stream = with_dummies(iter_columns([("word", words)]))
+    assert [name for name, _ in stream] == ["word", ("dummy", 0)]
+
+
+@pytest.mark.parametrize("n_rows", [None, 6])
+def test_take_gives_what_the_stream_does(rng, n_rows):
+    X = rng.normal(size=(6, 150))
+    source = iter_columns(list(enumerate(X.T)), n_rows=n_rows)
+    names = [("dummy", 299), 3, ("dummy", 0), 149]
+    taken = with_dummies(source, 2, seed=5).take(names)
+    all_of_it = dict(with_dummies(source, 2, seed=5))
+    assert list(taken) == names
+    for name in names:
+        np.testing.assert_array_equal(taken[name], all_of_it[name])
+
+
+@pytest.mark.parametrize("name", [("dummy", 3), ("dummy", -1), ("dummy", True), ("dummy",), "x"])
+def test_names_that_it_has_not(name):
+    with pytest.raises(KeyError, match="Expected names of columns"):
+        with_dummies(np.eye(3)).take([0, name])
+
+
+def test_parts_of_it_are_parts_of_the_same_stream(rng):
+    stream = with_dummies(rng.normal(size=(5, 70)))
+    names = [name for name, _ in stream]
+    assert [name for name, _ in stream.skip(100)] == names[100:]
+    assert [name for name, _ in stream.without(names[:66])] == names[66:]
+
+
+def test_seeds_and_numbers_differ(rng):
+    streams = [with_dummies(np.ones((500, 40)), 2, seed) for seed in range(4)]
+    names = [("dummy", i) for i in range(80)]
+    columns = [values for stream in streams for values in stream.take(names).values()]
+    correlations = np.corrcoef(columns) - np.eye(320)
+    assert np.abs(correlations).max() < 6 / np.sqrt(500)
+    assert abs(np.mean(columns)) < 0.02
+    assert abs(np.std(columns) - 1) < 0.02
+
+
+def test_it_is_lazy(rng):
+    def columns():
+        yield from enumerate(rng.normal(size=(64, 3)))
+        raise AssertionError("read to the end")
+
+    blocks = with_dummies(iter_columns(columns)).blocks()
+    assert list(next(blocks).names) == list(range(64))
+    assert next(blocks).names[0] == ("dummy", 0)
+
+
+def test_memory_is_constant():
+    """Of many columns and of long ones."""
+    for shape in ((1_000, 3_000), (40_000, 75)):
+        X = np.ones(shape, order="F")
+        stream = with_dummies(iter_array(X))
+        tracemalloc.start()
+        for block in stream.blocks():
+            del block
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 12 * 2**20, peak
+
+
+@pytest.mark.parametrize("per_column", [0, -1, 1.5, True])
+def test_how_many(per_column):
+    with pytest.raises(ValueError, match=r"'per_column' parameter of with_dummies .* Got"):
+        with_dummies(np.eye(3), per_column)
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, None, 2**128])
+def test_seeds(seed):
+    with pytest.raises(ValueError, match=r"seed.*Got"):
+        with_dummies(np.eye(3), seed=seed)
+
+
+# In selectors
+
+
+def planted(rng, n=80, p=300, k=5):
+    X = rng.normal(size=(n, p))
+    return X, X[:, ::60][:, :k] @ np.arange(1, k + 1) + 0.5 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("learner", [ForwardSelection, MRMR])
+def test_exact_over_a_few_readings_is_the_answer_over_all_columns(rng, learner):
+    X, y = planted(rng)
+    wide = learner(k=8)
+    tight = learner(k=8, max_pool_bytes=30 * 8 * 80, exact=True)
+    for model in (wide, tight):
+        model.learn_target(y)
+        model.learn_columns(with_dummies(X, 2, seed=1))
+    assert tight.selected == wide.selected
+    assert tight.n_certified == 8
+    assert tight.n_passes > 1
+    assert any(type(name) is tuple for name in wide.selected)
+
+
+def test_signals_come_before_dummies(rng):
+    X, y = planted(rng)
+    model = ForwardSelection(k=10)
+    model.learn_target(y)
+    model.learn_columns(with_dummies(X))
+    assert {120, 180, 240} <= set(before_dummies(model.selected))
+
+
+def test_any_learner_takes_them(rng):
+    X, y = planted(rng)
+    model = AlphaInvesting()
+    model.learn_target(y)
+    model.learn_columns(with_dummies(X))
+    assert model.n_columns == 600
+
+
+def test_their_names_are_kept_in_files(rng, tmp_path):
+    X, y = planted(rng)
+    model = ForwardSelection(k=10)
+    model.learn_target(y)
+    model.learn_columns(with_dummies(X))
+    save(model, tmp_path / "model.selection")
+    again = load(tmp_path / "model.selection")
+    assert again.selected == model.selected
+    assert before_dummies(again.selected) == before_dummies(model.selected) != model.selected
