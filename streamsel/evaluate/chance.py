@@ -9,7 +9,7 @@ from streamsel.stream._dummies import number_of_dummy
 
 
 def before_dummies(selected: Iterable[Hashable], most: int = 1) -> list[Hashable]:
-    """Return what was selected before dummies were, as many as are too many.
+    """Return what was selected before so many dummies were, without these.
 
     A selector that reads [`with_dummies`](stream.md#streamsel.stream.with_dummies) takes a dummy
     where nothing left is better than chance, *given* what it took before. With as many dummies as
@@ -46,10 +46,16 @@ def before_dummies(selected: Iterable[Hashable], most: int = 1) -> list[Hashable
 
     It is an estimate, no guarantee on the share of false picks. The selector of Machkour, Muma and
     Palomar[^1], which this follows in spirit, has one: it repeats the competition many times with
-    new dummies and keeps what is selected often enough. Dummies are independent of all else, and
-    normal. They do not speak for a column that is no cause but correlates with one, nor for columns
-    of another shape: rare ones fit by chance more often. Knockoffs[^2] resemble the columns they
-    stand for, at the price of a model of their joint distribution.
+    new dummies and keeps what is selected often enough.
+
+    Dummies are independent of all else, and normal. They do not speak for a column that correlates
+    with a signal: of 1,000 columns of 200 rows, ten of them signals, one false pick came before the
+    first dummy where columns were independent, three where each correlated with the next by 0.7 and
+    eleven by 0.95, nearly all beside a signal. Nor do they speak for columns of another shape: of
+    columns with two ones each and a heavy-tailed target, with nothing to find, ten came before the
+    first dummy; [`screen`](stream.md#streamsel.stream.screen) with `min_count` leaves such out.
+    Knockoffs[^2] resemble the columns that they stand for, at the price of a model of their joint
+    distribution.
 
     References
     ----------
