@@ -18,8 +18,8 @@ from streamsel.params import param
 from streamsel.stream import ColumnStream
 from streamsel.threads import effective_jobs
 
-# With fewer candidates than so many times k, or than so many, columns are read more often; with more
-# it takes longer to plan than that saves.
+# With fewer candidates than so many times k, or than so many, columns are read more often; with
+# more it takes longer to plan than that saves.
 _LEAST, _ENOUGH, _FEW = 2, 10, 500
 
 AnyPlan = TypeVar("AnyPlan", bound=Plan)
