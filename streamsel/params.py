@@ -161,7 +161,8 @@ class Estimator(NamedTuple):
 
     def admits(self, value: Any) -> bool:
         """Whether the value keeps the rule."""
-        return value is None or (hasattr(value, "fit") and hasattr(value, "predict"))
+        can_be_fitted = hasattr(value, "fit") and hasattr(value, "predict")
+        return value is None or (can_be_fitted and not isinstance(value, type))
 
     def read(self, text: str) -> Any:
         """Return the value that a text stands for: no model."""

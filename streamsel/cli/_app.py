@@ -117,7 +117,8 @@ def app() -> None:
     section=LEARNER,
     parameter="max_candidates",
     help="Keep no more candidates than this, in constant memory, such as 4 times K. If not given "
-    "all columns are candidates: exact, some numbers a column.",
+    "all columns are candidates: exact, some numbers a column; where their observations are kept, "
+    "as many as 64 MB hold (--set max_pool_bytes).",
 )
 @option(
     "--exact",

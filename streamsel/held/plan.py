@@ -32,8 +32,9 @@ class Plan(abc.ABC):
 
     Attributes
     ----------
-    names
-        The variables of the pool it was made of, in order.
+    names, arrivals
+        The variables of the pool it was made of, in order, and when they came: a name that was let
+        go may come again, and is another variable then.
     picks
         The answer, as places among these.
     keys
@@ -54,6 +55,7 @@ class Plan(abc.ABC):
     ordered: ClassVar[bool] = True
 
     names: Sequence[Hashable]
+    arrivals: Floats
     picks: Picks
     keys: Sequence[Hashable]
     bars: Floats
@@ -119,3 +121,13 @@ class Planner(Method, Protocol):
 def leading(flags: Bools) -> int:
     """Return how many flags are set before the first that is not."""
     return int(np.argmin(np.append(flags, False)))
+
+
+def origin_of(arrivals: Floats, before: Plan | None) -> Places:
+    """Return where variables stood in a plan before, by their arrival; -1 for who is new."""
+    origin = np.full(arrivals.size, -1, dtype=np.intp)
+    if before is not None and before.arrivals.size:
+        at = np.minimum(np.searchsorted(before.arrivals, arrivals), before.arrivals.size - 1)
+        known = before.arrivals[at] == arrivals
+        origin[known] = at[known]
+    return origin

@@ -64,8 +64,9 @@ class SievedPool(Circle):
     def _stages_to_state(self) -> dict[str, Any] | None:
         if self.total is None or self.plan is None:
             return None
-        plan = self.plan.to_state()
-        return {"plan": plan, "proven": self.proven(), "lost": self.lost}
+        # Under which stages all columns were seen; what else is proven follows from it.
+        full = self.seen - self.since >= self.total
+        return {"plan": self.plan.to_state(), "full": full, "lost": self.lost}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
@@ -76,8 +77,8 @@ class SievedPool(Circle):
         if stages is not None:
             plan = self.method._restored_plan(self, stages["plan"])
             size = len(plan.keys)
-            expect_shapes(stages, proven=(size,), lost=(size,))
-            self._stand_by(plan, np.asarray(stages["proven"]), np.asarray(stages["lost"]))
+            expect_shapes(stages, full=(size,), lost=(size,))
+            self._stand_by(plan, np.asarray(stages["full"]), np.asarray(stages["lost"]))
 
     def _set_known(self, state: dict[str, Any]) -> None:
         """Take up which picks a file of version 0.4 or before says are proven, if all are."""
@@ -88,12 +89,12 @@ class SievedPool(Circle):
             size = len(plan.keys)
             self._stand_by(plan, np.ones(size, dtype=np.bool_), np.full(size, LEAST))
 
-    def _stand_by(self, plan: Plan, proven: Bools, lost: Floats) -> None:
-        """Go on with a plan of which so many stages are proven; no more is read."""
+    def _stand_by(self, plan: Plan, full: Bools, lost: Floats) -> None:
+        """Go on with a plan under some stages of which all columns were seen; no more is read."""
         self.let_go, self.ceiling = not self.complete, self.discarded
         self.plan, self._n_known = plan, len(self.table)
         self.total = self.seen = 1
-        self.since = np.where(proven, 0, 1)
+        self.since = np.where(full, 0, 1)
         self.lost, self.floors = lost, lost
 
 

@@ -55,8 +55,9 @@ class StagePool(Circle, SamplePool):
         if not len(other.table):
             return
         if not len(self.table):
-            self.set_state(other.to_state())
-            self.table["arrival"][:] += arrived
+            state = other.to_state()
+            arrival = state["table"]["arrival"] + arrived
+            self.set_state(state | {"table": state["table"] | {"arrival": arrival}})
             self.since = np.where(self.since > 0, self.since + arrived, 0)
             return
         came = [(self, 0), (other, arrived)]
@@ -64,6 +65,7 @@ class StagePool(Circle, SamplePool):
         rows = {field: other.table[field] for field in other.table.fields}
         rows["arrival"] = rows["arrival"] + arrived
         self.table.append(other.table.slots, **rows)
+        self._put_in_order()
         self.seen, self.total = 0, None
         self.let_go |= other.let_go
         self.ceiling = max(self.ceiling, other.ceiling)
@@ -77,7 +79,9 @@ class StagePool(Circle, SamplePool):
         self.lost, self.floors = np.full(size, LEAST), np.full(size, LEAST)
         for s, key in enumerate(plan.keys):
             known = [part[key] for part in parts if key in part]
-            if len(known) == len(parts):
+            if not parts:
+                self.since[s] = 0
+            elif len(known) == len(parts):
                 self.since[s], self.lost[s], self.floors[s] = map(max, zip(*known, strict=True))
         self._planned_at, self._n_known = 0, len(self.table)
         if len(self.table) >= 2 * self.limit:

@@ -188,6 +188,10 @@ class Circle(Pool):
         places: Places | None,
         noted: Mapping[str, Floats],
     ) -> None:
+        if self.total is not None and places is not None:
+            again = [name for j in places.tolist() if (name := chunk.names[j]) in self.slots]
+            if again:
+                raise unlike_before(f"{again[0]!r} as the name of two columns")
         self._latest = None
         super()._append(chunk, stats, first_arrival, places, noted)
 
@@ -234,12 +238,16 @@ class Circle(Pool):
 
     def _replan(self, seen: int, n_proven: int = 0) -> None:
         """Plan anew with all that is held, after so many columns; so many stages are proven."""
-        arrival = self.table["arrival"]
-        if (np.diff(arrival) < 0.0).any():
-            self.table.keep(np.argsort(arrival))
+        self._put_in_order()
         plan = self.method._plan(self, self.plan, n_proven)
         self.since, self.lost, self.floors = self._as_planned(plan, seen)
         self.plan, self._planned_at, self._n_known = plan, seen, len(self.table)
+
+    def _put_in_order(self) -> None:
+        """Let variables stand in order of arrival, though early ones may be read again late."""
+        arrival = self.table["arrival"]
+        if (np.diff(arrival) < 0.0).any():
+            self.table.keep(np.argsort(arrival))
 
     def _as_planned(self, plan: Plan, seen: int) -> tuple[Whole, Floats, Floats]:
         """Return since, lost and floors for the stages of a plan made after so many columns."""

@@ -231,7 +231,7 @@ class ColumnAxis(Axis):
         raise ValueError(
             "Expected one source that can be read again, as exact=True asks for. Got: "
             f"{got}.\nHint: exact=False proves what one pass can prove (n_certified); "
-            "max_candidates=None is exact in one pass."
+            "a pool that holds all columns is exact in one pass."
         )
 
     @property

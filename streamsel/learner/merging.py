@@ -33,12 +33,7 @@ class Merging(ColumnAxis, RowAxis):
             Where class, parameters or targets do not fit, or, along columns, a variable is held by
             both.
         """
-        # The number of threads is the one parameter that changes nothing.
-        apart = {"n_jobs": None}
-        if (
-            type(other) is not type(self)
-            or other._get_params() | apart != self._get_params() | apart
-        ):
+        if type(other) is not type(self) or _told(other) != _told(self):
             raise ValueError(
                 f"Expected a {type(self).__name__} with the same parameters. Got: {other!r}.\n"
                 "Hint: models that are to be merged are clones of one another."
@@ -153,6 +148,12 @@ class Merging(ColumnAxis, RowAxis):
         def _get_state(self) -> dict[str, Any]: ...
 
         def _set_state(self, state: dict[str, Any]) -> None: ...
+
+
+def _told(model: Any) -> dict[str, str]:
+    """Return the parameters as they read: two estimators of the same settings are not equal."""
+    # The number of threads is the one parameter that changes nothing.
+    return {name: repr(value) for name, value in model._get_params().items() if name != "n_jobs"}
 
 
 def _refuse_common(mine: Mapping[Hashable, int], theirs: Mapping[Hashable, int]) -> None:

@@ -33,7 +33,7 @@ class Rereader(Selector[State]):
         default=False,
         doc="""
         Whether `learn_columns` reads its source again until the whole answer is proven that of all
-        columns. Such a model learns one source, once.
+        columns. Such a model learns one source, once, of columns that all have names of their own.
         """,
     )
 
@@ -58,7 +58,9 @@ class Rereader(Selector[State]):
         pool = self._columns
         if not self._one_source or not isinstance(pool, Circle) or pool.complete:
             return
-        pool.begin_again(self.n_columns)
+        with self._undone_by(BaseException):
+            pool.begin_again(self.n_columns)
+            self._outdate()
         while not pool.settled:
             self._read_again(stream, pool)
 
@@ -100,8 +102,9 @@ class Staged(Rereader[Any], Generic[AnyPlan]):
         default=64 << 20,
         doc="""
         Bytes of observations, $8 n$ a column, up to which all columns are kept, and the answer is
-        exact in one reading; for $4 k$ columns there is room at least. Beyond, no more are ever
-        kept, and mostly far fewer; `n_certified` says how much of the answer is proven.
+        exact in one reading; for $4 k$ columns there is room at least. Beyond, fewer are kept, and
+        `n_certified` says how much of the answer is proven. While columns come in, memory may be
+        two or three times as much.
         """,
     )
 

@@ -16,7 +16,7 @@ from streamsel._jit import cholesky, deflate
 from streamsel.columns import Chunk, Stats
 from streamsel.held.correlations import correlations
 from streamsel.held.part import Floats, Places
-from streamsel.held.plan import Plan
+from streamsel.held.plan import Plan, origin_of
 from streamsel.held.pool import SPENT, TIE, Picks
 from streamsel.held.sieved import SievedPool, SievedSamples
 from streamsel.selection._greedy import CoordinateDeflation, greedy
@@ -50,7 +50,7 @@ class CoveringPlan(Plan):
     """
 
     def __init__(self, pool: SievedPool, picks: Picks, k: int, rank: int, *, restart: bool) -> None:
-        self.names = list(pool.names)
+        self.names, self.arrivals = list(pool.names), pool.table["arrival"].copy()
         self.picks = picks
         steps, begins = _stages(picks.rounds, k, rank, restart=restart)
         self.steps, self.begins = np.array(steps, dtype=np.int64), np.array(begins, dtype=np.bool_)
@@ -222,8 +222,7 @@ class KernelPlan(CoveringPlan):
     ) -> None:
         m2, unit = pool.stats().m2, pool.table["unit"]
         names = list(pool.names)
-        slots = {} if before is None else {name: j for j, name in enumerate(before.names)}
-        origin = np.array([slots.get(name, -1) for name in names], dtype=np.intp)
+        origin = origin_of(pool.table["arrival"], before)
         new = np.flatnonzero(origin < 0)
         # (p, p), of all variables of the pool with one another.
         self.gram: Floats = np.empty((len(names), len(names)))

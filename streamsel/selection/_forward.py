@@ -17,6 +17,7 @@ from streamsel._jit.forward import fold, step, unfold
 from streamsel.columns import Chunk, Stats
 from streamsel.held.correlations import correlations
 from streamsel.held.part import Floats, Held, Places
+from streamsel.held.plan import origin_of
 from streamsel.held.pool import SPENT, Picks
 from streamsel.held.products import TOGETHER, Products
 from streamsel.held.stage_pool import StagePool
@@ -152,8 +153,7 @@ class ForwardPlan(GreedyPlan):
         if before is None:
             self._products = Products(self._unit, names)
         else:
-            slots = {name: j for j, name in enumerate(before.names)}
-            origin = np.array([slots.get(name, -1) for name in names], dtype=np.intp)
+            origin = origin_of(pool.table["arrival"], before)
             most = 2 * k + TOGETHER
             self._products = Products(self._unit, names, before._products, origin, most)
             self._go_on(before, origin, n_proven, picks)

@@ -32,7 +32,7 @@ class GreedyPlan(Plan):
     def __init__(
         self, pool: StagePool, picks: Picks, k: int, nothing: float = SPENT, unit: float = 0.0
     ) -> None:
-        self.names = list(pool.names)
+        self.names, self.arrivals = list(pool.names), pool.table["arrival"].copy()
         self.picks = picks
         chosen = [self.names[j] for j in picks.places]
         size = min(k, len(chosen) + 1)

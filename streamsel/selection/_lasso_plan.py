@@ -58,8 +58,7 @@ class PathPlan(Plan):
     ) -> None:
         self._pool, self._scale = pool, penalty.scale
         self.path, self.is_rough = path, penalty.is_rough
-        self.names = list(pool.names)
-        self._arrivals = pool.table["arrival"].copy()
+        self.names, self.arrivals = list(pool.names), pool.table["arrival"].copy()
         self.picks = ranked(path, k)
         found = path.solutions
         size = max(1, len(found))
@@ -111,7 +110,7 @@ class PathPlan(Plan):
     def stays(self) -> list[bool]:
         """Return which solutions none of the variables violates that the pool has since got."""
         pool = self._pool
-        new = np.flatnonzero(~np.isin(pool.table["arrival"], self._arrivals))
+        new = np.flatnonzero(~np.isin(pool.table["arrival"], self.arrivals))
         left = pool.left(pool.stats(new))
         scores = self._in_bars(pool.table["unit"][new] @ self._V.T, left)
         return [bool(steepest <= 1.0 + TOLERANCE) for steepest in scores.max(axis=0, initial=0.0)]
@@ -128,7 +127,7 @@ class PathPlan(Plan):
         now = self._pool.table["arrival"]
         order = np.argsort(now)
         active = self.path.active()
-        places = order[np.searchsorted(now[order], self._arrivals[active])]
+        places = order[np.searchsorted(now[order], self.arrivals[active])]
         place = np.zeros(len(self.names), dtype=np.intp)
         place[active] = places
         return [found._replace(places=place[found.places]) for found in self.path.solutions]

@@ -11,7 +11,7 @@ from streamsel._jit.redundancy import fold
 from streamsel.columns import Chunk, Stats
 from streamsel.held.correlations import correlations
 from streamsel.held.part import Floats, Places
-from streamsel.held.plan import LEAST
+from streamsel.held.plan import LEAST, origin_of
 from streamsel.held.pool import units
 from streamsel.held.products import TOGETHER, Products
 from streamsel.held.stage_pool import StagePool
@@ -92,9 +92,7 @@ class MRMRPlan(GreedyPlan):
         assert pool.space is not None  # noqa: S101
         self._pool, self._measures = pool, measures
         names = list(pool.names)
-        slots = {} if before is None else {name: j for j, name in enumerate(before.names)}
-        # Where a variable stood in the plan before; -1 for who is new.
-        origin = np.array([slots.get(name, -1) for name in names], dtype=np.intp)
+        origin = origin_of(pool.table["arrival"], before)
         self.codes = self._codes(before, origin)
         found = measures.found(pool.space, pool.stats(), self.codes)
         self._rel = measures.relevance.of(found)

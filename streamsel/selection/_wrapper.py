@@ -27,6 +27,11 @@ def by_cross_validation(unit: Floats, target: Target, k: int, estimator: Any, cv
         How many picks.
     estimator, cv
         A scikit-learn model, which is cloned, and the number of folds.
+
+    Raises
+    ------
+    ValueError
+        Where the model can be fitted to none of the variables.
     """
     clone = sklearn("base", _WHAT_FOR).clone
     cross_val_score = sklearn("model_selection", _WHAT_FOR).cross_val_score
@@ -43,7 +48,13 @@ def by_cross_validation(unit: Floats, target: Target, k: int, estimator: Any, cv
             float(np.mean(cross_val_score(clone(estimator), X[:, [*picks.places, j]], y, cv=cv)))
             for j in rest
         ]
-        best = int(np.argmax(worth))
+        if np.isnan(worth).all():
+            raise ValueError(
+                f"Expected an estimator that can be fitted to {len(picks.places) + 1} of the "
+                f"variables and scored. Got: {estimator!r}, which always fails.\n"
+                "Hint: try it with sklearn.model_selection.cross_val_score(error_score='raise')."
+            )
+        best = int(np.nanargmax(worth))
         picks.places.append(rest.pop(best))
         picks.scores.append(worth[best])
         picks.rounds.append(0)

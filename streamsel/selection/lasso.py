@@ -98,7 +98,8 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
     are those of all columns to rounding, whatever the order, and no tolerance is to be set.
 
     **Memory.** `max_pool_bytes`, and $n$ numbers a solution. All variables that are active in any
-    solution must fit: where they do not the path ends there, and `is_cut_short` says so; with
+    solution must fit: where they do not the path ends there, and `is_cut_short` says so (what is
+    proven then is the shorter path); with
     `exact` there is a warning too.
 
     **Certificate.** The first reading keeps the columns that violate most, under solutions that
@@ -316,7 +317,9 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
             names = [held.names[j] for j in places.tolist()]
             start = level if self.family == "logistic" else self._mean_of_target()
             intercept = start - float(w @ stats.mean[places])
-            models.append(_Model(alpha, intercept, dict(zip(names, w.tolist(), strict=True))))
+            models.append(
+                _Model(alpha, float(intercept), dict(zip(names, w.tolist(), strict=True)))
+            )
         return models
 
     def _mean_of_target(self) -> float:

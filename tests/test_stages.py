@@ -1,0 +1,117 @@
+"""What a review found: plans, certificates and merges of pools whose answer has stages."""
+
+import contextlib
+import copy
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.neighbors import KNeighborsClassifier
+
+from streamsel import MRMR, ForwardSelection, Lasso, ProjSe
+from streamsel.columns import Block
+from streamsel.stream import ColumnStream
+
+
+@pytest.mark.parametrize("learner", [ForwardSelection, MRMR, Lasso])
+def test_two_complete_pools_that_are_too_much_together(learner):
+    X = np.random.default_rng(0).normal(size=(60, 12))
+    parts = learner(k=3, max_candidates=6), learner(k=3, max_candidates=6)
+    for part, places in zip(parts, (range(6), range(6, 12)), strict=True):
+        part.learn_target(X[:, 0] + 0.1 * X[:, 8])
+        part.learn_columns(X[:, list(places)], places)
+    whole = learner(k=3)
+    whole.learn_target(X[:, 0] + 0.1 * X[:, 8])
+    whole.learn_columns(X)
+    parts[0].merge(parts[1])
+    assert parts[0].selected == whole.selected
+    assert parts[0].selected[: parts[0].n_certified] == whole.selected[: parts[0].n_certified]
+
+
+@pytest.mark.parametrize("learner", [ForwardSelection, MRMR])
+def test_a_name_that_was_let_go_is_another_variable_when_it_comes_again(learner):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(14, 200)), rng.normal(size=14)
+        named, numbered = (learner(k=5, max_candidates=6) for _ in range(2))
+        named.learn_target(y)
+        numbered.learn_target(y)
+        for j in range(200):
+            try:
+                named.learn_column(f"a{j % 25}", X[:, j])
+            except ValueError:
+                continue  # that one is held
+            numbered.learn_column(j, X[:, j])
+        assert named.selected == [f"a{j % 25}" for j in numbered.selected]
+
+
+def test_a_name_that_comes_twice_is_no_source_to_be_read_again():
+    rng = np.random.default_rng(0)
+    for seed in range(20):
+        X, y = rng.normal(size=(12, 60)), rng.normal(size=12)
+        blocks = [
+            Block([f"a{j % 20}" for j in range(i, i + 10)], X[:, i : i + 10]) for i in (0, 20)
+        ]
+        model = ForwardSelection(k=4, max_candidates=4, exact=True)
+        model.learn_target(y)
+        source = ColumnStream(lambda blocks=blocks: iter(blocks), n_rows=12)
+        try:
+            model.learn_columns(source)
+        except ValueError as error:
+            assert "name" in str(error), seed  # noqa: PT017
+
+
+def test_what_is_proven_of_an_interrupted_reading_is_proven_of_its_copy():
+    """A stage that is proven by its bar has not seen all columns."""
+    rng = np.random.default_rng(1)
+    for _ in range(40):
+        n, p, c, k = (int(rng.integers(*ends)) for ends in ((15, 30), (60, 120), (3, 6), (4, 7)))
+        X, Y = rng.normal(size=(n, p)), rng.normal(size=(n, c))
+        batch = ProjSe(k)
+        batch.learn_target(Y)
+        batch.learn_columns(X)
+        state = SimpleNamespace(reads=0, stop=int(rng.integers(0, p // 5)))
+
+        def blocks(X=X, p=p, state=state):
+            state.reads += 1
+            for i, start in enumerate(range(0, p, 5)):
+                if state.reads >= 2 and i == state.stop:
+                    raise KeyboardInterrupt
+                names = range(start, min(p, start + 5))
+                yield Block(names, X[:, start : start + 5])
+
+        model = ProjSe(k, max_candidates=k + 2, exact=True)
+        model.learn_target(Y)
+        with contextlib.suppress(KeyboardInterrupt):
+            model.learn_columns(ColumnStream(blocks, n_rows=n))
+        twin = copy.deepcopy(model)
+        assert twin.n_certified == model.n_certified
+        assert twin.selected[: twin.n_certified] == batch.selected[: twin.n_certified]
+
+
+def test_wrappers():
+    X = np.random.default_rng(0).normal(size=(60, 12))
+    parts = ForwardSelection(k=1, estimator=Ridge()), ForwardSelection(k=1, estimator=Ridge())
+    for part, places in zip(parts, (range(6), range(6, 12)), strict=True):
+        part.learn_target(X[:, 8])
+        part.learn_columns(X[:, list(places)], places)
+    parts[0].merge(parts[1])
+    assert parts[0].selected == [8]
+    assert parts[0].n_certified == 0
+    with pytest.raises(ValueError, match="same parameters"):
+        parts[0].merge(ForwardSelection(k=1, estimator=Ridge(alpha=2.0)))
+    with pytest.raises(ValueError, match="scikit-learn estimator"):
+        ForwardSelection(k=1, estimator=Ridge)
+    with pytest.raises(ValueError, match="exact=False"):
+        ForwardSelection(k=1, estimator=Ridge(), exact=True)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_estimator_that_always_fails():
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    model = ForwardSelection(k=1, estimator=KNeighborsClassifier(500), target="class")
+    model.learn_target(np.arange(60) % 2)
+    model.learn_columns(X)
+    with pytest.raises(ValueError, match="always fails"):
+        _ = model.selected
