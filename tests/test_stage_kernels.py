@@ -1,0 +1,107 @@
+"""The loops of answers in stages against NumPy, small enough to run without compilation too."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import mutual_info_score
+
+from streamsel._jit import forward, redundancy
+from streamsel._jit.backward import eliminate, independent
+from streamsel._jit.information import information
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def orthonormal(rng, n, size):
+    return np.ascontiguousarray(np.linalg.qr(rng.normal(size=(n, size)))[0].T)
+
+
+def units(rng, p, n):
+    X = rng.normal(size=(p, n))
+    return X / np.linalg.norm(X, axis=1)[:, None]
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1.0])
+def test_forward(rng, ridge):
+    """Scores under each stage: folded, step by step, and from the observations."""
+    n, p, r, S = 12, 7, 2, 4
+    X, U = units(rng, p, n), orthonormal(rng, n, r)
+    V = orthonormal(rng, n, S) * (1.0 if ridge == 0.0 else 0.6)
+    G, T, C = X @ U.T, X @ V.T, V @ U.T
+    expected = np.empty((p, S))
+    for s in range(S):
+        R = np.eye(n) - V[:s].T @ V[:s]
+        left = np.einsum("ij,jk,ik->i", X, R, X)
+        expected[:, s] = ((X @ R @ U.T) ** 2).sum(axis=1) / (ridge + left)
+    scores = np.empty((p, S))
+    near = forward.fold(G, T, C, ridge, -np.inf, 0.5, scores)
+    np.testing.assert_allclose(scores, expected, 1e-12)
+    assert near.tolist() == (1.0 - (T[:, : S - 1] ** 2).cumsum(axis=1) < 0.5).any(axis=1).tolist()
+    square, left, A = np.einsum("ij,ij->i", G, G), np.ones(p), G.copy()
+    for s in range(S - 1):
+        np.testing.assert_allclose(square / (ridge + left), expected[:, s], 1e-12)
+        forward.step(square, left, A, np.ascontiguousarray(T[:, s]), C[s])
+    if ridge == 0.0:
+        forward.unfold(X.copy(), V, U, 1e-10, scores)
+        np.testing.assert_allclose(scores, expected, 1e-10)
+
+
+def test_forward_leaves_out_who_is_spent(rng):
+    V = orthonormal(rng, 6, 2)
+    scores = np.empty((1, 3))
+    forward.unfold(V[:1].copy(), V, orthonormal(rng, 6, 1), 1e-10, scores)
+    assert np.isfinite(scores[0, 0])
+    assert np.isneginf(scores[0, 1:]).all()
+
+
+@pytest.mark.parametrize("beta", [-1.0, np.nan, 0.5])
+def test_redundancy(rng, beta):
+    rel, red, scores = rng.uniform(size=5), rng.normal(size=(5, 3)), np.empty((5, 4))
+    rel[2] = -np.inf
+    redundancy.fold(rel, red, 0.1, beta, scores)
+    common = np.maximum(np.abs(red), 0.1)
+    for s in range(4):
+        total = common[:, :s].sum(axis=1)
+        if s == 0:
+            expected = rel
+        elif beta < 0.0:
+            expected = rel / (total / s)
+        else:
+            expected = rel - (total / s if np.isnan(beta) else beta * total)
+        np.testing.assert_allclose(scores[:, s], expected, 1e-12)
+
+
+def test_information(rng):
+    codes, others = rng.integers(0, 4, (3, 40)), rng.integers(0, 3, (40, 2))
+    out = np.empty((3, 2))
+    information(codes.astype(np.uint8), others.astype(np.uint8), 4, 3, out)
+    expected = [[mutual_info_score(a, b) for b in others.T] for a in codes]
+    np.testing.assert_allclose(out, expected, atol=1e-12)
+
+
+def test_backward(rng):
+    """Each removal costs what the squared error rises by, and takes the least of all."""
+    n, p = 20, 6
+    X, y = units(rng, p, n).T, rng.normal(size=n)
+    C = X.T @ X
+
+    def error(places):
+        return np.linalg.lstsq(X[:, places], y, rcond=None)[1][0] if places else y @ y
+
+    left, costs = np.arange(p), np.empty(p)
+    B = np.linalg.solve(C, X.T @ y)[None]
+    assert eliminate(np.linalg.inv(C), B, left, 0.0, 0.0, costs) == 0
+    kept = list(range(p))
+    for gone, cost in zip(left[::-1].tolist(), costs[::-1], strict=True):
+        rises = {j: error([i for i in kept if i != j]) - error(kept) for j in kept}
+        assert gone == min(rises, key=rises.get)
+        np.testing.assert_allclose(cost, rises[gone], 1e-8)
+        kept.remove(gone)
+
+
+def test_who_is_independent_of_those_before(rng):
+    X = units(rng, 4, 9)
+    X[2] = (X[0] + X[1]) / np.linalg.norm(X[0] + X[1])
+    assert independent(X @ X.T, 1e-10).tolist() == [True, True, False, True]
