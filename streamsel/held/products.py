@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,6 @@ class Products:
     ----------
     unit
         (p, n) the variables, one a row, centred and of length 1.
-    names
-        Their names.
     before, origin
         Products to go on from, and (p,) where the variables stand there; -1 for new ones.
     most
@@ -31,13 +29,11 @@ class Products:
     def __init__(
         self,
         unit: Any,
-        names: Sequence[Hashable],
         before: Products | None = None,
         origin: Places | None = None,
         most: int = 0,
     ) -> None:
         self._unit: Any = unit
-        self.names = names
         self._rows: Floats = np.empty((0, len(unit)))
         # Place -> row.
         self._row_of: dict[int, int] = {}

@@ -149,13 +149,12 @@ class ForwardPlan(GreedyPlan):
         self._left = Left(self.G, k, ridge)
         self.V = np.empty((k, pool.n))
         picks = Picks([], [], [])
-        names = list(pool.names)
         if before is None:
-            self._products = Products(self._unit, names)
+            self._products = Products(self._unit)
         else:
             origin = origin_of(pool.table["arrival"], before)
             most = 2 * k + TOGETHER
-            self._products = Products(self._unit, names, before._products, origin, most)
+            self._products = Products(self._unit, before._products, origin, most)
             self._go_on(before, origin, n_proven, picks)
         for j in given:
             self._take(j, picks)

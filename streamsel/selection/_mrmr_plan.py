@@ -91,13 +91,12 @@ class MRMRPlan(GreedyPlan):
     ) -> None:
         assert pool.space is not None  # noqa: S101
         self._pool, self._measures = pool, measures
-        names = list(pool.names)
         origin = origin_of(pool.table["arrival"], before)
         self.codes = self._codes(before, origin)
         found = measures.found(pool.space, pool.stats(), self.codes)
         self._rel = measures.relevance.of(found)
         rows = None if before is None else before.rows
-        further = names, rows, origin, 2 * k + TOGETHER
+        further = rows, origin, 2 * k + TOGETHER
         self.rows: Products
         if measures.by_bins and self.codes is not None:
             self.rows = Informations(self.codes, measures.n_bins, *further)

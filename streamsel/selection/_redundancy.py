@@ -6,7 +6,7 @@ Of two variables that tell as much the one that has less in common with the pick
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -114,7 +114,7 @@ class Informations(Products):
         (p, n) the bin of every observation.
     n_bins
         How many there are.
-    names, before, origin, most
+    before, origin, most
         As `Products` has them.
     """
 
@@ -122,13 +122,12 @@ class Informations(Products):
         self,
         codes: Narrow,
         n_bins: int,
-        names: Sequence[Hashable],
         before: Products | None = None,
         origin: Places | None = None,
         most: int = 0,
     ) -> None:
         self._n_bins = n_bins
-        super().__init__(codes, names, before, origin, most)
+        super().__init__(codes, before, origin, most)
 
     def _between(self, some: Any, others: Any) -> Floats:
         return shared(others, some, self._n_bins, self._n_bins).T
