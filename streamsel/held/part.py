@@ -111,6 +111,12 @@ class Held(Part):
             return np.ones(stats.m2.size)
         return self.space.relevance(stats.m2, stats.cxy)
 
+    def coordinates(self, places: Places | None = None) -> Floats:
+        """Return the (p, r) coordinates of variables in the target space."""
+        assert self.space is not None  # noqa: S101
+        stats = self.stats(places)
+        return self.space.coordinates(stats.m2, stats.cxy)
+
 
 class ColumnHeld(Held):
     """Variables that came as columns, each with all its observations.

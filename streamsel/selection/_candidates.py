@@ -45,8 +45,7 @@ class MomentCandidates:
 
     def deflation(self) -> CoordinateDeflation:
         """Return the candidates for a greedy."""
-        stats = self._held.stats()
-        return CoordinateDeflation(self._space.coordinates(stats.m2, stats.cxy))
+        return CoordinateDeflation(self._held.coordinates())
 
 
 class SampleCandidates:

@@ -168,8 +168,7 @@ class CoordinatePlan(CoveringPlan):
     ) -> None:
         assert pool.space is not None  # noqa: S101
         self._space = pool.space
-        stats = pool.stats()
-        self._G = self._space.coordinates(stats.m2, stats.cxy)
+        self._G = pool.coordinates()
         if given is None:
             forced = _forced(pool, before, n_proven)
             given = greedy(CoordinateDeflation(self._G), k, restart=restart, forced=forced)

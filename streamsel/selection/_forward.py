@@ -16,7 +16,7 @@ import numpy as np
 from streamsel._jit.forward import fold, step, unfold
 from streamsel.columns import Chunk, Stats
 from streamsel.held.correlations import correlations
-from streamsel.held.part import Floats, Held, Places
+from streamsel.held.part import Floats, Places
 from streamsel.held.plan import origin_of
 from streamsel.held.pool import SPENT, Picks
 from streamsel.held.products import TOGETHER, Products
@@ -29,13 +29,6 @@ _LEFT = 1e-10
 _NEAR = 1e-4
 # And where less is left of a pick, in products with its direction that are made from others.
 _THIN = 1e-2
-
-
-def coordinates(held: Held) -> Floats:
-    """Return the coordinates of all variables held in the target space, (p, r)."""
-    assert held.space is not None  # noqa: S101
-    stats = held.stats()
-    return held.space.coordinates(stats.m2, stats.cxy)
 
 
 class Left:
@@ -98,7 +91,7 @@ class Left:
 
 def from_products(held: Any, k: int, ridge: float) -> Picks:
     """Return the picks of forward selection from the correlations of what is held."""
-    left = Left(coordinates(held), k, ridge)
+    left = Left(held.coordinates(), k, ridge)
     picks = Picks([], [], [])
     for s in range(min(k, len(held.names))):
         scores = left.scores()
@@ -145,7 +138,7 @@ class ForwardPlan(GreedyPlan):
         given: Sequence[int] = (),
     ) -> None:
         self._pool, self._ridge = pool, ridge
-        self.G = coordinates(pool)
+        self.G = pool.coordinates()
         self._left = Left(self.G, k, ridge)
         self.V = np.empty((k, pool.n))
         picks = Picks([], [], [])

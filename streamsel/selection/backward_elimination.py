@@ -131,8 +131,7 @@ class BackwardElimination(Jointly, Selector[Any], Supervised):
         relevance = held.relevance()
         # What does not vary, beside covariates, has none.
         places = np.flatnonzero(relevance >= 0.0)
-        stats = held.stats(places)
-        G = held.space.coordinates(stats.m2, stats.cxy)
+        G = held.coordinates(places)
         found = last_to_go(held.products(places)[places], G, self.ridge)
         return found._replace(places=places[found.places].tolist()).first(k)
 

@@ -155,8 +155,7 @@ def _joined(held: Decided, x: Floats) -> tuple[Floats, Floats]:
     assert held.space is not None  # noqa: S101
     unit = held.table["unit"]
     if held.plan is None:
-        stats = held.stats()
-        held.plan = unit @ unit.T, held.space.coordinates(stats.m2, stats.cxy)
+        held.plan = unit @ unit.T, held.coordinates()
     h = len(unit)
     C, G = np.ones((h + 1, h + 1)), np.empty((h + 1, held.space.rank))
     C[:h, :h], G[:h] = held.plan
