@@ -11,6 +11,7 @@ from scipy import stats
 from sklearn.datasets import load_diabetes, load_wine
 
 from streamsel import OSFS
+from tests.learning import learn
 from tests.reference import target
 from tests.reference.independence import is_independent, space
 from tests.reference.osfs import answer
@@ -22,14 +23,7 @@ E = scipy.linalg.helmert(N)[:8]
 
 def learnt(columns, y, covariates=None, **params):
     """Return a model that has learnt columns, (n, p) or a dict of them."""
-    model = OSFS(**params)
-    model.learn_target(y, covariates=covariates)
-    if isinstance(columns, dict):
-        for name, x in columns.items():
-            model.learn_column(name, x)
-    else:
-        model.learn_columns(columns)
-    return model
+    return learn(OSFS(**params), columns, y, covariates)
 
 
 def at_angle(rho, x, other):

@@ -11,6 +11,7 @@ from scipy import stats
 from sklearn.datasets import load_diabetes, load_wine
 
 from streamsel import SAOLA
+from tests.learning import learn
 from tests.reference.saola import answer
 
 N = 103
@@ -20,14 +21,7 @@ E = scipy.linalg.helmert(N)[:8]
 
 def learnt(columns, y, covariates=None, **params):
     """Return a model that has learnt columns, (n, p) or a dict of them."""
-    model = SAOLA(**params)
-    model.learn_target(y, covariates=covariates)
-    if isinstance(columns, dict):
-        for name, x in columns.items():
-            model.learn_column(name, x)
-    else:
-        model.learn_columns(columns)
-    return model
+    return learn(SAOLA(**params), columns, y, covariates)
 
 
 def column(*parts):

@@ -1,0 +1,12 @@
+"""Columns taught to a model in whatever form a test has them."""
+
+
+def learn(model, columns, y, covariates=None):
+    """Let a model learn columns, (n, p) or a dict of them, and return it."""
+    model.learn_target(y, covariates=covariates)
+    if isinstance(columns, dict):
+        for name, x in columns.items():
+            model.learn_column(name, x)
+    else:
+        model.learn_columns(columns)
+    return model
