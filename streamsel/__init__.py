@@ -9,6 +9,7 @@ from streamsel import catalogue
 
 if TYPE_CHECKING:
     from streamsel import evaluate, stream
+    from streamsel.extraction.ridge_components import RidgeComponents
     from streamsel.extraction.sospca import SOSPCA
     from streamsel.persist import load, save
     from streamsel.selection.alpha_investing import AlphaInvesting
@@ -35,6 +36,7 @@ __all__ = [
     "Lasso",
     "OnlineFDR",
     "ProjSe",
+    "RidgeComponents",
     "SelectKBest",
     "evaluate",
     "load",

@@ -59,6 +59,12 @@ LEARNERS = (
     ),
     Entry("OSFS", "streamsel.selection.osfs", "selector", "dependent, whatever else is given"),
     Entry("SAOLA", "streamsel.selection.saola", "selector", "relevant, and unlike the others"),
+    Entry(
+        "RidgeComponents",
+        "streamsel.extraction.ridge_components",
+        "extractor",
+        "canonical ridge on relevant columns",
+    ),
     Entry("SOSPCA", "streamsel.extraction.sospca", "extractor", "sparse online supervised PCA"),
 )
 

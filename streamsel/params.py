@@ -65,19 +65,18 @@ class Real(NamedTuple):
         )
 
 
-_ABOVE_0 = Real(0.0, open=True)
+class Several(NamedTuple):
+    """A number, or a tuple of distinct ones."""
 
-
-class Positive(NamedTuple):
-    """A finite number above 0, or a tuple of distinct ones; None too."""
+    each: Real
+    optional: bool = False
 
     def admits(self, value: Any) -> bool:
         """Whether the value keeps the rule."""
         if isinstance(value, tuple):
-            return (
-                bool(value) and all(map(_ABOVE_0.admits, value)) and len(set(value)) == len(value)
-            )
-        return value is None or _ABOVE_0.admits(value)
+            distinct = len(set(value)) == len(value)
+            return bool(value) and all(map(self.each.admits, value)) and distinct
+        return (value is None and self.optional) or self.each.admits(value)
 
     def read(self, text: str) -> Any:
         """Return the value that a text stands for."""
@@ -86,7 +85,27 @@ class Positive(NamedTuple):
         return None if text == "None" else float(text)
 
     def __str__(self) -> str:
-        return f"{_ABOVE_0}, a tuple of distinct ones or None"
+        if self.optional:
+            return f"{self.each}, a tuple of distinct ones or None"
+        return f"{self.each} or a tuple of distinct ones"
+
+
+class NamedOr(NamedTuple):
+    """One of a few strings, or a number."""
+
+    choice: Choice
+    number: Real
+
+    def admits(self, value: Any) -> bool:
+        """Whether the value keeps the rule."""
+        return self.choice.admits(value) or self.number.admits(value)
+
+    def read(self, text: str) -> Any:
+        """Return the value that a text stands for."""
+        return text if self.choice.admits(text) else float(text)
+
+    def __str__(self) -> str:
+        return f"{self.choice} or {self.number}"
 
 
 class Jobs(NamedTuple):
@@ -173,7 +192,7 @@ class Estimator(NamedTuple):
         return "a scikit-learn estimator or None"
 
 
-Rule = Whole | Real | Positive | Jobs | Choice | Flag | Names | Estimator
+Rule = Whole | Real | Several | NamedOr | Jobs | Choice | Flag | Names | Estimator
 
 
 def check(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.linear_model import LogisticRegression, enet_path
 
 from streamsel import Lasso
-from streamsel.params import Positive
+from streamsel.params import rules_of
 from streamsel.selection._quadratic import settle
 from tests.copies import COPIES
 from tests.reference import lasso as reference
@@ -326,7 +326,7 @@ def test_targets_that_a_family_does_not_take(family, y, expected):
 
 
 def test_alphas_are_read_as_text():
-    rule = Positive()
+    rule = rules_of(Lasso)["alphas"]
     assert rule.read("0.1,0.2") == (0.1, 0.2)
     assert rule.read("0.5") == 0.5
     assert rule.read("None") is None

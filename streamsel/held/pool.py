@@ -345,12 +345,20 @@ class SamplePool(Pool):
 
     takes_constant = False
     offers = frozenset({"products", "samples"})
-    # (d, n) orthonormal basis of the covariates' span, which is taken out of the observations.
-    given: Floats | None = None
+
+    def __init__(
+        self, space: TargetSpace | None, n: int, limit: int | None, noted: Sequence[str] = ()
+    ) -> None:
+        super().__init__(space, n, limit, noted)
+        # (r, n) orthonormal basis of the target space, and (d, n) of the covariates' span, which is
+        # taken out of the observations.
+        self.basis: Floats = np.zeros((0, n))
+        self.given: Floats | None = None
 
     def follow(self, Y: Floats) -> None:
         """Take up the observations of target and covariates, (c, n), before columns come."""
         assert self._space is not None  # noqa: S101
+        self.basis = self._space.weights @ Y
         self.given = self._space.given @ Y if len(self._space.given) else None
 
     def _fields(self) -> dict[str, tuple[int, ...]]:

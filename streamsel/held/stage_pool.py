@@ -2,40 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import Any, Self
 
 import numpy as np
 
-from streamsel.held.part import Floats
 from streamsel.held.plan import LEAST
 from streamsel.held.pool import SamplePool
 from streamsel.held.stages import Circle
 from streamsel.held.table import Table
 from streamsel.shapes import expect_shapes
-from streamsel.target.space import TargetSpace
 
 
 class StagePool(Circle, SamplePool):
-    """A pool of at most twice `limit` columns, with their observations.
-
-    Attributes
-    ----------
-    basis
-        (r, n) orthonormal basis of the target space.
-    """
-
-    def __init__(
-        self, space: TargetSpace | None, n: int, limit: int, noted: Sequence[str] = ()
-    ) -> None:
-        super().__init__(space, n, limit, noted)
-        self.basis: Floats = np.zeros((0, n))
-
-    def follow(self, Y: Floats) -> None:
-        """Take up the observations of target and covariates, (c, n), before columns come."""
-        super().follow(Y)
-        assert self._space is not None  # noqa: S101
-        self.basis = self._space.weights @ Y
+    """A pool of at most twice `limit` columns, with their observations."""
 
     @property
     def complete(self) -> bool:

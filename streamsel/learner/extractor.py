@@ -76,7 +76,7 @@ class Extractor(Learner):
         names = list(dict.fromkeys([*new.names, *standing.names]))
         names = [name for name in names if name in held.slots]
         m2 = held.stats(np.array([held.slots[name] for name in names], dtype=np.intp)).m2
-        mine, theirs = (_weights_for(names, part) for part in (new, standing))
+        mine, theirs = (weights_for(names, part) for part in (new, standing))
         squares = (np.square(part).T @ m2 for part in (mine, theirs))
         return least_motion((mine.T * m2) @ theirs, *squares)
 
@@ -264,7 +264,7 @@ def least_motion(covariance: Floats, new: Floats, standing: Floats) -> Floats:
     return turned
 
 
-def _weights_for(names: list[Hashable], of: LinearMap) -> Floats:
+def weights_for(names: list[Hashable], of: LinearMap) -> Floats:
     """Return the weights of these variables, (s, q), zero where a map has none."""
     weights = np.zeros((len(names), of.weights.shape[1]))
     place = {name: i for i, name in enumerate(names)}

@@ -178,7 +178,9 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
     _few_are_enough = False
 
     k: int | None = param(params.Whole(1, optional=True), default=20, kw_only=False)
-    alphas: float | tuple[float, ...] | None = param(params.Positive(), default=None)
+    alphas: float | tuple[float, ...] | None = param(
+        params.Several(params.Real(0.0, open=True), optional=True), default=None
+    )
     l1_ratio: float = param(params.Real(0.0, open=True), default=1.0)
     family: str = param(params.Choice(("gaussian", "logistic")), default="gaussian")
     n_alphas: int = param(params.Whole(2), default=100)

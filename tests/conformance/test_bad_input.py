@@ -12,7 +12,18 @@ import pytest
 import scipy.sparse as sp
 
 from streamsel.learner.window import Window
-from streamsel.params import Choice, Estimator, Flag, Jobs, Names, Positive, Real, Whole, rules_of
+from streamsel.params import (
+    Choice,
+    Estimator,
+    Flag,
+    Jobs,
+    NamedOr,
+    Names,
+    Real,
+    Several,
+    Whole,
+    rules_of,
+)
 from tests.conformance.modes import (
     CLASSES,
     COLUMN_MODES,
@@ -315,8 +326,24 @@ def bad_values(rule):
         return ["yes", 1, None]
     if isinstance(rule, Names):
         return [["a"], "a", (), ("a", "a"), (["a"],)]
-    if isinstance(rule, Positive):
-        return ["3", math.nan, math.inf, [3.0], True, 0.0, -1.0, (), (1.0, 1.0), (1.0, 0.0), ("a",)]
+    if isinstance(rule, Several):
+        ends = [0.0, (1.0, 0.0)] if rule.each.open else [None]
+        return [
+            "3",
+            math.nan,
+            math.inf,
+            [3.0],
+            True,
+            -1.0,
+            (),
+            (1.0, 1.0),
+            (1.0, -1.0),
+            ("a",),
+            *ends,
+        ]
+    if isinstance(rule, NamedOr):
+        numbers = [math.nan, math.inf, [3.0], True, rule.number.low, rule.number.low - 1.0]
+        return [*numbers, *(bad for bad in bad_values(rule.choice) if isinstance(bad, str))]
     if isinstance(rule, Estimator):
         return ["ridge", 3, [object()]]
     if isinstance(rule, Jobs):

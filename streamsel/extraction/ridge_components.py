@@ -1,0 +1,329 @@
+"""RidgeComponents: a few variables of a million, by canonical ridge on relevant columns."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from streamsel import params
+from streamsel.columns import chunks, why_bad
+from streamsel.extraction._canonical_ridge import CRITERIA
+from streamsel.extraction._weighted import (
+    Solution,
+    Variables,
+    from_columns,
+    from_rows,
+    of_columns,
+    of_pool,
+)
+from streamsel.held.common import Common
+from streamsel.held.gram import check_rows
+from streamsel.held.gram_pool import GramPool
+from streamsel.held.loadings import Reading, in_pieces
+from streamsel.held.massed import Massed
+from streamsel.held.moments import Moments
+from streamsel.held.part import Floats
+from streamsel.held.representatives import Representatives, represent
+from streamsel.learner.base import until_learnt
+from streamsel.learner.extractor import LinearMap
+from streamsel.learner.joint_extractor import JointExtractor
+from streamsel.learner.noise import noise_floor
+from streamsel.learner.report import NOISE_LEVEL, Report, number
+from streamsel.learner.river import Supervised
+from streamsel.params import param
+from streamsel.stream import as_stream
+from streamsel.target.target import Target
+from streamsel.threads import effective_jobs
+
+
+class RidgeComponents(JointExtractor, Supervised):
+    r"""Ridge components: a few variables of a million, each a weighted sum of the relevant ones.
+
+    Every column counts with a power of its relevance to the target. The first components are those
+    that ridge regression on the columns so weighted finds, as many as the target has dimensions;
+    the others are the principal components of what these leave.
+
+    Parameters
+    ----------
+    max_support
+        None keeps what all columns together say, exactly, whatever their order: the Gram matrix
+        of the $n$ observations. A number $m$ keeps a pool of $m$ to $2m$ columns that represent the
+        others, in constant memory, for any number of observations.
+    relevance_power
+        A column of relevance $\rho$ counts with $\rho^\gamma$: this is $\gamma$. Of a tuple
+        the likelihood chooses; each takes a Gram matrix.
+    alpha
+        The ridge: chosen by restricted maximum likelihood, `"reml"`, or by generalised
+        cross-validation, `"gcv"`; or a number, in mean eigenvalues of the weighted columns.
+    max_loadings
+        With the Gram matrix: for how many variables there are loadings, and half of how many are
+        held in a pool beside the matrix.
+    max_rows_gram
+        Most observations of which a Gram matrix is kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsel import RidgeComponents
+    """
+
+    keeps = Representatives
+    rows = Massed
+
+    max_support: int | None = param(params.Whole(1, optional=True), default=None)
+    relevance_power: float | tuple[float, ...] = param(
+        params.Several(params.Real(0.0)), default=2.0
+    )
+    alpha: str | float = param(
+        params.NamedOr(params.Choice(tuple(CRITERIA)), params.Real(0.0, open=True)), default="reml"
+    )
+    max_loadings: int = param(params.Whole(1), default=500)
+    max_rows_gram: int = param(params.Whole(2), default=15_000)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"n_components": 2, "warm_up": 10}
+        yield {"n_components": 2, "max_support": 4, "relevance_power": (1.0, 2.0), "alpha": "gcv"}
+        yield {"n_components": 3, "max_support": 8, "fading_factor": 0.05, "renewal": 1.0}
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._more_than("n_components", "max_support", "max_loadings")
+
+    # What it keeps
+
+    def _take_target(self, target: Target) -> None:
+        if self.max_support is None:
+            check_rows(
+                target.n,
+                self.max_rows_gram,
+                "max_support=500 keeps a pool of as many columns instead, in constant memory.",
+            )
+        super()._take_target(target)
+
+    @property
+    def _powers(self) -> tuple[float, ...]:
+        power = self.relevance_power
+        return power if isinstance(power, tuple) else (power,)
+
+    @property
+    def _limit(self) -> int:
+        return self.max_support or self.max_loadings
+
+    def _new_columns(self, n: int) -> Representatives:
+        target, space = self._target, self._space
+        assert isinstance(target, Target)  # noqa: S101
+        assert space is not None  # noqa: S101
+        # Before the first cut all that came are held: there are twice as many when it matters.
+        least = noise_floor(n - len(space.given), space.rank, 2 * self._limit, NOISE_LEVEL)
+        if self.max_support is not None:
+            pool = Representatives(space, n, self._limit, least)
+        else:
+            pool = GramPool(space, n, self._limit, least, self._powers, self.n_jobs)
+        pool.follow(target.Y[: target.c])
+        return pool
+
+    def _new_beside(self) -> Massed:
+        return Massed(self.fading_factor)
+
+    def _go_over_to(self, moments: Moments) -> None:
+        pool = self._columns
+        super()._go_over_to(moments)
+        if isinstance(pool, Representatives):
+            massed = self._beside
+            assert isinstance(massed, Massed)  # noqa: S101
+            massed.masses = dict(zip(pool.names, pool.table["mass"].tolist(), strict=True))
+
+    # What it finds
+
+    @until_learnt
+    def _solution(self) -> Solution | None:
+        """Return the components of what is held; None where there is nothing to make them of."""
+        held = self._held
+        if held is None or held.space is None or not held.space.rank or not held.names:
+            return None
+        n = held.effective_rows if isinstance(held, Common) else held.n
+        rest = float(n - len(held.space.given)), self.n_components, self.alpha
+        if isinstance(held, GramPool):
+            found = [from_rows(held, which, *rest) for which in range(len(self._powers))]
+        else:
+            known = self._variables(held)
+            found = [from_columns(known, power, *rest) for power in self._powers]
+        solutions = [solution for solution in found if solution is not None]
+        return max(solutions, key=lambda solution: solution.fit.merit, default=None)
+
+    def _variables(self, held: Any) -> Variables:
+        """Return those who have loadings: all who are held, or as many as there may be."""
+        mass = self._masses(held)
+        places = np.arange(mass.size)
+        R, G = held.products(places), held.coordinates()
+        if self.max_support is not None and mass.size > self.max_support:
+            kept = represent(R, np.square(G).sum(axis=1), mass, self.max_support)
+            places, mass = kept.places, kept.mass
+            R, G = R[np.ix_(places, places)], G[places]
+        return Variables(places, mass, R, G)
+
+    def _masses(self, held: Any) -> Floats:
+        if isinstance(held, Representatives):
+            return held.table["mass"]
+        assert isinstance(self._beside, Massed)  # noqa: S101
+        return self._beside.mass_of(held.names)
+
+    def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
+        del names
+        held, found = self._held, self._solution()
+        if held is None or held.space is None or found is None:
+            return LinearMap((), np.zeros(0), np.zeros((0, self.n_components)))
+        if not isinstance(held, GramPool):
+            weights = of_columns(found)
+        elif held.loadings is None:
+            weights, _ = of_pool(held, found)
+        else:
+            return LinearMap(*held.loadings)
+        stats = held.stats(found.places)
+        left = held.space.left(stats.m2, stats.cxy)
+        weights = weights / np.sqrt(np.where(left > 0.0, left, np.inf))[:, None]
+        return LinearMap([held.names[place] for place in found.places], stats.mean, weights)
+
+    # A second reading
+
+    def learn_loadings(self, X: Any, names: Sequence[Hashable] | None = None) -> None:
+        """Read the same columns again, for the loadings of all of them, or of the largest.
+
+        Parameters
+        ----------
+        X, names
+            As `learn_columns` has them: all columns that were learnt, and no others, in any order.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `learn_columns`, for other columns than those learnt, and where no Gram matrix is
+            kept: with `max_support`, before columns, or after rows. The model is as it was.
+
+        Notes
+        -----
+        Without it the components are regressed on the variables of the pool, unless that holds all
+        columns: then all is known, and nothing changes. Costs O(n q) a column.
+        """
+        held, found = self._held, self._solution()
+        if not isinstance(held, GramPool) or found is None or self._target is None:
+            raise ValueError(
+                "Expected columns of which a Gram matrix is kept. Got: "
+                f"{'none yet' if self._columns is None else 'a model without one'}.\n"
+                "Hint: learn_columns(X) first; with max_support=None, and before rows."
+            )
+        if names is None and (isinstance(X, np.ndarray) or hasattr(X, "tocsc")) and X.ndim == 2:
+            names = range(X.shape[1])
+        _, up = of_pool(held, found)
+        reading = Reading(found.duals * up, found.scores * up, self.max_loadings)
+        count = 0
+        for block in as_stream(X, names).blocks():
+            for chunk in chunks(block, self._target.n):
+                self._read(chunk, held, found, reading)
+                count += len(chunk.names)
+        expected = float(found.axes.d.sum())
+        if count != self.n_columns or abs(reading.total - expected) > 1e-6 * expected:
+            raise ValueError(
+                f"Expected the {self.n_columns} columns that were learnt. Got: {count} columns, "
+                "or others.\nHint: a second reading is one of the same source."
+            )
+        held.take(reading.found())
+        self._found.pop("_map", None)
+
+    def _read(self, chunk: Any, held: GramPool, found: Solution, reading: Reading) -> None:
+        assert self._target is not None  # noqa: S101
+        stats = chunk.scan(self._target, effective_jobs(self.n_jobs))
+        bad = np.flatnonzero(~np.isfinite(stats.m2))
+        if bad.size:
+            raise why_bad(chunk.names[bad[0]], chunk.column(int(bad[0])))
+        which = self._powers.index(found.power)
+        scale = found.scale * held.weights(stats)[:, which]
+        length = np.sqrt(held.left(stats))
+        for places in in_pieces(np.flatnonzero(scale), chunk.n):
+            weighted = held.units_of(chunk, stats, places) * (scale * length)[places, None]
+            names = [chunk.names[place] for place in places.tolist()]
+            reading.add(names, stats.mean[places], scale[places], weighted)
+
+    # What was learnt
+
+    @property
+    def alpha_(self) -> float:
+        """The ridge that was found, in mean eigenvalues of the weighted columns; NaN before."""
+        found = self._solution()
+        return np.nan if found is None else found.fit.alpha
+
+    @property
+    def relevance_power_(self) -> float:
+        """The power of the relevance that was found; NaN before there is one."""
+        found = self._solution()
+        return np.nan if found is None else float(found.power)
+
+    @property
+    def n_above_noise(self) -> int:
+        """How many variables are more relevant than the noise floor, `noise_floor()`.
+
+        Of columns that were let go, to 1 / 4096 of relevance. Where it is 0 nothing that was
+        learnt is sure to be more than chance.
+        """
+        held = self._held
+        if held is None or held.space is None:
+            return 0
+        floor = self.noise_floor(NOISE_LEVEL)
+        if isinstance(held, Representatives) and not held.complete:
+            return held.tally.above(floor)
+        return int(np.count_nonzero(held.relevance() > floor))
+
+    @property
+    def relevance(self) -> dict[Hashable, float]:
+        """Relevance of each component on the rows learnt: name -> relevance.
+
+        Where variables outnumber rows it is near 1 for any target, noise too: `n_above_noise` tells
+        more.
+        """
+        found = self._solution()
+        relevance = () if found is None else found.relevance.tolist()
+        return dict(zip(self.components, relevance, strict=False))
+
+    @property
+    def embedding(self) -> Floats:
+        """The components on the training rows, (n, q): a copy.
+
+        Of all columns, where a Gram matrix is kept; otherwise of those in the pool. ValueError once
+        rows were learnt, for those are not kept.
+        """
+        if self._on_rows:
+            raise ValueError(
+                "Expected a model that has learnt columns only. Got: one that has learnt rows, "
+                "which are not kept.\nHint: transform_many(X) is the embedding of X."
+            )
+        held, found = self._columns, self._solution()
+        if held is None or found is None:
+            return np.zeros((self.n_rows or 0, self.n_components))
+        assert isinstance(held, Representatives)  # noqa: S101
+        if isinstance(held, GramPool):
+            _, up = of_pool(held, found)
+            return found.scores * up
+        embedding: Floats = held.samples(found.places).T @ of_columns(found)
+        return embedding
+
+    def report(self) -> Report:
+        """Return what was found, for those who look at it: a command, a page, a notebook.
+
+        Returns
+        -------
+        A row a component: its relevance, and its loadings, the largest first. Whether that is more
+        than noise is not told by the component, which was made of many variables, but by how many
+        of these are above the noise floor: `n_above_noise`.
+        """
+        report = super().report()
+        found = [row | {"above_noise": None} for row in report.found]
+        facts = {
+            "n_above_noise": self.n_above_noise,
+            "alpha": number(self.alpha_),
+            "relevance_power": number(self.relevance_power_),
+        }
+        return replace(report, found=found, facts=report.facts | facts)

@@ -1,0 +1,206 @@
+"""A bounded pool of columns, each of which may stand for others that are like it."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.linalg import lapack
+
+from streamsel.columns import Chunk, Stats
+from streamsel.held.part import Floats, Places
+from streamsel.held.pool import SamplePool
+from streamsel.held.table import Table
+from streamsel.held.tally import Tally
+from streamsel.shapes import expect_shapes
+from streamsel.target.space import TargetSpace
+
+# Of a variable that the others leave less than this part of the largest, nothing is left.
+_SPENT = 1e-10
+# Who shares more than this part of its variance with one that stays is represented by it.
+_ALIKE = 0.98
+
+
+class Kept(NamedTuple):
+    """Who stays of some variables.
+
+    Parameters
+    ----------
+    places
+        Ascending.
+    mass
+        What each stands for from here on.
+    bar
+        A variable whose squared relevance is not above this would not have stayed.
+    """
+
+    places: Places
+    mass: Floats
+    bar: float
+
+
+def represent(R: Floats, squares: Floats, mass: Floats, limit: int) -> Kept:
+    """Return who of some variables represents all of them.
+
+    The first are the pivots of a Cholesky factorisation: each in turn has most left, in mass and
+    relevance, of what those before it do not tell. When nothing is left of anybody the most
+    relevant follow, but for those that are like one that stays. Who goes leaves mass to the one
+    that stays and is likest it, as much as they have in common.
+
+    Parameters
+    ----------
+    R
+        (m, m) correlations.
+    squares
+        (m,) squared relevances.
+    mass
+        (m,) what each stands for so far.
+    limit
+        How many may stay.
+    """
+    w = np.sqrt(mass * squares)
+    L, pivots, rank, _ = lapack.dpstrf(
+        w[:, None] * R * w, tol=_SPENT * float(w.max()) ** 2, lower=1
+    )
+    stay = (pivots[: min(rank, limit)] - 1).tolist()
+    bar = float(L[limit - 1, limit - 1]) ** 2 if rank >= limit else 0.0
+    alike = np.square(R)
+    if rank < limit:
+        stay += _further(alike, squares, stay, limit)
+        bar = float(squares[stay[rank:]].min()) if len(stay) == limit else 0.0
+    places = np.sort(np.array(stay, dtype=np.intp))
+    goes = np.ones(mass.size, dtype=np.bool_)
+    goes[places] = False
+    heirs = alike[np.ix_(goes, places)]
+    nearest = heirs.argmax(axis=1)
+    shared = np.square(heirs[np.arange(nearest.size), nearest])
+    left = mass[places]
+    np.add.at(left, nearest, mass[goes] * shared)
+    return Kept(places, left, bar)
+
+
+def _further(alike: Floats, squares: Floats, stay: list[int], limit: int) -> list[int]:
+    """Return the most relevant of the others, none like another that stays."""
+    nearest = alike[:, stay].max(axis=1, initial=0.0)
+    nearest[stay] = 1.0
+    found: list[int] = []
+    for place in np.argsort(-squares, kind="stable").tolist():
+        if len(stay) + len(found) == limit:
+            break
+        if nearest[place] <= _ALIKE:
+            found.append(place)
+            np.maximum(nearest, alike[place], out=nearest)
+    return found
+
+
+class Representatives(SamplePool):
+    """At most twice `limit` columns with their observations, each with a mass.
+
+    A column that is relevant enough comes in, with mass 1. When twice the limit are held they are
+    cut back to it (`represent`): so what counts is how many columns went by that were like one that
+    stays, and not only the one.
+
+    Parameters
+    ----------
+    least
+        The relevance from which on columns are counted.
+
+    Attributes
+    ----------
+    bar
+        A column whose squared relevance is not above this is let go.
+    tally
+        How relevant all columns were, as far as they were worth counting.
+    let_go
+        Whether a column was let go that has to do with the target.
+    """
+
+    def __init__(self, space: TargetSpace | None, n: int, limit: int, least: float) -> None:
+        super().__init__(space, n, limit)
+        self.limit: int = limit
+        self.bar = 0.0
+        self.tally = Tally(least)
+        self.let_go = False
+
+    def _fields(self) -> dict[str, tuple[int, ...]]:
+        return super()._fields() | {"mass": ()}
+
+    def rows_of(self, chunk: Chunk, stats: Stats, places: Places | None) -> dict[str, Floats]:
+        """Return what the table keeps of these columns of a chunk; None for all with moments."""
+        rows = super().rows_of(chunk, stats, places)
+        return rows | {"mass": np.ones(len(rows["m2"]))}
+
+    @property
+    def complete(self) -> bool:
+        """Whether no variable was ever let go."""
+        return not self.let_go
+
+    @property
+    def indifferent_below(self) -> float:
+        """Below which relevance a column is let go, and not even counted."""
+        return min(math.sqrt(self.bar), self.tally.least)
+
+    # Learning
+
+    def admit(self, chunk: Chunk, stats: Stats, first_arrival: int, *_: Any, **__: Any) -> None:
+        """Learn the columns of a chunk, in order."""
+        assert self._space is not None  # noqa: S101
+        relevance = self._space.relevance(stats.m2, stats.cxy)
+        self._changes()
+        self.tally.add(relevance)
+        squares = np.where(relevance > 0.0, np.square(relevance), 0.0)
+        places = self._above_bar(squares, np.flatnonzero(squares))
+        while places.size:
+            room = 2 * self.limit - len(self.table)
+            self._append(chunk, stats, first_arrival, places[:room], {})
+            places = places[room:]
+            self.cut_back()
+            places = self._above_bar(squares, places)
+
+    def _above_bar(self, squares: Floats, places: Places) -> Places:
+        above = squares[places] > self.bar
+        self.let_go |= not above.all()
+        return places[above]
+
+    def cut_back(self) -> None:
+        """Cut the pool back to its limit if it holds twice as many."""
+        if len(self.table) < 2 * self.limit:
+            return
+        unit = self.table["unit"]
+        kept = represent(unit @ unit.T, np.square(self.relevance()), self.table["mass"], self.limit)
+        self.table.keep(kept.places)
+        self.table["mass"][:] = kept.mass
+        self.bar, self.let_go = max(self.bar, kept.bar), True
+
+    def merge(self, other: Self, arrived: int) -> None:
+        """Take in all candidates of another pool, as arrived after so many columns."""
+        self._changes()
+        rows = {field: other.table[field] for field in other.table.fields}
+        rows["arrival"] = rows["arrival"] + arrived
+        self.table.append(other.table.slots, **rows)
+        self.bar, self.let_go = max(self.bar, other.bar), self.let_go or other.let_go
+        self.tally.merge(other.tally)
+        self.cut_back()
+
+    # Undo, copies, files
+
+    def _copied(self) -> dict[str, Any]:
+        return super()._copied() | {"tally": copy.copy(self.tally)}
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what a file needs: arrays, and values that JSON can hold."""
+        return {
+            "table": self.table.to_state(),
+            "bar": self.bar,
+            "let_go": self.let_go,
+            "tally": self.tally.counts,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        expect_shapes(state, tally=self.tally.counts.shape)
+        self.table = Table.from_state(state["table"], self.table.fields)
+        self.bar, self.let_go = state["bar"], state["let_go"]
+        self.tally.counts = np.asarray(state["tally"], dtype=np.int64)
