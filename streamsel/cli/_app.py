@@ -161,6 +161,14 @@ def select(ctx: click.Context, /, **_: Any) -> None:
     help="Number of components; every method has its default.",
 )
 @option(
+    "--max-support",
+    metavar="M",
+    section=LEARNER,
+    parameter="max_support",
+    help="Make them of no more variables than this, in constant memory; if not given of all, by "
+    "the inner products of the rows, of which there may be 15,000.",
+)
+@option(
     "--rotation",
     metavar="NAME",
     section=LEARNER,

@@ -86,7 +86,7 @@ class Run:
             read_target(request, source, file, self.model.target),
             covariates=together(covariates) if covariates else None,
         )
-        self._screen = self._screened(source, left_out, self.model.n_rows)
+        self._screen = self._screened(source, left_out)
 
     def _resume(self, path: str) -> None:
         from streamsel.persist import load, read_notes
@@ -110,7 +110,7 @@ class Run:
         left_out = [*([] if notes["target_file"] else notes["target"]), *notes["dropped"]]
         left_out += notes.get("covariates", [])  # files of 0.3.0 have none
         source = self._open(notes["orientation"] or "auto", left_out)
-        self._screen = self._screened(source, left_out, self.model.n_rows)
+        self._screen = self._screened(source, left_out)
 
     def _open(self, orientation: str, wanted: Sequence[str]) -> Source:
         delimiter = self.notes.get("delimiter")
@@ -120,22 +120,24 @@ class Run:
         self.notes["orientation"] = source.format if is_text else None
         return source
 
-    def _screened(self, source: Source, left_out: Sequence[str], n_rows: int | None) -> Screen:
-        from streamsel.stream._screen import Screen
-
+    def _screened(self, source: Source, left_out: Sequence[str]) -> Screen:
+        """Return what is left to read, screened."""
         self.skipped.left_out = left_out
         self.skipped.strict = self.notes["missing"] == "error"
-        names = [source.name(name) for name in left_out]
-        stream = rest_of(
-            source.stream,
-            names,
-            # Lines that are no columns of numbers do not count where the stream is concerned.
-            self.notes["columns_read"] - self.notes["bad_lines"],
-            self.notes["last_column"],
-            source.path,
-        )
+        self._source = source
+        # Lines that are no columns of numbers do not count where the stream is concerned.
+        n_read = self.notes["columns_read"] - self.notes["bad_lines"]
+        return self._screened_from(n_read, self.notes["last_column"], self.skipped.list_)
+
+    def _screened_from(self, n_read: int, last_read: str, report: Any) -> Screen:
+        """Return what comes after some columns, screened; what is left out goes to the report."""
+        from streamsel.stream._screen import Screen
+
+        source = self._source
+        names = [source.name(name) for name in self.skipped.left_out]
+        stream = rest_of(source.stream, names, n_read, last_read, source.path)
         min_count = self.notes.get("min_count", 0)  # files of 0.2.0 do not say
-        return Screen(stream, n_rows, self.notes["missing"], self.skipped.list_, min_count)
+        return Screen(stream, self.model.n_rows, self.notes["missing"], report, min_count)
 
     # Learning -------------------------------------------------------------------------------------
 
@@ -163,6 +165,8 @@ class Run:
                         self._learn_at_once(bar)
                     else:
                         self._learn_in_blocks(bar, interrupts)
+                        if self.model._reads_again and not self.skipped.refused["refused"]:
+                            self._read_again(bar)
                 self.notes["complete"] = True
             except KeyboardInterrupt:
                 self._stop(interrupts.exit_code, start)
@@ -203,6 +207,23 @@ class Run:
             for part in (slice(None, half), slice(half, None)):
                 names, values = block.names[part], block.values[:, part]
                 self._learn_block(block._replace(names=names, values=values))
+
+    def _read_again(self, bar: Meter) -> None:
+        """Read all columns once more, for what the model did not keep of them."""
+        from streamsel.stream._base import ColumnStream
+
+        screen = self._screened_from(0, "", None)
+        # Of what is bad a second reading has nothing new to tell.
+        self.skipped.listening = False
+
+        def watched() -> Iterator[Block]:
+            n_read = 0
+            for block in screen.blocks():
+                yield block
+                n_read += len(block.names)
+                bar.update(n_read, reading="second reading")
+
+        self.model.learn_loadings(ColumnStream(watched, n_rows=screen.n_rows))
 
     def _learn_at_once(self, bar: Meter) -> None:
         from streamsel.stream._base import ColumnStream

@@ -156,6 +156,10 @@ def _footer(report: Report, notes: Any) -> list[str]:
             f"{count(report.columns_seen, 'column')} of pure noise the best would reach "
             f"it in {NOISE_LEVEL:.0%} of cases."
         )
+    n_above = report.facts.get("n_above_noise")
+    if n_above is not None:
+        what = f"{count(n_above, 'variable')} above it"
+        lines.append(f"{what}." if n_above else "No variable is above it: this may all be chance.")
     n = len(report.found)
     n_certified = report.facts.get("n_certified", n)
     if n_certified < n:

@@ -190,6 +190,11 @@ class RidgeComponents(JointExtractor, Supervised):
 
     # A second reading
 
+    @property
+    def _reads_again(self) -> bool:
+        held = self._columns
+        return isinstance(held, GramPool) and not held.complete and held.loadings is None
+
     def learn_loadings(self, X: Any, names: Sequence[Hashable] | None = None) -> None:
         """Read the same columns again, for the loadings of all of them, or of the largest.
 

@@ -163,6 +163,11 @@ class Learner(Merging, Calm, river.MiniBatchTransformer):
                 )
 
     @property
+    def _reads_again(self) -> bool:
+        """Whether a second reading of the columns, by `learn_loadings`, would tell more."""
+        return False
+
+    @property
     def _by_window(self) -> bool:
         return issubclass(self.rows, Window)
 
