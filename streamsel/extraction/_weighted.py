@@ -55,6 +55,11 @@ class Solution(NamedTuple):
     scale: float
 
     @property
+    def count(self) -> int:
+        """How many components there are; the others are void."""
+        return int(np.count_nonzero(self.fit.axes.any(axis=0)))
+
+    @property
     def relevance(self) -> Floats:
         """Relevance of each component, (q,); 0 of one that is void."""
         A, axes = self.fit.axes, self.axes

@@ -290,7 +290,9 @@ class RidgeComponents(JointExtractor, Supervised):
         more.
         """
         found = self._solution()
-        relevance = () if found is None else found.relevance.tolist()
+        if found is None:
+            return {}
+        relevance = found.relevance[: found.count].tolist()
         return dict(zip(self.components, relevance, strict=False))
 
     @property

@@ -125,7 +125,7 @@ def test_info_on_components(call, files, tmp_path):
     call("reduce", files / "data.parquet", "-t", "y", "-q", 3, "-m", path)
     found = call("info", path, "--json").json()
     assert {row["name"] for row in found["components"]} == set(load(path).components)
-    assert "sospca0" in call("info", path).stdout
+    assert "ridgecomponents0" in call("info", path).stdout
 
 
 def test_info_on_a_model_saved_by_python(call, tmp_path, rng):

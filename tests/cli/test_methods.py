@@ -149,7 +149,7 @@ def test_usage(call, files, arguments, message):
 
 def test_no_method_takes_what_another_kind_is_asked(call, files):
     result = call("reduce", files / "data.parquet", "-t", "y", "--method", "ProjSe", code=2)
-    assert "is none of SOSPCA" in result.stderr
+    assert "is none of RidgeComponents, SOSPCA" in result.stderr
 
 
 def test_a_resumed_run_knows_its_method(call, files):
@@ -171,4 +171,4 @@ def test_fewer_components_than_asked_for_are_written(call, table, tmp_path):
     path, out = table(y=[1, 2, 3, 5], a=[1, 2, 4, 4], b=[2, 1, 1, 1]), tmp_path / "out.csv"
     call("reduce", path, "-t", "y", "-q", 3, "-m", tmp_path / "m", "-o", out)
     assert out.read_text() == call("transform", tmp_path / "m", path).stdout
-    assert out.read_text().splitlines()[0] == "sospca0,sospca1,sospca2"
+    assert out.read_text().splitlines()[0] == ",".join(f"ridgecomponents{i}" for i in range(3))

@@ -5,11 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from streamsel import SOSPCA, load
+from streamsel import SOSPCA, RidgeComponents, load
+
+EITHER = pytest.mark.parametrize("learner", [RidgeComponents, SOSPCA])
 
 
-def reduce(data, y, q=3, **parameters):
-    model = SOSPCA(q, **parameters)
+def reduce(data, y, q=3, learner=RidgeComponents, **parameters):
+    model = learner(q, **parameters)
     model.learn_target(y)
     model.learn_columns(data.X, names=data.names)
     return model
@@ -23,12 +25,14 @@ def weights(model):
     }
 
 
+@EITHER
 @pytest.mark.parametrize(
     "file", ["data.parquet", "data.feather", "samples.csv", "variables.tsv.gz"]
 )
-def test_loadings_are_those_of_python(call, files, data, file):
-    model = reduce(data, data.y)
-    rows = call("reduce", files / file, "-t", "y", "--drop", "labels", "-q", 3).rows()
+def test_loadings_are_those_of_python(call, files, data, file, learner):
+    model = reduce(data, data.y, learner=learner)
+    options = ["-t", "y", "--drop", "labels", "-q", 3, "--method", learner.__name__]
+    rows = call("reduce", files / file, *options).rows()
     found = {(row["component"], row["variable"]): float(row["weight"]) for row in rows}
     assert found == pytest.approx(weights(model), rel=1e-4)
     for row in rows:
@@ -49,18 +53,24 @@ def test_json(call, files, data):
 
 
 @pytest.mark.parametrize(
-    ("options", "parameters"),
+    ("learner", "options", "parameters"),
     [
-        (["--rotation", "paper"], {"rotation": "paper"}),
-        (["--signed"], {"signed": True}),
-        (["--n-jobs", "-1"], {"n_jobs": -1}),
+        (SOSPCA, ["--method", "sospca", "--rotation", "paper"], {"rotation": "paper"}),
+        (SOSPCA, ["--method", "sospca", "--signed"], {"signed": True}),
+        (RidgeComponents, ["--n-jobs", "-1"], {"n_jobs": -1}),
+        (RidgeComponents, ["--max-support", "5"], {"max_support": 5}),
+        (
+            RidgeComponents,
+            ["--set", "relevance_power=1,4", "--set", "alpha=gcv"],
+            {"relevance_power": (1.0, 4.0), "alpha": "gcv"},
+        ),
     ],
 )
-def test_options_of_the_learner(call, files, data, tmp_path, options, parameters):
+def test_options_of_the_learner(call, files, data, tmp_path, learner, options, parameters):
     path = tmp_path / "model"
     call("reduce", files / "data.parquet", "-t", "y", "-q", 3, "-m", path, *options)
     model = load(path)
-    expected = reduce(data, data.y, **parameters)
+    expected = reduce(data, data.y, learner=learner, **parameters)
     assert model._get_params() == expected._get_params()
     assert weights(model) == pytest.approx(weights(expected))
 
@@ -71,9 +81,31 @@ def test_the_embedding_is_written(call, files, data, tmp_path):
     np.testing.assert_allclose(np.load(path), reduce(data, data.y).embedding)
 
 
-def test_noise_is_marked(call, tmp_path, rng):
+@pytest.fixture
+def noise(tmp_path, rng):
     np.save(tmp_path / "x.npy", rng.normal(size=(20, 500)))
     np.save(tmp_path / "y.npy", rng.normal(size=20))
-    found = call("reduce", tmp_path / "x.npy", "--target-file", tmp_path / "y.npy", "--json")
+    return [tmp_path / "x.npy", "--target-file", tmp_path / "y.npy"]
+
+
+def test_noise_is_marked(call, noise):
+    found = call("reduce", *noise, "--method", "sospca", "--json")
     for component in json.loads(found.stdout)["components"]:
         assert component["above_noise"] == (component["relevance"] > found.json()["noise_floor"])
+
+
+def test_components_of_noise_are_said_to_be(call, noise):
+    assert call("reduce", *noise, "--json").json()["n_above_noise"] == 0
+
+
+@pytest.mark.parametrize("file", ["data.parquet", "variables.tsv.gz"])
+def test_a_second_reading_finds_the_largest_loadings(call, files, data, file):
+    """The file is read again for the loadings, which a pool of six columns does not know."""
+    options = ["--drop", "labels", "-q", 3, "--set", "max_loadings=4"]
+    rows = call("reduce", files / file, "-t", "y", *options).rows()
+    model = reduce(data, data.y, max_loadings=4)
+    once = weights(model)
+    model.learn_loadings(data.X, names=data.names)
+    found = {(row["component"], row["variable"]): float(row["weight"]) for row in rows}
+    assert found == pytest.approx(weights(model), rel=1e-4)
+    assert found != pytest.approx(once, rel=1e-4)

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import streamsel
@@ -116,7 +117,7 @@ def test_info_on_a_terminal(call, files, tmp_path, command):
     call(command, files / "data.parquet", "-t", "y", "-m", tmp_path / "m")
     code, shown = in_terminal("info", tmp_path / "m")
     assert code == 0
-    assert {"select": "ProjSe(k=20", "reduce": "SOSPCA(n_components=10"}[command] in shown
+    assert {"select": "ProjSe(k=20", "reduce": "RidgeComponents(n_components=10"}[command] in shown
     assert "columns read" in shown
     assert "v7" in shown
     assert {"select": "of 40 selected", "reduce": "10 components of"}[command] in shown
@@ -139,3 +140,11 @@ def test_no_progress_where_there_is_no_terminal():
     from streamsel.cli._progress import Silence, meter
 
     assert isinstance(meter("selecting", None), Silence)
+
+
+def test_components_of_noise_are_said_to_be(tmp_path, rng):
+    np.save(tmp_path / "x.npy", rng.normal(size=(20, 500)))
+    np.save(tmp_path / "y.npy", rng.normal(size=20))
+    files = tmp_path / "x.npy", "--target-file", tmp_path / "y.npy"
+    _, shown = in_terminal("reduce", *files)
+    assert "No variable is above it: this may all be chance." in " ".join(shown.split())
