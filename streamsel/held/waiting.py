@@ -1,0 +1,126 @@
+"""Columns that wait until there are enough of them to be multiplied."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsel._jit.gram import add_stored, gather
+from streamsel.columns import SparseChunk, Stats
+from streamsel.held.part import Floats, Places
+from streamsel.threads import in_threads
+
+# So many dense columns wait until they are multiplied, all at once.
+WIDTH = 512
+
+
+class Panel:
+    """Dense columns that wait, one a row, centred and scaled.
+
+    A panel can belong to a state and to what that was before: rows are only ever added, behind
+    those that are used, by whoever uses all of them.
+    """
+
+    def __init__(self, n: int, q: int) -> None:
+        self.values: Floats = np.zeros((WIDTH, n))
+        self.factors: Floats = np.zeros((WIDTH, q))
+        self.used = 0
+        self.is_shared = False
+
+    def upto(self, size: int) -> Panel:
+        """Return a copy of the first rows, of which only these are used."""
+        panel = Panel(self.values.shape[1], self.factors.shape[1])
+        panel.values[:size], panel.factors[:size] = self.values[:size], self.factors[:size]
+        panel.used = size
+        return panel
+
+
+class ByRow(NamedTuple):
+    """Where the values of each row stand among those of sparse columns, and in which of these."""
+
+    entries: NDArray[np.int64]
+    columns: NDArray[np.int32]
+    indptr: NDArray[np.int32]
+
+
+class Stored(NamedTuple):
+    """Sparse columns that wait: what they store, scaled.
+
+    Parameters
+    ----------
+    values, rows, ends
+        The parts of a CSC matrix.
+    means
+        (b,) the means of the columns, scaled too.
+    factors
+        (b, q).
+    """
+
+    values: Floats
+    rows: NDArray[np.int32]
+    ends: NDArray[np.int64]
+    means: Floats
+    factors: Floats
+
+    @classmethod
+    def of(
+        cls, chunk: SparseChunk, stats: Stats, places: Places, scale: Floats, factors: Floats
+    ) -> Stored:
+        """Return some columns of a chunk."""
+        sizes = chunk.indptr[places + 1] - chunk.indptr[places]
+        ends = np.append(0, np.cumsum(sizes, dtype=np.int64))
+        values, rows = np.empty(ends[-1]), np.empty(ends[-1], dtype=np.int32)
+        gather(chunk.data, chunk.indices, chunk.indptr, places, scale, values, rows)
+        means = stats.mean[places] * scale + stats.low[places] * scale
+        return cls(values, rows, ends, means, factors)
+
+    @classmethod
+    def together(cls, pieces: tuple[Stored, ...], q: int) -> Stored:
+        """Return pieces side by side, as one; of q weightings."""
+        none = (np.zeros(0), np.zeros(0, np.int32), np.zeros(1, np.int64))
+        pieces = (cls(*none, np.zeros(0), np.zeros((0, q))), *pieces)
+        sizes = np.concatenate([np.diff(piece.ends) for piece in pieces])
+        values, rows, _, means, factors = map(np.concatenate, zip(*pieces, strict=True))
+        return cls(values, rows, np.append(0, np.cumsum(sizes)), means, factors)
+
+    def by_row(self, n: int) -> ByRow:
+        """Return where the values of each of n rows stand."""
+        from scipy.sparse import csc_array
+
+        entries, shape = np.arange(self.values.size), (n, self.means.size)
+        by_row = csc_array((entries, self.rows, self.ends), shape=shape).tocsr()
+        return ByRow(by_row.data, by_row.indices, by_row.indptr)
+
+    def add_products(
+        self, by_row: ByRow, which: int, flat: Floats, starts: NDArray[np.int64], n_jobs: int
+    ) -> None:
+        """Add Σ w x xᵀ of a weighting to a triangle whose rows start there."""
+        weight, edges = self.factors[:, which] ** 2, np.array([0, starts.size])
+        if n_jobs > 1:
+            # As much work for each.
+            work = np.cumsum(by_row.entries - self.ends[by_row.columns] + 1)
+            work = np.append(0, work)[by_row.indptr]
+            edges = np.searchsorted(work, np.linspace(0, work[-1], n_jobs + 1))
+            edges[0], edges[-1] = 0, starts.size
+
+        def add(part: slice) -> None:
+            csc = (self.values, self.rows, self.ends, weight)
+            add_stored(*csc, *by_row, edges[part.start], edges[part.stop], starts, flat)
+
+        in_threads(add, n_jobs, n_jobs)
+
+    def about_means(self, n: int, which: int) -> tuple[Floats, float]:
+        """Return Σ w m x, (n,), and Σ w m² of a weighting, m the mean of x."""
+        means = self.factors[:, which] ** 2 * self.means
+        terms = np.repeat(means, np.diff(self.ends)) * self.values
+        u: Floats = np.bincount(self.rows, terms, minlength=n)
+        return u, float((means * self.means).sum())
+
+    def expect_places(self, n: int) -> None:
+        """Raise ValueError for columns of a file with places beyond: they would be written to."""
+        rows, ends = self.rows, self.ends
+        in_order = ends[0] == 0 and ends[-1] == rows.size and (np.diff(ends) >= 0).all()
+        if not in_order or (rows.size and (rows.min() < 0 or rows.max() >= n)):
+            raise ValueError(f"Expected sparse columns of {n} rows. Got: places beyond.")
