@@ -158,8 +158,9 @@ def _footer(report: Report, notes: Any) -> list[str]:
         )
     n_above = report.facts.get("n_above_noise")
     if n_above is not None:
-        what = f"{count(n_above, 'variable')} above it"
-        lines.append(f"{what}." if n_above else "No variable is above it: this may all be chance.")
+        lines.append(f"{count(n_above, 'variable')} above it.")
+    if caution := report.facts.get("caution"):
+        lines.append(f"Caution: {caution}.")
     n = len(report.found)
     n_certified = report.facts.get("n_certified", n)
     if n_certified < n:

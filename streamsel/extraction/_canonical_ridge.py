@@ -52,16 +52,13 @@ class Fit(NamedTuple):
     Parameters
     ----------
     axes
-        (s, q) one a column; those that do not exist are void.
+        (s, q) one a column, of unit variance; those that do not exist are void.
     alpha
         The ridge, in mean eigenvalues.
-    merit
-        What the ridge was chosen by; the larger the better.
     """
 
     axes: Floats
     alpha: float
-    merit: float
 
 
 def axes_of_columns(C: Floats, weighted: Floats, n: float) -> Axes:
@@ -100,28 +97,26 @@ def _mean(trace: float, p: int, n: float) -> float:
     return trace / max(1.0, min(p, n - 1.0))
 
 
-def fit(axes: Axes, q: int, alpha: str | float) -> Fit:
+def fit(axes: Axes, q: int, alpha: str | float, size: float) -> Fit:
     """Return q components: first those that explain the target, then those that vary most.
 
     With λ the ridge, S = (d + λ)^-½ h and Q the eigenvectors of SᵀS, the first min(q, r) are
-    F = (d + λ)⁻¹ h Q, each of length 1: the canonical variates of ridge regression. The others are
-    the leading eigenvectors of what F leaves of diag(d), made uncorrelated with F.
+    F = (d + λ)⁻¹ h Q: the canonical variates of ridge regression. The others are the leading
+    eigenvectors of what F leaves of diag(d), made uncorrelated with F. All are of unit variance.
 
     Parameters
     ----------
     alpha
         "reml" or "gcv", by which the ridge is chosen, or the ridge in mean eigenvalues.
+    size
+        The weight of all observations: what the squares of a component's scores sum to.
     """
     d, h = axes.d, axes.h
     found = np.zeros((d.size, q))
     if not d.size or not h.size:
-        return Fit(found, np.nan, -np.inf)
+        return Fit(found, np.nan)
     if isinstance(alpha, str):
-        merits = CRITERIA[alpha](axes, RIDGES * axes.mean)
-        best = int(np.argmax(merits))
-        alpha, merit = float(RIDGES[best]), float(merits[best])
-    else:
-        merit = float(restricted_likelihood(axes, np.array([alpha * axes.mean]))[0])
+        alpha = float(RIDGES[CRITERIA[alpha](axes, RIDGES * axes.mean).argmax()])
     shrunk = d[:, None] + alpha * axes.mean
     scaled = h / np.sqrt(shrunk)
     squares, Q = np.linalg.eigh(scaled.T @ scaled)
@@ -132,7 +127,9 @@ def fit(axes: Axes, q: int, alpha: str | float) -> Fit:
     rest = min(q, d.size) - count
     if rest > 0:
         found[:, count : count + rest] = _varying_most(d, F, rest)
-    return Fit(found, float(alpha), merit)
+    varies = np.sqrt(np.square(found).T @ d / size)
+    found /= np.where(varies > 0.0, varies, np.inf)
+    return Fit(found, float(alpha))
 
 
 def _varying_most(d: Floats, F: Floats, count: int) -> Floats:
@@ -176,3 +173,33 @@ def cross_validated(axes: Axes, ridges: Floats) -> Floats:
 
 
 CRITERIA = {"reml": restricted_likelihood, "gcv": cross_validated}
+
+
+def regressed(weighted: Floats, scores: Floats, n: float) -> Floats:
+    """Return what makes scores (n', q) of weighted columns (m, n'), (m, q), by ridge regression.
+
+    Each component with a ridge of its own, by generalised cross-validation: with as many columns as
+    observations least squares would make of the scores whatever it is asked to, and of new rows
+    nothing. What shrinks by it is drawn out again to the length that it had.
+    """
+    if len(weighted) <= len(scores):
+        axes = axes_of_columns(weighted @ weighted.T, weighted @ scores, n)
+        V = axes.basis
+    else:
+        axes = axes_of_rows(weighted.T @ weighted, scores, len(weighted), n)
+        V = weighted @ (axes.basis / np.sqrt(axes.d))
+    length = np.linalg.norm(scores, axis=0)
+    found = np.zeros_like(axes.h)
+    for k in np.flatnonzero(length):
+        h = axes.h[:, k : k + 1] / length[k]
+        ridges = RIDGES * axes.mean
+        best = cross_validated(axes._replace(h=h), ridges).argmax()
+        found[:, k] = axes.h[:, k] / (axes.d + ridges[best])
+    return as_long(V @ found, weighted, scores)
+
+
+def as_long(loadings: Floats, weighted: Floats, scores: Floats) -> Floats:
+    """Return loadings (m, q) of weighted columns (m, n) that make components as long as scores."""
+    had = np.linalg.norm(weighted.T @ loadings, axis=0)
+    found: Floats = loadings * np.linalg.norm(scores, axis=0) / np.where(had > 0.0, had, 1.0)
+    return found

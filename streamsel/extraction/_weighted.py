@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from streamsel.extraction._canonical_ridge import Axes, Fit, axes_of_columns, axes_of_rows, fit
+from streamsel.extraction._canonical_ridge import (
+    Axes,
+    Fit,
+    axes_of_columns,
+    axes_of_rows,
+    fit,
+    regressed,
+)
 from streamsel.held.gram_pool import GramPool
-from streamsel.held.loadings import regressed
 from streamsel.held.part import Floats, Places
 
 
@@ -38,24 +45,22 @@ class Solution(NamedTuple):
     ----------
     axes, fit
         The principal axes, and the components in these.
-    power
-        The power of the relevance by which columns were weighted.
     places, weights
         (m,) which of the variables held have loadings, and what each counts with, as a column of
         length 1.
-    scale
-        What all weights were multiplied by: the mean of their squares is 1.
+    scales
+        One a power: what the relevance to that power is multiplied by. Weights are the roots of the
+        sums of the squares; the mean of their squares is 1, and each power has an equal part in it.
     """
 
     axes: Axes
     fit: Fit
-    power: float
     places: Places
     weights: Floats
-    scale: float
+    scales: Floats
 
     @property
-    def count(self) -> int:
+    def n_found(self) -> int:
         """How many components there are; the others are void."""
         return int(np.count_nonzero(self.fit.axes.any(axis=0)))
 
@@ -81,42 +86,67 @@ class Solution(NamedTuple):
         return duals
 
 
-def from_columns(
-    known: Variables, power: float, n: float, q: int, alpha: str | float
-) -> Solution | None:
-    """Return the components of variables that are known one by one; None if nothing is relevant.
+class Asked(NamedTuple):
+    """What components are asked for.
 
     Parameters
     ----------
+    q, alpha
+        As `fit` has them.
+    powers
+        Of the relevance, by which columns are weighted.
     n
         Observations of equal weight, less the covariates.
+    size
+        The weight of all observations.
     """
-    weights = np.linalg.norm(known.G, axis=1) ** power * np.sqrt(known.mass)
-    square = float(np.square(weights).mean())
-    if not square > 0.0:
+
+    q: int
+    alpha: str | float
+    powers: tuple[float, ...]
+    n: float
+    size: float
+
+    def of(self, axes: Axes) -> Fit:
+        """Return the components in some axes."""
+        return fit(axes, self.q, self.alpha, self.size)
+
+
+def from_columns(known: Variables, asked: Asked) -> Solution | None:
+    """Return the components of variables that are known one by one; None if nothing is relevant."""
+    powers = asked.powers
+    parts = _powers(np.linalg.norm(known.G, axis=1), powers) * np.sqrt(known.mass)[:, None]
+    squares = np.square(parts).mean(axis=0)
+    if not known.mass.size or not squares.all():
         return None
-    scale = 1.0 / np.sqrt(square)
-    D = scale * weights
-    axes = axes_of_columns(D[:, None] * known.R * D, D[:, None] * known.G, n)
-    return Solution(axes, fit(axes, q, alpha), power, known.places, D, scale)
+    scales = 1.0 / np.sqrt(len(powers) * squares)
+    D = np.linalg.norm(parts * scales, axis=1)
+    axes = axes_of_columns(D[:, None] * known.R * D, D[:, None] * known.G, asked.n)
+    return Solution(axes, asked.of(axes), known.places, D, scales)
 
 
-def from_rows(held: GramPool, which: int, n: float, q: int, alpha: str | float) -> Solution | None:
-    """Return the components of all columns, as observations see them; None if none is relevant.
+def from_rows(held: GramPool, asked: Asked) -> Solution | None:
+    """Return the components of all columns, as observations see them; None if none is relevant."""
+    parts = len(held.powers)
+    scales, K = np.zeros(parts), np.zeros((0, 0))
+    for which in range(parts):
+        part = held.matrix(which)
+        square = parts * float(np.trace(part)) / max(1, held.varying)
+        if not square > 0.0:
+            return None
+        part /= square
+        scales[which] = 1.0 / np.sqrt(square)
+        K = K + part if which else part
+    axes = axes_of_rows(K, held.basis.T, held.varying, asked.n)
+    own = np.linalg.norm(_powers(held.relevance(), held.powers) * scales, axis=1)
+    weights, places = own * np.sqrt(held.table["mass"]), np.arange(len(own))
+    return Solution(axes, asked.of(axes), places, weights, scales)
 
-    Parameters
-    ----------
-    which
-        The place of the power among those of which a matrix is held.
-    """
-    K, power = held.matrix(which), held.powers[which]
-    square = float(np.trace(K)) / max(1, held.varying)
-    if not square > 0.0:
-        return None
-    scale, places = 1.0 / np.sqrt(square), np.arange(len(held.names))
-    axes = axes_of_rows(K / square, held.basis.T, held.varying, n)
-    weights = scale * held.relevance() ** power * np.sqrt(held.table["mass"])
-    return Solution(axes, fit(axes, q, alpha), power, places, weights, scale)
+
+def _powers(relevance: Floats, powers: Sequence[float]) -> Floats:
+    """Return relevances to some powers, (m, powers)."""
+    raised: Floats = np.maximum(relevance, 0.0)[:, None] ** np.array(powers)
+    return raised
 
 
 def of_columns(solution: Solution) -> Floats:
@@ -138,7 +168,8 @@ def of_pool(held: GramPool, solution: Solution) -> tuple[Floats, Floats]:
     up = signs(loadings)
     if not held.complete:
         weighted = solution.weights[:, None] * unit
-        loadings = solution.weights[:, None] * regressed(weighted, solution.scores)
+        loadings = regressed(weighted, solution.scores, solution.axes.n)
+        loadings *= solution.weights[:, None]
     return loadings * up, up
 
 

@@ -11,7 +11,9 @@ import numpy as np
 from streamsel import params
 from streamsel.columns import chunks, why_bad
 from streamsel.extraction._canonical_ridge import CRITERIA
+from streamsel.extraction._second_reading import SecondReading
 from streamsel.extraction._weighted import (
+    Asked,
     Solution,
     Variables,
     from_columns,
@@ -22,7 +24,6 @@ from streamsel.extraction._weighted import (
 from streamsel.held.common import Common
 from streamsel.held.gram import check_rows
 from streamsel.held.gram_pool import GramPool
-from streamsel.held.loadings import Reading, in_pieces
 from streamsel.held.massed import Massed
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats
@@ -56,15 +57,15 @@ class RidgeComponents(JointExtractor, Supervised):
         of at most $m$ variables.
     relevance_power
         A column of relevance $\rho$ counts with $\rho^\gamma$, and this is $\gamma$: 0 for all
-        alike, 8 for a target that few variables explain. Of a tuple the likelihood chooses; each of
-        them takes a Gram matrix of its own.
+        alike, 8 for a target that few variables explain. With several the squares of what a column
+        counts with are summed, each $\gamma$ having an equal share; each takes a Gram matrix.
     alpha
         The ridge: chosen by restricted maximum likelihood, `"reml"`, or by generalised
         cross-validation, `"gcv"`; or a number, in mean eigenvalues of the weighted columns.
     max_loadings
         With a Gram matrix: how many variables have loadings after a second reading
         (`learn_loadings`). A pool of as many, and at most twice as many, is held beside the matrix:
-        what there is without a second reading, and what rows go on from.
+        those that have loadings without a second reading, and that rows go on from.
     max_rows_gram
         Most observations of which a Gram matrix is kept; 15,000 take 1.8 GB.
 
@@ -86,15 +87,16 @@ class RidgeComponents(JointExtractor, Supervised):
     $\rho = \|U^T x\|$ and $D = \rho^\gamma$, scaled so that the mean of the squares is 1, the
     weighted columns are $XD = E \sqrt{d} V^T$, and $h = \sqrt{d} E^T U$. The ridge $\lambda$ is one
     of a grid relative to the mean of the eigenvalues $d$. Then $S = (d + \lambda)^{-1/2} h$, $Q$
-    are the eigenvectors of $S^T S$, and $F = (d + \lambda)^{-1} h Q$ the first components, each of
-    length 1 in the weighted columns: canonical ridge. The others are the leading eigenvectors of $C
-    - CF(F^TCF)^{-1}F^TC$, with $C = \mathrm{diag}(d)$, made uncorrelated with $F$. The largest
-    loading of a column of length 1 is positive.
+    are the eigenvectors of $S^T S$, and $F = (d + \lambda)^{-1} h Q$ the first components:
+    canonical ridge. The others are the leading eigenvectors of $C - CF(F^TCF)^{-1}F^TC$, with $C =
+    \mathrm{diag}(d)$, made uncorrelated with $F$. All are scaled to unit variance over the rows
+    learnt, and signed: the largest loading of a column of length 1 is positive.
 
     **Loadings.** What a Gram matrix knows of is the observations: `embedding` is exact after one
     reading. For the loadings, and so for new rows, columns are needed. As long as the pool holds
-    all of them they are exact too; then the components are regressed on the pool's, until
-    `learn_loadings` has read the columns again.
+    all of them they are exact too; then the components are regressed on the pool's, by ridge
+    regression again, until `learn_loadings` has read the columns once more: exact if there are no
+    more than `max_loadings`, and otherwise the largest, drawn out to unit variance.
 
     **Pool.** A column comes in if its $\rho^2$ is above a bar, with mass $\mu = 1$. When $2m$ are
     there the first $m$ pivots stay of a Cholesky factorisation of their correlations $R$ weighted
@@ -245,24 +247,23 @@ class RidgeComponents(JointExtractor, Supervised):
         if held is None or held.space is None or not held.space.rank or not held.names:
             return None
         n = held.effective_rows if isinstance(held, Common) else held.n
-        rest = float(n - len(held.space.given)), self.n_components, self.alpha
+        left = float(n - len(held.space.given))
+        asked = Asked(self.n_components, self.alpha, self._powers, left, held.n)
         if isinstance(held, GramPool):
-            found = [from_rows(held, which, *rest) for which in range(len(self._powers))]
-        else:
-            known = self._variables(held)
-            found = [from_columns(known, power, *rest) for power in self._powers]
-        solutions = [solution for solution in found if solution is not None]
-        return max(solutions, key=lambda solution: solution.fit.merit, default=None)
+            return from_rows(held, asked)
+        return from_columns(self._variables(held), asked)
 
     def _variables(self, held: Any) -> Variables:
         """Return those who have loadings: all who are held, or as many as there may be."""
-        mass = self._masses(held)
-        places = np.arange(mass.size)
-        R, G = held.products(places), held.coordinates()
+        stats = held.stats()
+        # On rows there may be some that do not vary.
+        places = np.flatnonzero(held.space.left(stats.m2, stats.cxy))
+        mass = self._masses(held)[places]
+        R, G = held.products(places)[places], held.coordinates(places)
         if self.max_support is not None and mass.size > self.max_support:
             kept = represent(R, np.square(G).sum(axis=1), mass, self.max_support)
-            places, mass = kept.places, kept.mass
-            R, G = R[np.ix_(places, places)], G[places]
+            mass, places = kept.mass, places[kept.places]
+            R, G = R[np.ix_(kept.places, kept.places)], G[kept.places]
         return Variables(places, mass, R, G)
 
     def _masses(self, held: Any) -> Floats:
@@ -323,34 +324,16 @@ class RidgeComponents(JointExtractor, Supervised):
         if names is None and (isinstance(X, np.ndarray) or hasattr(X, "tocsc")) and X.ndim == 2:
             names = range(X.shape[1])
         _, up = of_pool(held, found)
-        reading = Reading(found.duals * up, found.scores * up, self.max_loadings)
-        count = 0
+        reading = SecondReading(held, found, up, self.max_loadings)
         for block in as_stream(X, names).blocks():
             for chunk in chunks(block, self._target.n):
-                self._read(chunk, held, found, reading)
-                count += len(chunk.names)
-        expected = float(found.axes.d.sum())
-        if count != self.n_columns or abs(reading.total - expected) > 1e-6 * expected:
-            raise ValueError(
-                f"Expected the {self.n_columns} columns that were learnt. Got: {count} columns, "
-                "or others.\nHint: a second reading is one of the same source."
-            )
-        held.take(reading.found())
+                stats = chunk.scan(self._target, effective_jobs(self.n_jobs))
+                bad = np.flatnonzero(~np.isfinite(stats.m2))
+                if bad.size:
+                    raise why_bad(chunk.names[bad[0]], chunk.column(int(bad[0])))
+                reading.read(chunk, stats)
+        held.take(reading.found(self.n_columns))
         self._found.pop("_map", None)
-
-    def _read(self, chunk: Any, held: GramPool, found: Solution, reading: Reading) -> None:
-        assert self._target is not None  # noqa: S101
-        stats = chunk.scan(self._target, effective_jobs(self.n_jobs))
-        bad = np.flatnonzero(~np.isfinite(stats.m2))
-        if bad.size:
-            raise why_bad(chunk.names[bad[0]], chunk.column(int(bad[0])))
-        which = self._powers.index(found.power)
-        scale = found.scale * held.weights(stats)[:, which]
-        length = np.sqrt(held.left(stats))
-        for places in in_pieces(np.flatnonzero(scale), chunk.n):
-            weighted = held.units_of(chunk, stats, places) * (scale * length)[places, None]
-            names = [chunk.names[place] for place in places.tolist()]
-            reading.add(names, stats.mean[places], scale[places], weighted)
 
     # What was learnt
 
@@ -359,12 +342,6 @@ class RidgeComponents(JointExtractor, Supervised):
         """The ridge that was found, in mean eigenvalues of the weighted columns; NaN before."""
         found = self._solution()
         return np.nan if found is None else found.fit.alpha
-
-    @property
-    def relevance_power_(self) -> float:
-        """The power of the relevance that was found; NaN before there is one."""
-        found = self._solution()
-        return np.nan if found is None else float(found.power)
 
     @property
     def n_above_noise(self) -> int:
@@ -391,7 +368,7 @@ class RidgeComponents(JointExtractor, Supervised):
         found = self._solution()
         if found is None:
             return {}
-        relevance = found.relevance[: found.count].tolist()
+        relevance = found.relevance[: found.n_found].tolist()
         return dict(zip(self.components, relevance, strict=False))
 
     @property
@@ -427,9 +404,10 @@ class RidgeComponents(JointExtractor, Supervised):
         """
         report = super().report()
         found = [row | {"above_noise": None} for row in report.found]
-        facts = {
+        facts: dict[str, Any] = {
             "n_above_noise": self.n_above_noise,
             "alpha": number(self.alpha_),
-            "relevance_power": number(self.relevance_power_),
         }
+        if found and not facts["n_above_noise"]:
+            facts["caution"] = "no variable is above the noise floor: this may all be chance"
         return replace(report, found=found, facts=report.facts | facts)

@@ -60,9 +60,13 @@ class GramPool(Representatives):
 
     def admit(self, chunk: Chunk, stats: Stats, first_arrival: int, *_: Any, **__: Any) -> None:
         """Learn the columns of a chunk, in order."""
+        varying = int(np.count_nonzero(self.left(stats)))
+        if not varying:
+            return
+        self._changes()
         super().admit(chunk, stats, first_arrival)
         self.loadings = None
-        self.varying += int(np.count_nonzero(self.left(stats)))
+        self.varying += varying
         self.gram.add(chunk, stats, np.square(self.weights(stats)))
 
     def left(self, stats: Stats) -> Floats:

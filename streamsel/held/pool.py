@@ -18,6 +18,8 @@ from streamsel.target.space import TargetSpace
 TIE = 1e-12
 # A score of no more than this is rounding: nothing is left of the variable.
 SPENT = 1e-12
+# Centres may be off by this part of a column's length.
+_ROUGH = 1e-14
 
 
 class Picks(NamedTuple):
@@ -399,6 +401,9 @@ def units(chunk: Chunk, stats: Stats, places: Places) -> Floats:
     """Return columns of a chunk, centred and of length 1, one a row; what does not vary is void."""
     unit = chunk.columns(places)
     unit -= stats.mean[places, None]
-    m2 = stats.m2[places]
+    m2, low = stats.m2[places], stats.low[places]
+    # What rounding took from the means tells beside a large offset only.
+    if np.any(np.abs(low) > _ROUGH * np.sqrt(m2)):
+        unit -= low[:, None]
     unit /= np.sqrt(np.where(m2 > 0.0, m2, 1.0))[:, None]
     return unit

@@ -7,7 +7,6 @@ import math
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.linalg import lapack
 
 from streamsel.columns import Chunk, Stats
 from streamsel.held.part import Floats, Places
@@ -16,9 +15,12 @@ from streamsel.held.table import Table
 from streamsel.held.tally import Tally
 from streamsel.shapes import expect_shapes
 from streamsel.target.space import TargetSpace
+from streamsel.ties import TIE, most_relevant_first
 
 # Of a variable that the others leave less than this part of the largest, nothing is left.
 _SPENT = 1e-10
+# Pivots that are taken out of a matrix by one product.
+_AT_ONCE = 128
 # Who shares more than this part of its variance with one that stays is represented by it.
 _ALIKE = 0.98
 
@@ -61,24 +63,48 @@ def represent(R: Floats, squares: Floats, mass: Floats, limit: int) -> Kept:
         How many may stay.
     """
     w = np.sqrt(mass * squares)
-    L, pivots, rank, _ = lapack.dpstrf(
-        w[:, None] * R * w, tol=_SPENT * float(w.max()) ** 2, lower=1
-    )
-    stay = (pivots[: min(rank, limit)] - 1).tolist()
-    bar = float(L[limit - 1, limit - 1]) ** 2 if rank >= limit else 0.0
+    stay, bar = _pivots(w[:, None] * R * w, limit)
     alike = np.square(R)
-    if rank < limit:
-        stay += _further(alike, squares, stay, limit)
-        bar = float(squares[stay[rank:]].min()) if len(stay) == limit else 0.0
+    if len(stay) < limit:
+        further = _further(alike, squares, stay, limit)
+        stay += further
+        bar = float(squares[further].min()) if len(stay) == limit else 0.0
     places = np.sort(np.array(stay, dtype=np.intp))
     goes = np.ones(mass.size, dtype=np.bool_)
     goes[places] = False
     heirs = alike[np.ix_(goes, places)]
-    nearest = heirs.argmax(axis=1)
-    shared = np.square(heirs[np.arange(nearest.size), nearest])
+    nearest = _first_of_largest(heirs)
     left = mass[places]
-    np.add.at(left, nearest, mass[goes] * shared)
+    np.add.at(left, nearest, mass[goes] * np.square(heirs[np.arange(nearest.size), nearest]))
     return Kept(places, left, bar)
+
+
+def _pivots(A: Floats, limit: int) -> tuple[list[int], float]:
+    """Return the first pivots of a matrix, and what was left of the last; A is used up.
+
+    What is left of the matrix is brought up to date once for many pivots, by one product; from a
+    pivot's row what those since then have taken is taken out when it is its turn.
+    """
+    left = A.diagonal().copy()
+    spent = _SPENT * float(left.max())
+    rows, taken = np.empty((limit, len(A))), np.empty_like(A)
+    picks: list[int] = []
+    last = 0.0
+    while len(picks) < limit:
+        first = len(picks)
+        for s in range(first, min(first + _AT_ONCE, limit)):
+            pivot = int(_first_of_largest(left))
+            if left[pivot] <= spent:
+                return picks, last
+            last = float(left[pivot])
+            rows[s] = A[pivot] - rows[first:s, pivot] @ rows[first:s]
+            rows[s] /= np.sqrt(last)
+            left -= np.square(rows[s])
+            left[pivot] = -1.0
+            picks.append(pivot)
+        new = rows[first : len(picks)]
+        A -= np.matmul(new.T, new, out=taken)
+    return picks, last
 
 
 def _further(alike: Floats, squares: Floats, stay: list[int], limit: int) -> list[int]:
@@ -86,13 +112,20 @@ def _further(alike: Floats, squares: Floats, stay: list[int], limit: int) -> lis
     nearest = alike[:, stay].max(axis=1, initial=0.0)
     nearest[stay] = 1.0
     found: list[int] = []
-    for place in np.argsort(-squares, kind="stable").tolist():
+    for place in most_relevant_first(squares).tolist():
         if len(stay) + len(found) == limit:
             break
         if nearest[place] <= _ALIKE:
             found.append(place)
             np.maximum(nearest, alike[place], out=nearest)
     return found
+
+
+def _first_of_largest(values: Floats) -> Places:
+    """Return the place of the largest in the last axis; of equal ones the first."""
+    largest = values.max(axis=-1, keepdims=True)
+    first: Places = (values >= largest * (1.0 - TIE)).argmax(axis=-1)
+    return first
 
 
 class Representatives(SamplePool):
@@ -148,6 +181,8 @@ class Representatives(SamplePool):
         """Learn the columns of a chunk, in order."""
         assert self._space is not None  # noqa: S101
         relevance = self._space.relevance(stats.m2, stats.cxy)
+        if relevance.max(initial=0.0) <= min(math.sqrt(self.bar), self.tally.least):
+            return
         self._changes()
         self.tally.add(relevance)
         squares = np.where(relevance > 0.0, np.square(relevance), 0.0)

@@ -16,9 +16,14 @@ from streamsel.learner.jointly import Jointly
 class JointExtractor(Jointly, Extractor):
     """An extractor whose components are functions of how the variables vary with one another.
 
-    All variables tracked have loadings, so none is protected: one that is let go stays part of
-    what stands until that is renewed.
+    All variables tracked have loadings, and cannot all be kept when others come. Who is let go
+    stays part of what stands until that is renewed.
     """
+
+    def _begin_rows(self) -> None:
+        super()._begin_rows()
+        # What stood when it was last asked who matters most for it, and who does.
+        self._largest: tuple[LinearMap | None, frozenset[Hashable]] = None, frozenset()
 
     def _turn(self, new: LinearMap, standing: LinearMap | None) -> Floats:
         held = self._held
@@ -36,7 +41,18 @@ class JointExtractor(Jointly, Extractor):
         return least_motion(mine.T @ R @ theirs, *variances)
 
     def _protected(self) -> Collection[Hashable]:
-        return ()
+        """Return who matters most for what stands: as many as leave half of the room."""
+        standing, moments = self._standing, self._moments
+        if standing is None or moments is None or self.max_features is None:
+            return ()
+        if self._largest[0] is not standing:
+            slots, names = moments.slots, list(standing.names)
+            known = [i for i, name in enumerate(names) if name in slots]
+            places = np.array([slots[names[i]] for i in known], dtype=np.intp)
+            sizes = np.square(standing.weights[known]).sum(axis=1) * moments.stats(places).m2
+            first = np.argsort(-sizes, kind="stable")[: self.max_features // 2]
+            self._largest = standing, frozenset(names[known[i]] for i in first.tolist())
+        return self._largest[1]
 
     def _expect_held(self, names: Any) -> None:
         if type(names) is not list or len({*names}) < len(names):

@@ -147,4 +147,6 @@ def test_components_of_noise_are_said_to_be(tmp_path, rng):
     np.save(tmp_path / "y.npy", rng.normal(size=20))
     files = tmp_path / "x.npy", "--target-file", tmp_path / "y.npy"
     _, shown = in_terminal("reduce", *files)
-    assert "No variable is above it: this may all be chance." in " ".join(shown.split())
+    assert "Caution: no variable is above the noise floor: this may all be chance." in " ".join(
+        shown.split()
+    )

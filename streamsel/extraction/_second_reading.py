@@ -1,0 +1,136 @@
+"""Loadings of all columns, or of the largest, by reading the columns again."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from streamsel.columns import Chunk, Stats
+from streamsel.extraction._canonical_ridge import as_long
+from streamsel.extraction._weighted import Solution
+from streamsel.held.gram_pool import GramPool
+from streamsel.held.loadings import Loadings
+from streamsel.held.part import Floats
+
+# Bytes of columns that are weighted at once.
+_PIECE = 4 << 20
+# What two readings of the same columns may differ by.
+_ROUGH = 1e-6
+
+
+class SecondReading:
+    """Reads columns again, and keeps those of the largest loadings.
+
+    With α what turns weighted columns into loadings, those of a column x of length 1 that counts
+    with D are D · D xᵀα. Where not all can be kept the largest D xᵀα are, and drawn out until the
+    components are as long again as they were: regressed on these columns, they would follow the
+    rows learnt more than they should.
+
+    Parameters
+    ----------
+    held, solution
+        What the first reading found.
+    up
+        (q,) the signs of the components.
+    limit
+        How many variables are kept.
+    """
+
+    def __init__(self, held: GramPool, solution: Solution, up: Floats, limit: int) -> None:
+        self.held, self.solution, self.limit = held, solution, limit
+        self.n_columns = 0
+        self._duals, self._scores = solution.duals * up, solution.scores * up
+        # What the columns read make of the scores, and those of the pool that are yet to come.
+        self._again = np.zeros_like(self._scores)
+        self._missing = set(held.names)
+        self._least, self._let_go = -1.0, False
+        self._names: list[Hashable] = []
+        # Means, what columns are multiplied by, what comes of it, and its products with α.
+        self._means: Floats = np.empty(0)
+        self._scale: Floats = np.empty(0)
+        self._weighted: Floats = np.empty((0, held.n))
+        self._loadings: Floats = np.empty((0, self._scores.shape[1]))
+
+    def read(self, chunk: Chunk, stats: Stats) -> None:
+        """Read the columns of a chunk."""
+        self.n_columns += stats.m2.size
+        self._check_pool(chunk, stats)
+        scale = np.linalg.norm(self.held.weights(stats) * self.solution.scales, axis=1)
+        length = np.sqrt(self.held.left(stats))
+        places = np.flatnonzero(scale)
+        step = max(1, _PIECE // (8 * chunk.n))
+        for start in range(0, places.size, step):
+            piece = places[start : start + step]
+            weighted = self.held.units_of(chunk, stats, piece) * (scale * length)[piece, None]
+            names = [chunk.names[place] for place in piece.tolist()]
+            self._add(names, stats.mean[piece], scale[piece], weighted)
+
+    def _check_pool(self, chunk: Chunk, stats: Stats) -> None:
+        """Refuse columns that bear a name of the pool's and are others."""
+        slots = self.held.slots
+        for j, name in enumerate(chunk.names):
+            if name in slots:
+                self._missing.discard(name)
+                mine = self.held.stats(np.array([slots[name]])).cxy[0]
+                if not np.allclose(mine, stats.cxy[j], rtol=_ROUGH, atol=0.0):
+                    raise self.unlike_before(f"other values of {name!r}")
+
+    def _add(
+        self, names: Sequence[Hashable], means: Floats, scale: Floats, weighted: Floats
+    ) -> None:
+        loadings = weighted @ self._duals
+        self._again += weighted.T @ loadings
+        large = np.flatnonzero(_sizes(loadings) > self._least)
+        self._let_go |= large.size < len(names)
+        self._names += [names[place] for place in large.tolist()]
+        self._means = np.append(self._means, means[large])
+        self._scale = np.append(self._scale, scale[large])
+        self._weighted = np.concatenate([self._weighted, weighted[large]])
+        self._loadings = np.concatenate([self._loadings, loadings[large]])
+        if len(self._names) >= 2 * self.limit:
+            self._cut_back()
+
+    def _cut_back(self) -> None:
+        sizes = _sizes(self._loadings)
+        largest = np.sort(np.argsort(-sizes, kind="stable")[: self.limit])
+        self._let_go |= largest.size < len(self._names)
+        self._least = float(sizes[largest].min(initial=np.inf))
+        self._names = [self._names[place] for place in largest.tolist()]
+        self._means, self._scale = self._means[largest], self._scale[largest]
+        self._weighted, self._loadings = self._weighted[largest], self._loadings[largest]
+
+    def found(self, n_columns: int) -> Loadings:
+        """Return the loadings of what was read.
+
+        Raises
+        ------
+        ValueError
+            Where that is not what was learnt, n_columns in number.
+        """
+        if self.n_columns != n_columns:
+            raise self.unlike_before(f"{self.n_columns} columns, after {n_columns}")
+        if self._missing:
+            raise self.unlike_before(f"columns without {next(iter(self._missing))!r}")
+        if not np.allclose(self._again, self._scores, atol=_ROUGH * np.abs(self._scores).max()):
+            raise self.unlike_before("columns of other values")
+        if len(self._names) > self.limit:
+            self._cut_back()
+        loadings = self._loadings
+        if self._let_go:
+            loadings = as_long(loadings, self._weighted, self._scores)
+        return Loadings(self._names, self._means, loadings * self._scale[:, None])
+
+    @staticmethod
+    def unlike_before(got: str) -> ValueError:
+        """Return the error for columns that are not those learnt."""
+        return ValueError(
+            f"Expected the same columns as before. Got: {got}.\n"
+            "Hint: a second reading is one of the same source, under the same names."
+        )
+
+
+def _sizes(loadings: Floats) -> Floats:
+    """Return the squared length of each row."""
+    sizes: Floats = np.square(loadings).sum(axis=1)
+    return sizes
