@@ -186,7 +186,7 @@ class RidgeComponents(JointExtractor, Supervised):
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"n_components": 2, "warm_up": 10}
+        yield {"n_components": 2, "warm_up": 10, "max_loadings": 20}
         yield {"n_components": 2, "max_support": 4, "relevance_power": (1.0, 2.0), "alpha": "gcv"}
         yield {"n_components": 3, "max_support": 8, "fading_factor": 0.05, "renewal": 1.0}
 
@@ -276,7 +276,7 @@ class RidgeComponents(JointExtractor, Supervised):
         del names
         held, found = self._held, self._solution()
         if held is None or held.space is None or found is None:
-            return LinearMap((), np.zeros(0), np.zeros((0, self.n_components)))
+            return LinearMap([], np.zeros(0), np.zeros((0, self.n_components)))
         if not isinstance(held, GramPool):
             weights = of_columns(found)
         elif held.loadings is None:
