@@ -50,8 +50,8 @@ class Gram(Part):
     Only the lower triangle is held, in tiles. Dense columns wait in a panel and are multiplied so
     many at a time. Sparse ones wait as they are stored, and are never centred: beside Σ w x xᵀ are
     held u = Σ w m x and s = Σ w m², m the mean of x, and K = Σ w x xᵀ - u1ᵀ - 1uᵀ + s. What waits
-    is multiplied after a fixed number of columns, or of values stored: how the stream is cut, and when
-    K is read off, changes no bit of it.
+    is multiplied after a fixed number of columns, or of values stored: how the stream is cut, and
+    when K is read off, changes no bit of it.
 
     Parameters
     ----------

@@ -115,8 +115,8 @@ class Stored(NamedTuple):
         """Return Σ w m x, (n,), and Σ w m² of a weighting, m the mean of x."""
         means = self.factors[:, which] ** 2 * self.means
         terms = np.repeat(means, np.diff(self.ends)) * self.values
-        u: Floats = np.bincount(self.rows, terms, minlength=n)
-        return u, float((means * self.means).sum())
+        u = np.bincount(self.rows, terms, minlength=n)
+        return u.astype(np.float64, copy=False), float((means * self.means).sum())
 
     def expect_places(self, n: int) -> None:
         """Raise ValueError for columns of a file with places beyond: they would be written to."""

@@ -8,6 +8,7 @@ import pytest
 from streamsel import SOSPCA, ProjSe
 from tests.bench import page
 from tests.bench.test_columns import bytes_of, classes, fortran, learner, sparse
+from tests.bench.test_gram import gram
 
 
 @pytest.fixture
@@ -96,3 +97,10 @@ def test_threads_projse(one_and_two, rng, size, how):
         data=X.nbytes,
         rounds=7,
     )
+
+
+@pytest.mark.parametrize(("n", "p"), [(1000, 50_000), (2000, 20_000)])
+def test_threads_gram(one_and_two, rng, size, n, p):
+    X = fortran(rng, n, size(p))
+    what = f"Gram matrix, dense, n={n:,} p={p:,}"
+    one_and_two(what, lambda threads: gram(X, threads), data=X.nbytes, rounds=7)
