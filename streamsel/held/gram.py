@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._jit.gram import center, center_stored
-from streamsel.columns import Chunk, DenseChunk, SparseChunk, Stats
+from streamsel.columns import Chunk, DenseChunk, Stats
 from streamsel.held.part import Floats, Part, Places
 from streamsel.held.triangle import Tiles
 from streamsel.held.waiting import WIDTH, Panel, Stored
@@ -103,21 +103,28 @@ class Gram(Part):
             return
         scale = largest[places]
         factors = roots[places] / scale[:, None]
-        if isinstance(chunk, SparseChunk):
-            sizes = (chunk.indptr[1:] - chunk.indptr[:-1])[places]
-            is_dense = sizes > _DENSE * self.n
-        else:
-            sizes, is_dense = np.zeros(places.size, np.intp), np.ones(places.size, np.bool_)
+        if isinstance(chunk, DenseChunk):
+            self._add_centred(chunk, stats, places, scale, factors)
+            return
+        sizes = (chunk.indptr[1:] - chunk.indptr[:-1])[places]
+        is_dense = sizes > _DENSE * self.n
         for part in self._parts(is_dense, np.where(is_dense, 0, sizes + 1)):
-            dense, sparse = (part[which] for which in (is_dense[part], ~is_dense[part]))
-            if dense.size:
-                to = self._claim(factors[dense])
-                self._center(chunk, stats, places[dense], scale[dense], to)
+            dense, sparse = part[is_dense[part]], part[~is_dense[part]]
+            self._add_centred(chunk, stats, places[dense], scale[dense], factors[dense])
             if sparse.size:
-                assert isinstance(chunk, SparseChunk)  # noqa: S101
-                stored = Stored.of(chunk, stats, places[sparse], scale[sparse], factors[sparse])
-                self._await(stored)
+                columns = (places[sparse], scale[sparse], factors[sparse])
+                self._await(Stored.of(chunk, stats, *columns))
+
+    def _add_centred(
+        self, chunk: Chunk, stats: Stats, places: Places, scale: Floats, factors: Floats
+    ) -> None:
+        start = 0
+        while start < places.size:
+            part = slice(start, start + WIDTH - self._filled)
+            to = self._claim(factors[part])
+            self._center(chunk, stats, places[part], scale[part], to)
             self._multiply_what_is_full()
+            start = part.stop
 
     def _parts(self, is_dense: NDArray[np.bool_], sizes: Places) -> Iterator[Places]:
         """Cut columns where what waits will have to be multiplied."""
@@ -163,6 +170,7 @@ class Gram(Part):
     def _await(self, stored: Stored) -> None:
         self._stored = (*self._stored, stored)
         self._n_stored += stored.values.size + stored.means.size
+        self._multiply_what_is_full()
 
     def _multiply_what_is_full(self) -> None:
         if self._filled == WIDTH:
@@ -238,7 +246,6 @@ class Gram(Part):
             start = rows.stop
         if other._stored:
             self._await(Stored.together(other._stored, self.q))
-            self._multiply_what_is_full()
 
     # Undo, copies, files
 
