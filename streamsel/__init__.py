@@ -10,6 +10,8 @@ from streamsel import catalogue
 if TYPE_CHECKING:
     from streamsel import evaluate, stream
     from streamsel.extraction.ridge_components import RidgeComponents
+    from streamsel.extraction.random_fourier import RandomFourier
+    from streamsel.extraction.random_projection import RandomProjection
     from streamsel.extraction.sospca import SOSPCA
     from streamsel.persist import load, save
     from streamsel.selection.alpha_investing import AlphaInvesting
@@ -37,6 +39,8 @@ __all__ = [
     "OnlineFDR",
     "ProjSe",
     "RidgeComponents",
+    "RandomFourier",
+    "RandomProjection",
     "SelectKBest",
     "evaluate",
     "load",

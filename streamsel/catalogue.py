@@ -66,6 +66,18 @@ LEARNERS = (
         "canonical ridge on relevant columns",
     ),
     Entry("SOSPCA", "streamsel.extraction.sospca", "extractor", "sparse online supervised PCA"),
+    Entry(
+        "RandomProjection",
+        "streamsel.extraction.random_projection",
+        "extractor",
+        "random sums that keep distances; nothing held",
+    ),
+    Entry(
+        "RandomFourier",
+        "streamsel.extraction.random_fourier",
+        "extractor",
+        "features whose products are an RBF kernel; nothing held",
+    ),
 )
 
 

@@ -15,6 +15,7 @@ from streamsel import params
 from streamsel.held.beside import Beside
 from streamsel.held.moments import Moments
 from streamsel.held.part import ColumnHeld, Held
+from streamsel.held.sketch import Passed
 from streamsel.learner.calm import Calm
 from streamsel.learner.hooks import check_hooks
 from streamsel.learner.merging import Merging
@@ -55,14 +56,14 @@ class Learner(Merging, Calm, river.MiniBatchTransformer):
     keeps
         The state that columns fill.
     rows
-        What serves the method on rows: `Moments`, a state beside them, or a tumbling `Window`, and
-        then it has a parameter `window_size`.
+        What serves the method on rows: `Moments`, a state beside them, a tumbling `Window`, and
+        then it has a parameter `window_size`, or nothing, `Passed`.
     supervised
         Whether it has a target: by its base `Supervised` or `Unsupervised`.
     """
 
     keeps: ClassVar[type[ColumnHeld]]
-    rows: ClassVar[type[Held | Beside | Window]] = Moments
+    rows: ClassVar[type[Held | Beside | Window | Passed]] = Moments
     # Methods that are handed what is held; they may ask for what every state in use offers.
     _hooks: ClassVar[tuple[str, ...]] = ()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import functools
 from collections.abc import Collection, Hashable, Iterable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,9 +50,6 @@ class Extractor(Learner):
         self._more_than("n_components", "max_features")
 
     # What a method says
-
-    # Whether the weights are a function of the names at hand, and nothing of them is kept.
-    by_name: ClassVar[bool] = False
 
     @abc.abstractmethod
     def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
@@ -154,7 +151,7 @@ class Extractor(Learner):
     @property
     def standing(self) -> dict[Hashable, dict[str, float]]:
         """The linear map that a transform applies: variable -> {component: weight}."""
-        return {} if self.by_name else self._weights_of(self._in_use())
+        return self._weights_of(self._in_use())
 
     def _standing_to_state(self) -> dict[str, Any] | None:
         return None if self._standing is None else self._standing._asdict()
@@ -169,10 +166,8 @@ class Extractor(Learner):
         means, weights = (np.asarray(state[part], dtype=float) for part in ("means", "weights"))
         self._standing = LinearMap(state["names"], means, weights)
 
-    def _used(self, names: Iterable[Hashable]) -> LinearMap:
-        """Return the map that a transform applies to variables of these names."""
-        if self.by_name:
-            return self._linear_map(names)
+    def _used(self) -> LinearMap:
+        """Return the map that a transform applies."""
         return self._in_use() or LinearMap((), np.zeros(0), np.zeros((0, self.n_components)))
 
     def transform_one(self, x: dict[Hashable, Any]) -> dict[Hashable, float]:
@@ -189,7 +184,7 @@ class Extractor(Learner):
         ValueError, TypeError
             For a value of the support that is infinite, or no number.
         """
-        support, means, weights = self._used(x)
+        support, means, weights = self._used()
         row = read_some(x, support)
         bad = first_bad(row)
         if bad is not None:
@@ -216,7 +211,7 @@ class Extractor(Learner):
             For a value of the support that is infinite, or no number.
         """
         frame = as_frame(X)
-        support, means, weights = self._used(() if frame is None else frame.columns)
+        support, means, weights = self._used()
         names = list(support)
         values = gather(X, names)
         infinite = np.argwhere(np.isinf(values))

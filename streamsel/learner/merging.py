@@ -53,7 +53,7 @@ class Merging(ColumnAxis, RowAxis):
             self._merge_along_rows(other)
         elif along != "columns":
             raise ValueError(f"Expected along='columns' or 'rows'. Got: {along!r}.")
-        elif other._moments is not None or self._moments is not None:
+        elif other._on_rows or self._on_rows:
             self._merge_along_columns_of_rows(other)
         elif other._target is not None:
             self._merge_along_columns(other)

@@ -1,0 +1,109 @@
+"""Random Fourier features that nothing is held of: frequencies follow from the names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from streamsel import params
+from streamsel._jit.entries import fill_uniform
+from streamsel.hashing import NameHash
+from streamsel.held.part import Floats
+from streamsel.held.sketch import Entries
+from streamsel.learner.by_name import ByName
+from streamsel.params import param
+
+
+class RandomFourier(ByName):
+    r"""Random Fourier features: products of them are, nearly, an RBF kernel between rows.
+
+    Component $c$ is $z_c = \sqrt{2/k} \cos(\sum_j w_{jc} x_j + b_c)$ with normal frequencies
+    $w_{jc}$ of variance $2\gamma$ and phases $b_c$ even on $[0, 2\pi)$ (Rahimi and Recht 2007). Then
+    $z^\top z' \approx \exp(-\gamma \|x - x'\|^2)$, with an error of about $1/\sqrt{k}$, and what is
+    linear in the components is not in the variables. The frequencies are a function of the name of
+    variable $j$ and of the seed: nothing is held of the variables, and a transform needs nothing
+    to be learnt before.
+
+    Parameters
+    ----------
+    n_components
+        The number $k$ of components.
+    gamma
+        Of the kernel. Distances grow with the number of variables: of $p$ of unit variance
+        $1/p$ is a first try.
+
+    Attributes
+    ----------
+    n_rows, n_columns, n_constant
+        Rows seen, as observations of the columns or one by one; variables that came as columns, and
+        those among them that do not vary. On rows variables are not counted, for that would take
+        their names.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of its range.
+
+    Notes
+    -----
+    **Cost.** A column costs one pass over its $n$ values and $O(n k)$; a sparse one $O(k)$ for each
+    value that it has. A row transformed costs $O(k)$ for each of its features that is not 0; a row
+    learnt, to be counted.
+
+    **Memory.** As of `RandomProjection`: $n k$ numbers on columns, and on rows nothing but their
+    number.
+
+    **The same bits.** Frequencies and phases are the same in every process and on every machine;
+    sums agree to rounding, and the cosine is the machine's, right to a unit of the last place.
+
+    **No means.** Variables are not centred, and the kernel does not depend on it. It does on their
+    scales: standardise first.
+
+    **Missing and new features.** A column with a missing value is refused. In a row a variable that
+    is absent, NaN or None counts as 0. A new one has its frequencies at once.
+
+    References
+    ----------
+    [^1]: Rahimi, A. and Recht, B. (2007). Random features for large-scale kernel machines. NeurIPS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsel import RandomFourier
+
+    >>> X = np.random.default_rng(0).normal(size=(4, 50))
+    >>> model = RandomFourier(n_components=20_000, gamma=0.01)
+    >>> model.learn_columns(X)
+    >>> Z = model.embedding
+    >>> K = np.exp(-0.01 * np.square(X[:, None] - X).sum(axis=2))
+    >>> np.abs(Z @ Z.T - K).max() < 0.03
+    True
+    """
+
+    n_components: int = param(params.Whole(1), default=100, kw_only=False)
+    gamma: float = param(params.Real(0.0, open=True), default=1.0)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"n_components": 3, "gamma": 0.1}
+        yield {"n_components": 4, "seed": 5}
+
+    def _begin_rows(self) -> None:
+        super()._begin_rows()
+        phases = np.empty(self.n_components)
+        key = NameHash(self.seed, "phases").of_bytes(b"")
+        fill_uniform(np.uint64(key), phases)
+        self._phases: Floats = phases * (2.0 * math.pi)
+
+    def _new_entries(self, k: int) -> Entries:
+        return Entries(k, "gaussian", 1.0, NameHash(self.seed, "frequencies"))
+
+    def _finished(self, Z: Floats) -> Floats:
+        Z *= math.sqrt(2.0 * self.gamma)
+        Z += self._phases
+        np.cos(Z, out=Z)
+        Z *= math.sqrt(2.0 / self.n_components)
+        return Z
