@@ -341,6 +341,10 @@ class Weights:
         self.W: Floats = np.empty((0, entries.k))
         self._most = max(1, _REMEMBERED // (8 * max(1, entries.k)))
 
+    def __reduce__(self) -> tuple[type[Weights], tuple[Entries]]:
+        # A copy remembers nothing.
+        return Weights, (self.entries,)
+
     def take_up(self, names: Sequence[Hashable]) -> bool:
         """Take up all of these names, if there is room for them; forget others for it."""
         new = [name for name in names if name not in self.slots]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from streamsel import catalogue
+from streamsel.learner.by_name import ByName
 from streamsel.params import rules_of
 from tests.conformance import imagined
 
@@ -52,6 +53,11 @@ class Mode(NamedTuple):
     def in_pieces(self) -> bool:
         """Whether columns may come in several calls."""
         return not self.params.get("exact", False)
+
+    @property
+    def by_name(self) -> bool:
+        """Whether what it does with a variable follows from the name, and nothing is held of it."""
+        return issubclass(self.cls, ByName)
 
     def has(self, parameter: str) -> bool:
         return parameter in rules_of(self.cls)

@@ -15,7 +15,8 @@ BY_WINDOW = {name: mode for name, mode in ROW_MODES.items() if build(mode)._by_w
 BY_MOMENTS = {
     name: mode
     for name, mode in ROW_MODES.items()
-    if name not in BY_WINDOW and (not issubclass(mode.cls.rows, Beside) or mode.cls.rows.offers)
+    if name not in BY_WINDOW and not mode.by_name
+    if not issubclass(mode.cls.rows, Beside) or mode.cls.rows.offers
 }
 
 

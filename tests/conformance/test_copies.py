@@ -100,9 +100,9 @@ def test_reading_a_model_changes_nothing(mode):
     repr(model)
     assert pickle.dumps(model) == before
     for attribute in shown(model):  # what is handed out is the caller's
-        if hasattr(handed_out := getattr(model, attribute), "clear"):
+        if hasattr(handed_out := getattr(model, attribute), "clear") and handed_out:
             handed_out.clear()
-            assert getattr(model, attribute) or attribute == "p_values"
+            assert getattr(model, attribute)
     assert pickle.dumps(model) == before
 
 

@@ -163,4 +163,8 @@ def test_one_column_that_does_not_vary(mode):
     _, y = data(mode)
     model = learnt(mode, np.full((40, 1), 7.0), y)
     assert (model.n_columns, model.n_constant) == (1, 1)
-    assert not any(model.transform_one({0: 7.0}).values())
+    found = list(model.transform_one({0: 7.0}).values())
+    if mode.by_name:  # nothing is taken off a variable
+        np.testing.assert_allclose(model.embedding, np.tile(found, (40, 1)), rtol=1e-12)
+    else:
+        assert not any(found)

@@ -30,7 +30,11 @@ HELD = {name: learnt(mode, *data(mode, p=3))._columns for name, mode in COLUMN_M
 MERGING = {name: mode for name, mode in COLUMN_MODES.items() if HELD[name].merges}
 TOGETHER = {name: mode for name, mode in IN_PIECES.items() if name in MERGING}
 # What is kept whole is put together whole, whatever the order.
-WHOLE = {name: mode for name, mode in TOGETHER.items() if getattr(HELD[name], "limit", 0) is None}
+WHOLE = {
+    name: mode
+    for name, mode in TOGETHER.items()
+    if mode.by_name or getattr(HELD[name], "limit", 0) is None
+}
 
 
 def parts_of(mode, X, y, *cuts, **further):
@@ -120,11 +124,12 @@ def test_what_does_not_fit_changes_neither(mode):
     model = learnt(mode, X, y)
     other = next(cls for cls in CLASSES.values() if cls is not mode.cls)()
     size = next((name for name in ("k", "n_components") if mode.params.get(name)), None)
+    other_params = {"grace_period" if mode.has("grace_period") else "seed": 77}
     shorter = learnt(mode, X[:-1], None if y is None else y[:-1], range(160, 320))
-    wrong = [model, other, build(mode.also(grace_period=77)), shorter, None, "model"]
+    wrong = [model, other, build(mode.also(**other_params)), shorter, None, "model"]
     if size is not None:
         wrong.append(build(mode, **{size: 1 if mode.params[size] > 1 else 2}))
-    if mode in WHOLE.values():
+    if mode in WHOLE.values() and not mode.by_name:
         wrong.append(learnt(mode, X, y))  # the same columns once more
     if y is not None:
         wrong.append(learnt(mode, X, y[::-1].copy(), range(160, 320)))
@@ -217,7 +222,7 @@ def test_along_columns_of_rows(mode):
     before, beside = pickle.dumps(one), pickle.dumps(other)
     if one._beside is None or "columns" in one._beside.merges_along:
         one.merge(other)
-        assert (one.n_columns, one.n_rows) == (6, 60)
+        assert (one.n_columns, one.n_rows) == (0 if mode.by_name else 6, 60)
         assert np.isfinite(list(one.relevance.values())).all()
     else:
         with pytest.raises(ValueError, match=r"Expected[\s\S]*Got[\s\S]*Hint"):

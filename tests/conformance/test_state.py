@@ -26,7 +26,7 @@ N = 14
 # What the base keeps beside parameters and parts: counts, the target, and what can be made anew.
 KNOWN = {
     *("n_columns", "n_passes", "_n_constant", "_without_target", "_target", "_space"),
-    *("_columns", "_moments", "_beside", "_window", "_door", "_vocabulary", "_found"),
+    *("_columns", "_moments", "_beside", "_window", "_door", "_vocabulary", "_found", "_weights"),
 }
 
 
