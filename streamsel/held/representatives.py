@@ -7,6 +7,7 @@ import math
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from scipy.linalg import blas
 
 from streamsel.columns import Chunk, Stats
 from streamsel.held.part import Floats, Places
@@ -20,7 +21,7 @@ from streamsel.ties import TIE, most_relevant_first
 # Of a variable that the others leave less than this part of the largest, nothing is left.
 _SPENT = 1e-10
 # Pivots that are taken out of a matrix by one product.
-_AT_ONCE = 128
+_AT_ONCE = 64
 # Who shares more than this part of its variance with one that stays is represented by it.
 _ALIKE = 0.98
 
@@ -35,7 +36,8 @@ class Kept(NamedTuple):
     mass
         What each stands for from here on.
     bar
-        A variable whose squared relevance is not above this would not have stayed.
+        The squared relevance of the last of the pivots, or of those that followed: who comes later
+        and has less would hardly have stayed, and is not asked.
     """
 
     places: Places
@@ -63,8 +65,9 @@ def represent(R: Floats, squares: Floats, mass: Floats, limit: int) -> Kept:
         How many may stay.
     """
     w = np.sqrt(mass * squares)
-    stay, bar = _pivots(w[:, None] * R * w, limit)
+    stay = _pivots(np.asfortranarray(w[:, None] * R * w), limit)
     alike = np.square(R)
+    bar = float(squares[stay[-1]])
     if len(stay) < limit:
         further = _further(alike, squares, stay, limit)
         stay += further
@@ -79,32 +82,34 @@ def represent(R: Floats, squares: Floats, mass: Floats, limit: int) -> Kept:
     return Kept(places, left, bar)
 
 
-def _pivots(A: Floats, limit: int) -> tuple[list[int], float]:
-    """Return the first pivots of a matrix, and what was left of the last; A is used up.
+def _pivots(A: Floats, limit: int) -> list[int]:
+    """Return the first pivots of a matrix, as many as there are; A is used up.
 
     What is left of the matrix is brought up to date once for many pivots, by one product; from a
     pivot's row what those since then have taken is taken out when it is its turn.
     """
     left = A.diagonal().copy()
     spent = _SPENT * float(left.max())
-    rows, taken = np.empty((limit, len(A))), np.empty_like(A)
+    rows = np.empty((limit, len(A)))
     picks: list[int] = []
-    last = 0.0
     while len(picks) < limit:
         first = len(picks)
         for s in range(first, min(first + _AT_ONCE, limit)):
-            pivot = int(_first_of_largest(left))
+            pivot = int(left.argmax())
+            pivot = int((left >= left[pivot] * (1.0 - TIE)).argmax())
             if left[pivot] <= spent:
-                return picks, last
-            last = float(left[pivot])
-            rows[s] = A[pivot] - rows[first:s, pivot] @ rows[first:s]
-            rows[s] /= np.sqrt(last)
+                return picks
+            root = math.sqrt(left[pivot])
+            # Only the lower triangle is brought up to date.
+            row = np.append(A[pivot, :pivot], A[pivot:, pivot])
+            rows[s] = row - rows[first:s, pivot] @ rows[first:s]
+            rows[s] /= root
             left -= np.square(rows[s])
             left[pivot] = -1.0
             picks.append(pivot)
-        new = rows[first : len(picks)]
-        A -= np.matmul(new.T, new, out=taken)
-    return picks, last
+        new = rows[first : len(picks)].T
+        A = blas.dsyrk(-1.0, new, beta=1.0, c=A, lower=1, overwrite_c=1)
+    return picks
 
 
 def _further(alike: Floats, squares: Floats, stay: list[int], limit: int) -> list[int]:
