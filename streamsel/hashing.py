@@ -42,8 +42,12 @@ class NameHash:
     def __call__(self, names: Sequence[Hashable]) -> Keys:
         """Return the keys of names, (b,)."""
         if not isinstance(names, range):
-            kinds = set(map(type, names))
-            if kinds != {int} or min(names) not in _INT64 or max(names) not in _INT64:  # type: ignore[type-var]
+            plain: list[Any] = list(names)
+            if (
+                set(map(type, plain)) != {int}
+                or min(plain) not in _INT64
+                or max(plain) not in _INT64
+            ):
                 return np.fromiter(map(self._key, names), np.uint64, len(names))
         whole = np.array(names, dtype=np.int64)
         keys = np.empty(whole.size, dtype=np.uint64)
@@ -85,7 +89,7 @@ def encoded(name: Any) -> bytes:
     if isinstance(name, numbers.Complex):
         return b"c" + struct.pack("<2d", complex(name).real, complex(name).imag)
     kind = type(name)
-    if kind.__repr__ is object.__repr__:
+    if kind.__repr__ is object.__repr__:  # type: ignore[comparison-overlap]
         raise TypeError(
             "Expected a name that reads the same in every process. Got: one of type "
             f"{kind.__qualname__}, which is known by its address alone.\n"
@@ -102,10 +106,12 @@ def _as_int(name: Any) -> int | None:
     """Return a name as an int, if it is equal to one."""
     if not isinstance(name, numbers.Number | decimal.Decimal | np.bool_):
         return None
-    if isinstance(name, numbers.Complex) and name.imag == 0:
+    if isinstance(name, numbers.Complex):
+        if name.imag != 0:
+            return None
         name = name.real
     try:
-        whole = int(name)  # type: ignore[call-overload]
+        whole = int(name)
     except (TypeError, ValueError, OverflowError):
         return None
     return whole if whole == name else None

@@ -81,7 +81,8 @@ class Run:
         source.check(request.drop)
         covariates = read_covariates(request.covariates, source, file)
         # Only the file says what its columns are called: those of an array are numbers.
-        self.model = request.learner.clone({"covariates": tuple(covariates) or None})
+        known = {"covariates": tuple(covariates)} if covariates else {}
+        self.model = request.learner.clone(known)
         self.model.learn_target(
             read_target(request, source, file, self.model.target),
             covariates=together(covariates) if covariates else None,

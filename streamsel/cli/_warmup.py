@@ -42,9 +42,10 @@ def compile_for(model: Any, stream: ColumnStream, *, supervised: bool) -> None:
         columns = np.asfortranarray(rng.integers(0, 100, size=(n_rows, N_COLUMNS)).astype(dtype))
         parameters = model._get_params()
         of_classes = getattr(model._target, "is_class", False)
-        twin = type(model)(**parameters | {"target": "class" if of_classes else "numeric"})
+        kind = {"target": "class" if of_classes else "numeric"} if supervised else {}
+        twin = type(model)(**parameters | kind)
         y = np.arange(n_rows) % 2 if of_classes else rng.normal(size=n_rows)
-        covariates = parameters["covariates"]
+        covariates = parameters.get("covariates")
         Z = rng.normal(size=(n_rows, len(covariates))) if covariates else None
         twin.learn_target(y if supervised else None, covariates=Z)
         twin.learn_columns(columns)

@@ -20,8 +20,8 @@ from streamsel.params import param
 class RandomFourier(ByName):
     r"""Random Fourier features: products of them are, nearly, an RBF kernel between rows.
 
-    Component $c$ is $z_c = \sqrt{2/k} \cos(\sum_j w_{jc} x_j + b_c)$ with normal frequencies
-    $w_{jc}$ of variance $2\gamma$ and phases $b_c$ even on $[0, 2\pi)$ (Rahimi and Recht 2007). Then
+    Component $c$ is $z_c = \sqrt{2/k} \cos(\sum_j w_{jc} x_j + b_c)$, with normal frequencies
+    $w_{jc}$ of variance $2\gamma$ and phases $b_c$ even on $[0, 2\pi)$ (Rahimi, Recht 2007). Then
     $z^\top z' \approx \exp(-\gamma \|x - x'\|^2)$, with an error of about $1/\sqrt{k}$, and what is
     linear in the components is not in the variables. The frequencies are a function of the name of
     variable $j$ and of the seed: nothing is held of the variables, and a transform needs nothing

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from streamsel._jit.entries import GAUSSIAN, SIGN, SPARSE, add_stored, fill_entries
+from streamsel._jit.entries import GAUSSIAN, SIGN, SPARSE, add_sparsely, add_stored, fill_entries
 from streamsel.columns import Chunk, SparseChunk, Stats
 from streamsel.hashing import NameHash
 from streamsel.held.part import ColumnHeld, Floats, Part
@@ -17,6 +17,8 @@ from streamsel.shapes import expect_shapes
 KINDS = {"sign": SIGN, "sparse": SPARSE, "gaussian": GAUSSIAN}
 # Weights are made for so many numbers of a block of columns at a time.
 _AT_ONCE = 1 << 19
+# Of sparse weights for so many rows at a time: a column's part stays in the first cache.
+_ROWS = 1024
 
 
 class Entries(NamedTuple):
@@ -58,9 +60,17 @@ class Entries(NamedTuple):
     def add_dense(self, names: Sequence[Hashable], X: Floats, Z: Floats) -> None:
         """Add to Z (n, k) columns, (n, b), each times its row."""
         step = max(1, _AT_ONCE // max(1, self.k, len(X)))
+        in_place = self.kind == "sparse" and X.T.flags.c_contiguous
+        scratch = np.empty((self.k, min(len(X), _ROWS)) if in_place else (0, 0))
         for start in range(0, X.shape[1], step):
             some = slice(start, min(start + step, X.shape[1]))
-            Z += np.asarray(X[:, some], dtype=np.float64) @ self.matrix(names[some])
+            W = self.matrix(names[some])
+            if in_place:
+                columns = X.T[some]
+                columns.flags.writeable = False  # numba would compile again for what may be written
+                add_sparsely(columns, W, scratch, Z)
+            else:
+                Z += np.asarray(X[:, some], dtype=np.float64) @ W
 
 
 class Sketch(ColumnHeld):

@@ -19,7 +19,6 @@ from streamsel.learner.extractor import Extractor, LinearMap, _component_names
 from streamsel.learner.river import Unsupervised
 from streamsel.params import param
 from streamsel.rows import (
-    RowDoor,
     as_frame,
     first_bad,
     read_frame,
@@ -100,10 +99,10 @@ class ByName(Extractor, Unsupervised):
 
     @property
     def _entries(self) -> Entries:
-        return self._known.entries
+        return self._lately.entries
 
     @property
-    def _known(self) -> Weights:
+    def _lately(self) -> Weights:
         if self._weights is None or self._weights.entries.k != self._k:
             self._door.forget()
             self._weights = Weights(self._new_entries(self._k))
@@ -191,19 +190,19 @@ class ByName(Extractor, Unsupervised):
 
         None for places where a row has more variables than weights are kept of.
         """
-        known = self._known
+        lately = self._lately
         row = self._door.again(x)
         if row is not None:
             return row
         values, names = read_values(x), list(x)
-        places = self._door.places(names, known.slots)
+        places = self._door.places(names, lately.slots)
         if places is None:
             values = read_strictly(x)
             bad = first_bad_name(names, {})
             if bad is not None:
                 raise why_bad_name(names[bad])
-            if known.take_up(names):
-                places = self._door.places(names, known.slots)
+            if lately.take_up(names):
+                places = self._door.places(names, lately.slots)
         return values, places
 
     def transform_one(self, x: dict[Hashable, Any]) -> dict[Hashable, float]:
@@ -220,7 +219,7 @@ class ByName(Extractor, Unsupervised):
             For a value that is infinite, or no number.
         """
         values, places = self._read(x)
-        W = self._known.W
+        W = self._lately.W
         if places is None:
             W, places = self._entries.matrix(list(x)), np.arange(len(values))
         z = np.zeros(self._k)
