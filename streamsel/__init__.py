@@ -9,9 +9,9 @@ from streamsel import catalogue
 
 if TYPE_CHECKING:
     from streamsel import evaluate, stream
-    from streamsel.extraction.ridge_components import RidgeComponents
     from streamsel.extraction.random_fourier import RandomFourier
     from streamsel.extraction.random_projection import RandomProjection
+    from streamsel.extraction.ridge_components import RidgeComponents
     from streamsel.extraction.sospca import SOSPCA
     from streamsel.persist import load, save
     from streamsel.selection.alpha_investing import AlphaInvesting
@@ -38,9 +38,9 @@ __all__ = [
     "Lasso",
     "OnlineFDR",
     "ProjSe",
-    "RidgeComponents",
     "RandomFourier",
     "RandomProjection",
+    "RidgeComponents",
     "SelectKBest",
     "evaluate",
     "load",

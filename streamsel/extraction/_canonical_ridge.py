@@ -180,7 +180,7 @@ def regressed(weighted: Floats, scores: Floats, n: float) -> Floats:
 
     Each component with a ridge of its own, by generalised cross-validation: with as many columns as
     observations least squares would make of the scores whatever it is asked to, and of new rows
-    nothing. What shrinks by it is drawn out again to the length that it had.
+    nothing.
     """
     if len(weighted) <= len(scores):
         axes = axes_of_columns(weighted @ weighted.T, weighted @ scores, n)
@@ -195,7 +195,8 @@ def regressed(weighted: Floats, scores: Floats, n: float) -> Floats:
         ridges = RIDGES * axes.mean
         best = cross_validated(axes._replace(h=h), ridges).argmax()
         found[:, k] = axes.h[:, k] / (axes.d + ridges[best])
-    return as_long(V @ found, weighted, scores)
+    loadings: Floats = V @ found
+    return loadings
 
 
 def as_long(loadings: Floats, weighted: Floats, scores: Floats) -> Floats:

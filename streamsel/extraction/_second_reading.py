@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from streamsel.columns import Chunk, Stats
-from streamsel.extraction._canonical_ridge import as_long
+from streamsel.extraction._canonical_ridge import as_long, regressed
 from streamsel.extraction._weighted import Solution
 from streamsel.held.gram_pool import GramPool
 from streamsel.held.loadings import Loadings
@@ -23,9 +23,8 @@ class SecondReading:
     """Reads columns again, and keeps those of the largest loadings.
 
     With α what turns weighted columns into loadings, those of a column x of length 1 that counts
-    with D are D · D xᵀα. Where not all can be kept the largest D xᵀα are, and drawn out until the
-    components are as long again as they were: regressed on these columns, they would follow the
-    rows learnt more than they should.
+    with D are D · D xᵀα. Where not all can be kept the largest D xᵀα are, and what these miss of
+    the components is regressed on them.
 
     Parameters
     ----------
@@ -118,6 +117,8 @@ class SecondReading:
             self._cut_back()
         loadings = self._loadings
         if self._let_go:
+            missed = self._scores - self._weighted.T @ loadings
+            loadings = loadings + regressed(self._weighted, missed, self.solution.axes.n)
             loadings = as_long(loadings, self._weighted, self._scores)
         return Loadings(self._names, self._means, loadings * self._scale[:, None])
 

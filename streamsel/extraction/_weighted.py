@@ -10,6 +10,7 @@ import numpy as np
 from streamsel.extraction._canonical_ridge import (
     Axes,
     Fit,
+    as_long,
     axes_of_columns,
     axes_of_rows,
     fit,
@@ -169,7 +170,7 @@ def of_pool(held: GramPool, solution: Solution) -> tuple[Floats, Floats]:
     if not held.complete:
         weighted = solution.weights[:, None] * unit
         loadings = regressed(weighted, solution.scores, solution.axes.n)
-        loadings *= solution.weights[:, None]
+        loadings = solution.weights[:, None] * as_long(loadings, weighted, solution.scores)
     return loadings * up, up
 
 

@@ -96,7 +96,7 @@ class RidgeComponents(JointExtractor, Supervised):
     reading. For the loadings, and so for new rows, columns are needed. As long as the pool holds
     all of them they are exact too; then the components are regressed on the pool's, by ridge
     regression again, until `learn_loadings` has read the columns once more: exact if there are no
-    more than `max_loadings`, and otherwise the largest, drawn out to unit variance.
+    more than `max_loadings`; otherwise of the largest, on which what they miss is regressed.
 
     **Pool.** A column comes in if its $\rho^2$ is above a bar, with mass $\mu = 1$. When $2m$ are
     there the first $m$ pivots stay of a Cholesky factorisation of their correlations $R$ weighted
@@ -373,7 +373,7 @@ class RidgeComponents(JointExtractor, Supervised):
 
     @property
     def embedding(self) -> Floats:
-        """The components on the training rows, (n, q): a copy.
+        """The components on the training rows, (n, number of components there are): a copy.
 
         Of all columns, where a Gram matrix is kept; otherwise of those in the pool. ValueError once
         rows were learnt, for those are not kept.
@@ -385,13 +385,13 @@ class RidgeComponents(JointExtractor, Supervised):
             )
         held, found = self._columns, self._solution()
         if held is None or found is None:
-            return np.zeros((self.n_rows or 0, self.n_components))
+            return np.zeros((self.n_rows or 0, 0))
         assert isinstance(held, Representatives)  # noqa: S101
         if isinstance(held, GramPool):
             _, up = of_pool(held, found)
-            return found.scores * up
+            return (found.scores * up)[:, : found.n_found]
         embedding: Floats = held.samples(found.places).T @ of_columns(found)
-        return embedding
+        return embedding[:, : found.n_found]
 
     def report(self) -> Report:
         """Return what was found, for those who look at it: a command, a page, a notebook.

@@ -80,7 +80,8 @@ class GramPool(Representatives):
         left = self.left(stats)
         relevance = np.maximum(self._space.relevance(stats.m2, stats.cxy), 0.0)
         length = np.sqrt(np.where(left > 0.0, left, np.inf))
-        return relevance[:, None] ** np.array(self.powers) / length[:, None]
+        weights: Floats = relevance[:, None] ** np.array(self.powers) / length[:, None]
+        return weights
 
     def merge(self, other: Self, arrived: int) -> None:
         """Take in all candidates of another pool, as arrived after so many columns."""

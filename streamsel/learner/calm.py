@@ -86,6 +86,16 @@ class Calm(Axis, params.Declared):
     def _next_due(self, rows: int, weight: float) -> int:
         return rows + max(1, math.ceil((self.renewal - 1.0) * weight))
 
+    def _as_many_new(self, rows: int) -> int:
+        """Return after how many rows the new have `renewal` - 1 times the weight of these.
+
+        Rows of columns have not faded yet, and begin to.
+        """
+        wanted, fading = (self.renewal - 1.0) * rows, self.fading_factor
+        if fading > 0.0:
+            wanted = math.log1p(wanted * fading) / -math.log1p(-fading)
+        return max(1, math.ceil(wanted))
+
     def _renew_if_due(self, rows: int) -> None:
         """Renew what stands if so many rows are enough."""
         if rows >= self._due and not self._renews_always:
@@ -103,7 +113,7 @@ class Calm(Axis, params.Declared):
         elif self._renews_always:
             self._due = rows
         else:
-            self._standing, self._due = found, self._next_due(rows, rows)
+            self._standing, self._due = found, rows + self._as_many_new(rows)
 
     def _in_use(self) -> Any:
         """Return what a transform uses; None where nothing stands."""
