@@ -37,11 +37,13 @@ def transform(
         check_table(out)
     model = load(model_path)
     needed, names = needs_and_makes(model)
-    if not needed:
+    of_any = model.report().facts.get("any_variable", False)
+    if not needed and not of_any:
         raise CommandError(f"{model_path}: the model has not learnt enough to transform anything")
     source = open_source(path, orientation, [str(name) for name in needed], None, delimiter)
     try:
-        matrix = model.transform_many(source.stream)
+        stream = source.stream.without(_dropped(model_path)) if of_any else source.stream
+        matrix = model.transform_many(stream)
     except ValueError as error:
         if isinstance(error.__cause__, KeyError):
             raise CommandError(no_column(path, error.__cause__)) from None
@@ -57,6 +59,14 @@ def needs_and_makes(model: Any) -> tuple[list[Any], list[Any]]:
     """Return the names of the columns that a model needs of a file, and of those it makes."""
     names = list(model.standing)
     return names, names if model.report().kind == "selected" else model.components
+
+
+def _dropped(path: str) -> list[Any]:
+    """Return the columns that the run left out which saved this model."""
+    from streamsel.persist import read_notes
+
+    notes = read_notes(path)
+    return list(notes.get("dropped", ())) if isinstance(notes, dict) else []
 
 
 def info(path: str, *, as_json: bool) -> None:

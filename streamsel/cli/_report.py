@@ -22,7 +22,9 @@ OF_SELECTED = ("name", "relevance", "score", "round", "certified", "above_noise"
 
 
 def n_found(report: Report) -> int:
-    """Return how many there are; components without a variable are none."""
+    """Return how many there are; components without a variable are none, unless of any."""
+    if report.facts.get("any_variable"):
+        return len(report.found)
     return sum(1 for row in report.found if row.get("loadings", True))
 
 

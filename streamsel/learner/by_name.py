@@ -16,6 +16,7 @@ from streamsel.columns import DenseChunk, chunks, first_bad_name, why_bad_name
 from streamsel.held.part import Floats, Places
 from streamsel.held.sketch import Entries, Passed, Sketch
 from streamsel.learner.extractor import Extractor, LinearMap, _component_names
+from streamsel.learner.report import Report
 from streamsel.learner.river import Unsupervised
 from streamsel.params import param
 from streamsel.rows import (
@@ -138,6 +139,17 @@ class ByName(Extractor, Unsupervised):
     def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
         names = list(names)
         return LinearMap(names, np.zeros(len(names)), self._entries.matrix(names))
+
+    def report(self) -> Report:
+        """Return how many components there are: which variables they are made of nobody has noted.
+
+        Returns
+        -------
+        A row a component, without loadings, and the fact that any variable has some.
+        """
+        row = {"above_noise": None, "loadings": []}
+        found = [{"name": name, "relevance": 1.0} | row for name in self.relevance]
+        return self._report(None, "components", found, self._k or None, {"any_variable": True})
 
     def _now(self) -> None:
         # Nothing stands: a transform needs nothing that was learnt.

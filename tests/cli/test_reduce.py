@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from streamsel import SOSPCA, RidgeComponents, load
+from streamsel import SOSPCA, RandomProjection, RidgeComponents, load
 
 EITHER = pytest.mark.parametrize("learner", [RidgeComponents, SOSPCA])
 
@@ -109,3 +109,19 @@ def test_a_second_reading_finds_the_largest_loadings(call, files, data, file):
     found = {(row["component"], row["variable"]): float(row["weight"]) for row in rows}
     assert found == pytest.approx(weights(model), rel=1e-4)
     assert found != pytest.approx(once, rel=1e-4)
+
+
+def test_without_a_target_and_of_any_variable(call, tmp_path):
+    """Nothing is known of the variables but their names; what was left out stays out."""
+    table = tmp_path / "table.csv"
+    table.write_text("id,a,b,c\nx,1,2,3\ny,4,5,6\nz,7,8,10\n")
+    out, model, again = (tmp_path / name for name in ("out.csv", "model", "again.csv"))
+    options = ["--orientation", "samples"]
+    asked = ["--method", "RandomProjection", "-q", "2", "--drop", "id", "-o", out, "-m", model]
+    call("reduce", table, *asked, *options)
+    call("transform", model, table, "-o", again, *options)
+    expected = RandomProjection(2)
+    expected.learn_columns([("a", [1, 4, 7]), ("b", [2, 5, 8]), ("c", [3, 6, 10])])
+    assert out.read_text() == again.read_text()
+    found = np.loadtxt(out, delimiter=",", skiprows=1)
+    np.testing.assert_allclose(found, expected.embedding)
