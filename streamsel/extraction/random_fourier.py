@@ -79,7 +79,7 @@ class RandomFourier(ByName):
     >>> model.learn_columns(X)
     >>> Z = model.embedding
     >>> K = np.exp(-0.01 * np.square(X[:, None] - X).sum(axis=2))
-    >>> np.abs(Z @ Z.T - K).max() < 0.03
+    >>> float(np.abs(Z @ Z.T - K).max()) < 0.03
     True
     """
 

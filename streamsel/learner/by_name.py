@@ -147,7 +147,7 @@ class ByName(Extractor, Unsupervised):
         -------
         A row a component, without loadings, and the fact that any variable has some.
         """
-        row = {"above_noise": None, "loadings": []}
+        row: dict[str, Any] = {"above_noise": None, "loadings": []}
         found = [{"name": name, "relevance": 1.0} | row for name in self.relevance]
         return self._report(None, "components", found, self._k or None, {"any_variable": True})
 
