@@ -11,10 +11,12 @@ COMMANDS = {"selector": "select", "extractor": "reduce"}
 def test_methods_are_those_of_the_catalogue(call, files, data, tmp_path):
     for entry in catalogue.LEARNERS:
         path, cls = tmp_path / entry.name, catalogue.fetch(entry.name)
-        arguments = ["-t", "y", "--drop", "labels", "-m", path, "--method", entry.name]
+        arguments = ["--drop", "labels", "-m", path, "--method", entry.name]
+        arguments += ["-t", "y"] if cls.supervised else ["--drop", "y"]
         found = call(COMMANDS[entry.kind], files / "data.parquet", *arguments, "--json").json()
         model = cls()
-        model.learn_target(data.y)
+        if cls.supervised:
+            model.learn_target(data.y)
         model.learn_columns(data.X, names=data.names)
         report = model.report().as_dict()
         assert list(found) == [*report, "notes"]
@@ -149,7 +151,7 @@ def test_usage(call, files, arguments, message):
 
 def test_no_method_takes_what_another_kind_is_asked(call, files):
     result = call("reduce", files / "data.parquet", "-t", "y", "--method", "ProjSe", code=2)
-    assert "is none of RidgeComponents, SOSPCA" in result.stderr
+    assert "is none of RidgeComponents, SOSPCA, RandomProjection" in result.stderr
 
 
 def test_a_resumed_run_knows_its_method(call, files):

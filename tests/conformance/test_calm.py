@@ -124,7 +124,15 @@ def test_a_model_from_columns_stands_at_once(mode):
     assert list(out) == list(found)
     if mode.params.get("renewal", 2.0) > 1.0:
         np.testing.assert_allclose([*out.values()], [*found.values()], rtol=1e-12)
-        assert model._due == 40 + round(40 * (model.renewal - 1.0))
+        assert model._due == 40 + as_many(40, model.renewal - 1.0, 1.0 - model.fading_factor)
+
+
+def as_many(rows, share, keep):
+    """Return after how many rows the new weigh a share of what is left of these."""
+    new, left, count = 0.0, float(rows), 0
+    while new < share * left * (1.0 - 1e-12):
+        new, left, count = keep * new + 1.0, keep * left, count + 1
+    return count
 
 
 @over(SELECTORS)
