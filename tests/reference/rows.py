@@ -114,6 +114,14 @@ class Rows:
         x = self._centred(self.column(name))[1] * np.sqrt(self.weights)
         return np.array([float(q @ x) for q in self._basis()])
 
+    def left(self, name):
+        """Return what covariates leave of a centred variable, times the roots of the weights."""
+        return self._left(self._centred(self.column(name))[1]) * np.sqrt(self.weights)
+
+    def target_left(self):
+        """Return the same of the target's columns: name -> (n,)."""
+        return {t: y * np.sqrt(self.weights) for t, y in self._targets().items()}
+
     def cyy(self):
         """Return the target's centred sums of products, by pairs of its columns."""
         Y, w = self._targets(), self.weights

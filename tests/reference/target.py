@@ -42,9 +42,13 @@ def columns(y):
 
 def basis(y):
     """Return an orthonormal basis U (n×r) of the span of the centred target columns."""
-    Y = np.column_stack([unit(column) for column in columns(y).T])
-    U, singular, _ = np.linalg.svd(Y, full_matrices=False)
-    return U[:, singular > 1e-7 * singular[0]]
+    return span([unit(column) for column in columns(y).T], len(y))
+
+
+def span(units, n):
+    """Return an orthonormal basis (n×r) of the span of vectors of length 1."""
+    U, singular, _ = np.linalg.svd(np.column_stack([np.zeros((n, 0)), *units]), full_matrices=False)
+    return U[:, singular > 1e-7 * singular.max(initial=0.0)]
 
 
 def relevance(x, U):

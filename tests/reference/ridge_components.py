@@ -1,0 +1,372 @@
+"""Ridge components from their formulas, with every column kept and dense algebra.
+
+With x̃ a centred column, ρ its relevance and μ its mass (1 but in a pool) its weight is D = ρ^γ √μ /
+‖x̃‖, all scaled so that D²‖x̃‖² is 1 in the mean. W = X̃D, K = WWᵀ, C = WᵀW. The first components are
+F = (C + λI)⁻¹WᵀU Q, Q the eigenvectors of UᵀW(C + λI)⁻¹WᵀU, each of norm 1; the others the leading
+eigenvectors of C − CF(FᵀCF)⁻¹FᵀC, from which what F explains of them is taken. Loadings are D times
+these, of the sign that makes the largest positive.
+
+What is below `SPENT` of the largest of its kind is rounding. λ is on the grid of multiples of the
+mean of the eigenvalues of C that are not rounding.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tests.reference import noise
+from tests.reference import target as space
+
+GRID = np.logspace(-6, 6, 49)
+SPENT = 1e-10
+TIE = 1e-12
+# A variable with so much of its square in common with one that is kept is a copy of it.
+COPY = 0.98
+
+
+class Found(NamedTuple):
+    """Components of p variables of n observations.
+
+    Parameters
+    ----------
+    loadings, scores
+        (p, q) and (n, q).
+    alpha, power
+        λ, where C has 1 in the mean on its diagonal, and γ.
+    likelihood
+        The restricted log-likelihood of λ.
+    inner
+        (p, q), [F, E]: loadings before they are multiplied by D.
+    """
+
+    loadings: Any
+    scores: Any
+    alpha: float
+    power: float
+    likelihood: float
+    inner: Any
+
+
+class Variables(NamedTuple):
+    """Columns that vary: names, observations of length 1, lengths, relevances, masses."""
+
+    names: list
+    units: Any
+    lengths: Any
+    relevance: Any
+    masses: Any
+
+    def those(self, places):
+        return Variables(
+            [self.names[j] for j in places], self.units[:, places], *(a[places] for a in self[2:])
+        )
+
+
+def variables(X, U, names=None, given=None):
+    """Return the columns of X that vary, once what `given` spans (n, d) is taken out."""
+    X = np.asarray(X, dtype=np.float64)
+    names = range(X.shape[1]) if names is None else names
+    kept, units, lengths = [], [], []
+    for name, x in zip(names, X.T, strict=True):
+        if np.ptp(x) == 0.0:
+            continue
+        largest = np.abs(space.centred(x)).max()
+        left = space.centred(x) / largest
+        whole = left @ left
+        if given is not None:
+            for _ in range(2):
+                left = left - given @ (given.T @ left)
+            if left @ left <= SPENT * whole:
+                continue
+        kept.append(name)
+        units.append(space.unit(left))
+        lengths.append(np.sqrt(left @ left) * largest)
+    units = np.array(units).reshape(len(kept), len(X)).T
+    relevance = np.sqrt(((U.T @ units) ** 2).sum(axis=0))
+    return Variables(kept, units, np.array(lengths), relevance, np.ones(len(kept)))
+
+
+# --------------------------------------------------------------------------------- the solution
+
+
+def eigenvalues(K):
+    """Return those that are not rounding."""
+    d = np.linalg.eigvalsh(K)
+    return d[d > SPENT * d[-1]]
+
+
+def likelihood(K, U, alpha, n):
+    """Return the restricted log-likelihood of the columns of U, of variance I + K/λ."""
+    r = U.shape[1]
+    V = np.eye(len(K)) + K / alpha
+    quadratic = np.trace(U.T @ np.linalg.solve(V, U))
+    return -0.5 * r * np.linalg.slogdet(V)[1] - 0.5 * (n - 1) * r * np.log(quadratic)
+
+
+def cross_validation(K, U, alpha, n):
+    """Return the generalised cross-validation error."""
+    smoother = K @ np.linalg.inv(K + alpha * np.eye(len(K)))
+    left = U - smoother @ U
+    return np.sum(left**2) / (n - np.trace(smoother) - 1.0) ** 2
+
+
+def best_alpha(K, U, alpha, n):
+    """Return λ as a parameter says it: found on the grid, or a multiple of the mean eigenvalue."""
+    mean = eigenvalues(K).mean()
+    if alpha == "reml":
+        return mean * max(GRID, key=lambda a: likelihood(K, U, mean * a, n))
+    if alpha == "gcv":
+        return mean * min(GRID, key=lambda a: cross_validation(K, U, mean * a, n))
+    return mean * alpha
+
+
+def solve(of, U, *, n_components=10, relevance_power=2.0, alpha="reml", n=None):
+    """Return the components of variables; None where none has a weight.
+
+    Parameters
+    ----------
+    of, U
+        The variables, and an orthonormal basis of the target.
+    n
+        Observations, if not as many as there are rows.
+    """
+    powers = np.atleast_1d(relevance_power)
+    n = len(U) if n is None else n
+    found = [solved(of, U, n_components, power, alpha, n) for power in powers]
+    found = [one for one in found if one is not None]
+    return max(found, key=lambda one: one.likelihood, default=None)
+
+
+def solved(of, U, q, power, alpha, n):
+    w = of.relevance**power * np.sqrt(of.masses)
+    if not np.any(w > 0.0):
+        return None
+    w = w / np.sqrt(np.mean(w**2))
+    W = of.units * w
+    K = W @ W.T
+    alpha = best_alpha(K, U, alpha, n)
+    inner = axes(W, U, q, alpha)
+    D = w / of.lengths
+    loadings = D[:, None] * inner
+    signs = np.sign([b[np.argmax(np.abs(b))] for b in loadings.T])
+    inner = inner * signs
+    return Found(loadings * signs, W @ inner, alpha, power, likelihood(K, U, alpha, n), inner)
+
+
+def axes(W, U, q, alpha):
+    """Return [F, E]."""
+    C, h = W.T @ W, W.T @ U
+    A = np.linalg.solve(C + alpha * np.eye(len(C)), h)
+    values, Q = np.linalg.eigh(h.T @ A)
+    values, Q = values[::-1], Q[:, ::-1]
+    F = A @ Q[:, values > SPENT * max(values[0], 0.0)][:, :q]
+    F = F / np.linalg.norm(F, axis=0)
+    explained = C @ F @ np.linalg.pinv(F.T @ C @ F) @ F.T @ C
+    E = np.linalg.eigh(C - explained)[1]
+    left = min(q, len(eigenvalues(C))) - F.shape[1]
+    E = E[:, ::-1][:, : max(0, left)]
+    E = E - F @ np.linalg.solve(F.T @ C @ F, F.T @ C @ E)
+    return np.hstack([F, E])
+
+
+# ------------------------------------------------------------------------------------- the pool
+
+
+class Pool:
+    """Representatives that carry mass: all that ever came is kept beside, to be looked at.
+
+    Attributes
+    ----------
+    held
+        name -> unit vector, in order of arrival.
+    mass
+        name -> μ.
+    bar
+        A column with ρ² of no more is rejected.
+    admitted, vanished
+        How many came in, and what of their mass went to nobody.
+    """
+
+    def __init__(self, limit, U, given=None):
+        self.limit, self.U, self.given = limit, U, given
+        self.held, self.length, self.mass = {}, {}, {}
+        self.bar, self.admitted, self.vanished = 0.0, 0, 0.0
+
+    def learn(self, name, x):
+        """Take one column; return whether it came in."""
+        one = variables(x[:, None], self.U, [name], self.given)
+        if not one.names or one.relevance[0] ** 2 <= self.bar:
+            return False
+        self.held[name], self.length[name] = one.units[:, 0], one.lengths[0]
+        self.mass[name] = 1.0
+        self.admitted += 1
+        if len(self.held) >= 2 * self.limit:
+            self.prune()
+        return True
+
+    def merge(self, other):
+        self.held |= other.held
+        self.length |= other.length
+        self.mass |= other.mass
+        self.bar = max(self.bar, other.bar)
+        self.admitted += other.admitted
+        self.vanished += other.vanished
+        if len(self.held) >= 2 * self.limit:
+            self.prune()
+
+    def prune(self):
+        of = self.variables()
+        kept, value = representatives(of, self.limit)
+        mass = of.masses.sum()
+        of = handed_over(of, kept)
+        self.vanished += mass - of.masses.sum()
+        if value is not None:
+            self.bar = max(self.bar, value)
+        self.held = {name: self.held[name] for name in of.names}
+        self.length = {name: self.length[name] for name in of.names}
+        self.mass = dict(zip(of.names, of.masses.tolist(), strict=True))
+
+    def variables(self):
+        units = np.array(list(self.held.values())).reshape(len(self.held), len(self.U)).T
+        relevance = np.sqrt(((self.U.T @ units) ** 2).sum(axis=0))
+        lengths, masses = (np.array(list(part.values())) for part in (self.length, self.mass))
+        return Variables(list(self.held), units, lengths, relevance, masses)
+
+    def pruned(self):
+        """Return the variables as they would be, were they cut back to the limit now."""
+        return cut_back(self.variables(), self.limit)
+
+
+def cut_back(of, limit):
+    """Return at most `limit` variables, with what is left of the masses of the others."""
+    if len(of.names) <= limit:
+        return of
+    return handed_over(of, representatives(of, limit)[0])
+
+
+def representatives(of, limit):
+    """Return the places of those that stay, ascending, and the last pivot if there are enough.
+
+    Pivoted Cholesky of diag(w) R diag(w), with w = √(μρ²); if its rank ends first, the most
+    relevant of the others, but no copies.
+    """
+    R = of.units.T @ of.units
+    w = np.sqrt(of.masses) * of.relevance
+    A = w[:, None] * R * w
+    kept, first, value = [], max(np.diag(A)), None
+    while len(kept) < limit:
+        left = np.where(np.isin(np.arange(len(A)), kept), -np.inf, np.diag(A))
+        j = int(np.argmax(left >= left.max() * (1.0 - TIE)))
+        if left[j] <= SPENT * first:
+            break
+        value = left[j]
+        kept.append(j)
+        A = A - np.outer(A[:, j], A[:, j]) / A[j, j]
+    if len(kept) == limit:
+        return sorted(kept), value
+    for j in ranked(of.relevance):
+        if len(kept) < limit and j not in kept and (R[j, kept] ** 2).max(initial=0.0) <= COPY:
+            kept.append(j)
+    return sorted(kept), None
+
+
+def ranked(relevance):
+    """Return places, the most relevant first; of equals the one that came first."""
+    left, order = list(range(len(relevance))), []
+    while left:
+        highest = max(relevance[j] for j in left)
+        order.append(next(j for j in left if relevance[j] >= highest - TIE))
+        left.remove(order[-1])
+    return order
+
+
+def handed_over(of, kept):
+    """Return those kept; each other gave μR⁴ to the one of them likest to it."""
+    R = of.units.T @ of.units
+    masses = of.masses[kept].copy()
+    for j in range(len(of.names)):
+        if j not in kept:
+            squares = R[j, kept] ** 2
+            heir = int(np.argmax(squares >= squares.max() - TIE))
+            masses[heir] += of.masses[j] * squares[heir] ** 2
+    return of.those(kept)._replace(masses=masses)
+
+
+# --------------------------------------------------------------------------- what a model shows
+
+
+def regressed(scores, of, power):
+    """Return the loadings on variables whose scores are nearest, the least D⁻¹b of equals."""
+    w = of.relevance**power * np.sqrt(of.masses)
+    inner = np.linalg.lstsq(of.units * w, scores, rcond=SPENT)[0]
+    return (w / of.lengths)[:, None] * inner
+
+
+def largest(found, of, most):
+    """Return the places of the `most` variables with the longest rows of [F, E], ascending."""
+    length = np.linalg.norm(found.inner, axis=1)
+    return sorted(ranked(length / length.max())[:most])
+
+
+def refitted(found, of, places):
+    """Return the loadings, on these variables alone, whose scores are the nearest."""
+    some = of.those(places)
+    return np.linalg.lstsq(some.units, found.scores, rcond=SPENT)[0] / some.lengths[:, None]
+
+
+def above_noise(of, U, p, level=0.05):
+    """Return how many of p columns are more relevant than the best of as many of noise."""
+    return int(np.sum(of.relevance > noise.floor(len(U), U.shape[1], p, level)))
+
+
+def pooled(X, U, limit, names=None):
+    """Return the pool that the columns of X leave."""
+    pool = Pool(limit, U)
+    for name, x in zip(range(X.shape[1]) if names is None else names, X.T, strict=True):
+        pool.learn(name, x)
+    return pool
+
+
+def answer(
+    X,
+    y,
+    *,
+    n_components=10,
+    max_support=None,
+    relevance_power=2.0,
+    alpha="reml",
+    max_loadings=1000,
+    target="auto",
+    **_,
+):
+    """Return what a model shows that has learnt the columns of X."""
+    X, U = np.asarray(X, dtype=np.float64), space.basis(space.numbers(y, target))
+    rule = {"n_components": n_components, "relevance_power": relevance_power, "alpha": alpha}
+    if max_support is not None:
+        of = pooled(X, U, max_support).pruned()
+        found = solve(of, U, **rule)
+        loadings = found.loadings
+    else:
+        of = variables(X, U)
+        found = solve(of, U, **rule)
+        loadings = found.loadings
+        if len(of.names) > max_loadings:
+            of = pooled(X, U, max_loadings).pruned()
+            loadings = regressed(found.scores, of, found.power)
+    return shown(found, of, U, loadings)
+
+
+def shown(found, of, U, loadings):
+    names = [f"ridgecomponents{k}" for k in range(loadings.shape[1])]
+    return {
+        "relevance": {
+            name: space.relevance(z, U) for name, z in zip(names, found.scores.T, strict=True)
+        },
+        "loadings": {
+            j: {name: b for name, b in zip(names, row, strict=True) if b}
+            for j, row in zip(of.names, loadings, strict=True)
+        },
+        "embedding": found.scores,
+        "alpha": found.alpha,
+        "power": found.power,
+    }

@@ -1,0 +1,80 @@
+"""Ridge components on rows by definition: every row is stored, and solved as a batch when asked.
+
+The rows, each times the root of its weight, are the observations of columns that are centred; of n
+in the likelihood stands the number of equal rows that tell as much. Masses are those that columns
+left; a variable that comes on rows has 1.
+"""
+
+import numpy as np
+
+from tests.reference import ridge_components as batch
+from tests.reference import target as space
+from tests.reference.rows import Rows
+
+
+class RidgeComponentsOnRows:
+    """Components of all rows, by a batch.
+
+    Parameters
+    ----------
+    masses
+        name -> μ, of variables that came as columns.
+    limit
+        At most so many variables have loadings, as in a pool; None for all.
+    rule
+        `n_components`, `relevance_power` and `alpha`.
+    rows
+        As `Rows` takes them.
+    """
+
+    def __init__(self, rule, masses=None, limit=None, **rows):
+        self.rule, self.limit = rule, limit
+        self.masses = dict(masses or {})
+        self.rows = Rows(**rows)
+
+    def learn_one(self, x, y):
+        self.rows.learn_one(x, y)
+
+    def learn_columns(self, X, y, names):
+        """Learn rows as columns hold them."""
+        rows = [dict(zip(names, x, strict=True)) for x in X.tolist()]
+        self.rows.learn_at_once(list(zip(rows, np.asarray(y).tolist(), strict=True)))
+
+    @property
+    def effective_rows(self):
+        w = self.rows.weights
+        return float(np.sum(w) ** 2 / np.sum(w**2))
+
+    def basis(self):
+        """Return an orthonormal basis of the weighted target."""
+        columns = [y for y in self.rows.target_left().values() if y.any()]
+        return space.span([space.unit(y.astype(float)) for y in columns], len(self.rows.xs))
+
+    def variables(self):
+        """Return the variables that vary, their observations weighted."""
+        U, names, columns = self.basis(), [], []
+        for name in self.rows.names:
+            x = self.rows.left(name)
+            if x.any():
+                names.append(name)
+                columns.append(x)
+        largest = [np.abs(x).max() for x in columns]
+        columns = [(x / size).astype(float) for x, size in zip(columns, largest, strict=True)]
+        lengths = [size * np.linalg.norm(x) for x, size in zip(columns, largest, strict=True)]
+        units = np.column_stack([np.zeros((len(U), 0)), *map(space.unit, columns)])
+        relevance = np.sqrt(((U.T @ units) ** 2).sum(axis=0))
+        masses = np.array([self.masses.get(name, 1.0) for name in names])
+        found = batch.Variables(names, units, np.array(lengths, float), relevance, masses)
+        return found if self.limit is None else batch.cut_back(found, self.limit)
+
+    def solved(self):
+        """Return the variables and their components."""
+        of = self.variables()
+        return of, batch.solve(of, self.basis(), n=self.effective_rows, **self.rule)
+
+    def answer(self):
+        """Return what a model shows that has learnt these rows."""
+        of, found = self.solved()
+        answer = batch.shown(found, of, self.basis(), found.loadings)
+        del answer["embedding"]
+        return answer
