@@ -37,8 +37,7 @@ class RidgeComponentsOnRows:
 
     def learn_columns(self, X, y, names):
         """Learn rows as columns hold them."""
-        rows = [dict(zip(names, x, strict=True)) for x in X.tolist()]
-        self.rows.learn_at_once(list(zip(rows, np.asarray(y).tolist(), strict=True)))
+        self.rows.learn_at_once(as_rows(X, y, names))
 
     @property
     def effective_rows(self):
@@ -78,3 +77,12 @@ class RidgeComponentsOnRows:
         answer = batch.shown(found, of, self.basis(), found.loadings)
         del answer["embedding"]
         return answer
+
+
+def as_rows(X, y, names):
+    """Return the rows of a matrix and a target, as rows come: pairs of x and y."""
+    rows = [dict(zip(names, x, strict=True)) for x in np.asarray(X).tolist()]
+    targets = np.asarray(y).tolist()
+    if np.ndim(y) == 2:
+        targets = [dict(enumerate(t)) for t in targets]
+    return list(zip(rows, targets, strict=True))

@@ -1,0 +1,87 @@
+"""Ridge components that are compared: data, models, and what both say."""
+
+import numpy as np
+
+from streamsel import RidgeComponents
+from tests.reference import ridge_components as reference
+
+
+def data(n=40, p=60, kind="number", seed=0):
+    """Return columns that share factors, and a target that some of them tell of."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4)) @ rng.normal(size=(4, p)) + 1.5 * rng.normal(size=(n, p)) + 3.0
+    if kind == "number":
+        return X, X[:, 0] - X[:, p // 2] + rng.normal(size=n)
+    Y = X[:, :3] + X[:, p // 2 : p // 2 + 3] + rng.normal(size=(n, 3))
+    if kind == "numbers":
+        return X, Y
+    return X, np.array(["ant", "bee", "cat", "dog"])[Y[:, 0].argsort().argsort() * 4 // n]
+
+
+def learnt(X, y, names=None, covariates=None, **parameters):
+    """Return a model that has learnt columns."""
+    model = RidgeComponents(**parameters)
+    model.learn_target(y, covariates=covariates)
+    model.learn_columns(X, names)
+    return model
+
+
+def masses(model):
+    """Return the masses of a model's representatives: name -> μ."""
+    held = model._held
+    return dict(zip(held.names, held.noted("mass").tolist(), strict=True))
+
+
+def matrix(loadings, names, components):
+    """Return loadings as a matrix, (p, q)."""
+    B = np.zeros((len(names), len(components)))
+    row = {name: i for i, name in enumerate(names)}
+    for name, parts in loadings.items():
+        for component, weight in parts.items():
+            B[row[name], list(components).index(component)] = weight
+    return B
+
+
+def agree(model, answer, names, tolerance=1e-9):
+    """Compare all that a model shows with what it should, every component up to its sign."""
+    np.testing.assert_allclose(model.alpha_, answer["alpha"], rtol=1e-9)
+    assert model.relevance_power_ == answer["power"]
+    components = list(answer["relevance"])
+    assert list(model.relevance) == components
+    np.testing.assert_allclose(
+        [*model.relevance.values()], [*answer["relevance"].values()], rtol=0, atol=tolerance
+    )
+    assert set(model.loadings) == set(answer["loadings"])
+    B, expected = (
+        matrix(part["loadings"], names, components)
+        for part in ({"loadings": model.loadings}, answer)
+    )
+    signs = np.sign((B * expected).sum(axis=0))
+    near(B * signs, expected, tolerance)
+    if "embedding" in answer:
+        near(model.embedding * signs, answer["embedding"], tolerance)
+
+
+def near(found, expected, tolerance=1e-9):
+    """Compare matrices, every column measured by its largest."""
+    assert found.shape == expected.shape
+    size = np.abs(expected).max(axis=0, initial=0.0)
+    np.testing.assert_allclose(found / size, expected / size, rtol=0, atol=tolerance)
+
+
+def same_up_to_sign(found, expected, tolerance=1e-9):
+    """Compare matrices, every column up to its sign."""
+    signs = np.sign((found * expected).sum(axis=0))
+    near(found * signs, expected, tolerance)
+
+
+def same_space(found, expected, tolerance=1e-9):
+    """Compare what the columns of two matrices span."""
+    one, other = (np.linalg.qr(Z - Z.mean(axis=0))[0] for Z in (found, expected))
+    assert one.shape == other.shape
+    cosines = np.linalg.svd(one.T @ other, compute_uv=False)
+    np.testing.assert_allclose(cosines, 1.0, rtol=0, atol=tolerance)
+
+
+def answer(X, y, **parameters):
+    return reference.answer(X, y, **parameters)

@@ -1,0 +1,354 @@
+"""Ridge components on rows: the batch over all rows, what columns left, and what stands."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from river import compose, metrics, naive_bayes, preprocessing
+
+from streamsel import RidgeComponents, load, save
+from tests.conformance.modes import bits
+from tests.reference import ridge_components as batch
+from tests.reference.ridge_components_rows import RidgeComponentsOnRows, as_rows
+from tests.ridge import agree, data, learnt, masses, matrix, near
+
+NAN = float("nan")
+KINDS = ["number", "numbers", "labels"]
+SEEDS = st.integers(0, 10**6)
+
+
+def rule_of(model):
+    return {name: getattr(model, name) for name in ("n_components", "relevance_power", "alpha")}
+
+
+def pair(masses=None, limit=None, **parameters):
+    """Return a model and its reference, which have learnt nothing."""
+    model = RidgeComponents(**parameters)
+    rows = {key: parameters[key] for key in ("fading_factor", "covariates") if key in parameters}
+    return model, RidgeComponentsOnRows(rule_of(model), masses, limit, **rows)
+
+
+def rows(n, p=7, kind="number", seed=0, absent=0.2, missing=0.0, late=()):
+    """Return rows of p variables that share factors; the late ones come half-way."""
+    rng = np.random.default_rng(seed)
+    mixing = np.eye(p) + 0.5 * rng.normal(size=(p, p))
+    found = []
+    for i in range(n):
+        values = mixing @ rng.normal(size=p) + 2.0
+        x = {f"v{j}": float(v) for j, v in enumerate(values)}
+        for j in range(p):
+            if rng.random() < absent or (2 * i < n and j in late):
+                del x[f"v{j}"]
+            elif rng.random() < missing:
+                x[f"v{j}"] = NAN
+        signal = float(values[0] + values[p - 1] + rng.normal())
+        several = {"a": signal, "b": float(values[1] + rng.normal())}
+        label = "xyz"[int(signal > 3.0) + int(signal > 5.0)]
+        found.append((x, {"number": signal, "numbers": several, "labels": label}[kind]))
+    return found
+
+
+def compare(model, oracle, tolerance=1e-9):
+    """Compare the components after these rows."""
+    agree(model, oracle.answer(), oracle.rows.names, tolerance)
+
+
+def both_learn(model, oracle, stream):
+    for x, y in stream:
+        model.learn_one(x, y)
+        oracle.learn_one(x, y)
+
+
+# --------------------------------------------------------------------- the batch over all rows
+
+
+@pytest.mark.parametrize("alpha", ["reml", "gcv", 0.2])
+@pytest.mark.parametrize("kind", KINDS)
+def test_after_every_row_it_is_the_batch_over_all(kind, alpha):
+    model, oracle = pair(n_components=2, alpha=alpha)
+    for i, row in enumerate(rows(60, kind=kind)):
+        both_learn(model, oracle, [row])
+        if i >= 12:
+            compare(model, oracle)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("fading_factor", [0.02, 0.1])
+def test_rows_that_fade(kind, fading_factor):
+    model, oracle = pair(n_components=2, fading_factor=fading_factor)
+    for i, row in enumerate(rows(120, kind=kind, seed=1)):
+        both_learn(model, oracle, [row])
+        if i % 10 == 9 and i > 20:
+            compare(model, oracle)
+
+
+@settings(max_examples=25)
+@given(SEEDS, st.sampled_from(KINDS))
+def test_absent_is_nothing_and_missing_is_the_mean(seed, kind):
+    model, oracle = pair(n_components=2, relevance_power=1.0)
+    stream = rows(50, p=5, kind=kind, seed=seed, absent=0.3, missing=0.1, late=(3, 4))
+    both_learn(model, oracle, stream)
+    compare(model, oracle)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_covariates_of_rows(kind):
+    model, oracle = pair(n_components=2, covariates=("v2", "v3"))
+    both_learn(model, oracle, rows(80, kind=kind, seed=4))
+    compare(model, oracle)
+    assert not {"v2", "v3"} & {*model.loadings}
+
+
+@pytest.mark.parametrize("power", [0.0, (0.0, 1.0, 3.0)], ids=str)
+def test_powers(power):
+    model, oracle = pair(n_components=3, relevance_power=power)
+    both_learn(model, oracle, rows(80, seed=6))
+    compare(model, oracle)
+
+
+def test_frames_are_their_rows():
+    X, y = data(n=90, p=8)
+    loop, many = RidgeComponents(2), RidgeComponents(2)
+    for x, t in as_rows(X, y, range(8)):
+        loop.learn_one(x, t)
+    for part in (slice(0, 40), slice(40, 41), slice(41, 90)):
+        many.learn_many(X[part], y[part])
+    expected = batch.answer(X, y, n_components=2)
+    del expected["embedding"]
+    for model in (loop, many):
+        agree(model, expected, range(8))
+    near(many.transform_many(X), loop.transform_many(X))
+
+
+def test_limit_on_rows_is_that_of_the_pool():
+    """At most max_support variables have loadings: those that a cut of the pool would keep."""
+    model, oracle = pair(n_components=2, max_support=5, limit=5)
+    for i, row in enumerate(rows(80, p=12, seed=2)):
+        both_learn(model, oracle, [row])
+        if i % 20 == 19:
+            compare(model, oracle)
+            assert len(model.loadings) <= 5
+
+
+@settings(max_examples=20)
+@given(SEEDS)
+def test_a_bounded_vocabulary_uses_one_period_for_all(seed):
+    """What is solved together is known of the same rows, and said to be."""
+    rng = np.random.default_rng(seed)
+    model = RidgeComponents(2, max_features=8, grace_period=10, relevance_power=1.0)
+    stream = rows(200, p=14, seed=seed, absent=0.0)
+    kept = []
+    for i, (x, y) in enumerate(stream):
+        some = {name: x[name] for name in x if rng.random() < (0.9 if name < "v3" else 0.2)}
+        kept.append((some, y))
+        model.learn_one(some, y)
+        if i % 50 == 49:
+            oracle = RidgeComponentsOnRows(rule_of(model))
+            held = {*model._held.names}
+            for seen, value in kept[-model.n_rows_used :]:
+                oracle.learn_one({name: v for name, v in seen.items() if name in held}, value)
+            assert len(held) <= 8
+            compare(model, oracle, 1e-8)
+
+
+# ----------------------------------------------------------------------- columns, then rows
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("max_support", [None, 20, 60])
+def test_rows_go_on_from_columns_that_are_all_held(kind, max_support):
+    X, y = data(n=40, p=12, kind=kind, seed=1)
+    names = [f"v{j:02d}" for j in range(12)]
+    model = learnt(X[:30], y[:30], names, n_components=2, max_support=max_support)
+    _, oracle = pair(n_components=2)
+    oracle.learn_columns(X[:30], y[:30], names)
+    compare(model, oracle)
+    for row in as_rows(X[30:], y[30:], names):
+        both_learn(model, oracle, [row])
+        compare(model, oracle)
+    expected = batch.answer(X, y, n_components=2)
+    del expected["embedding"]
+    expected["loadings"] = {names[j]: row for j, row in expected["loadings"].items()}
+    agree(model, expected, names)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_masses_stay_what_columns_left(kind):
+    """Every variable of the pool goes on with its mass, a new one comes with 1."""
+    X, y = data(n=60, p=120, kind=kind, seed=3)
+    X[:, 60:] = X[:, :60] + 0.3 * np.random.default_rng(0).normal(size=(60, 60))
+    names = [f"v{j:03d}" for j in range(120)]
+    model = learnt(X[:40], y[:40], names, n_components=2, max_support=10)
+    left = masses(model)
+    assert max(left.values()) > 1.0
+    _, oracle = pair(n_components=2, masses=left, limit=10)
+    places = [names.index(name) for name in left]
+    oracle.learn_columns(X[:40, places], y[:40], left)
+    compare(model, oracle)
+    for row in as_rows(X[40:, places], y[40:], left):
+        both_learn(model, oracle, [row])
+        compare(model, oracle)
+    assert {name: mass for name, mass in masses(model).items() if name in left} == left
+
+
+def test_going_over_moves_nothing():
+    """The row that ends the columns counts as one of many: components are continuous in it."""
+    X, y = data(n=400, p=20)
+    model = learnt(X, y, n_components=3, alpha=0.5)
+    before = matrix(model.loadings, range(20), model.components)
+    centre = dict(enumerate(X.mean(axis=0).tolist()))
+    model.learn_one(centre, float(y.mean()))
+    after = matrix(model.loadings, range(20), model.components)
+    # A row at the mean of all adds nothing to any sum about the means.
+    near(after, before)
+    with pytest.raises(ValueError, match="columns only"):
+        model.embedding  # noqa: B018
+
+
+def test_what_was_found_on_columns_stands_at_once():
+    X, y = data(n=60, p=30, kind="labels")
+    model = learnt(X, y, n_components=3)
+    before = model.transform_many(X)
+    model.learn_one(dict(enumerate(X[0].tolist())), y[0])
+    near(model.transform_many(X), before)
+
+
+# --------------------------------------------------------------------------- what stands
+
+
+def standing(model, names):
+    return matrix(model.standing, names, model.components)
+
+
+@pytest.mark.parametrize("fading_factor", [0.0, 0.01])
+def test_calm_and_without_turning(fading_factor):
+    """What stands moves at renewals alone, and then as little as it can."""
+    warm_up, p = 20, 7
+    model = RidgeComponents(3, warm_up=warm_up, fading_factor=fading_factor)
+    names, learned, renewals, drawn = [f"v{j}" for j in range(p)], [], 0, np.zeros((p, 3))
+    for i, (x, y) in enumerate(rows(400, p, kind="labels", seed=3, absent=0.0), 1):
+        due = model._due
+        model.learn_one(x, y)
+        learned.append([*x.values()])
+        now = standing(model, names)
+        if i < due:
+            np.testing.assert_array_equal(now, drawn)
+            continue
+        renewals += 1
+        assert not np.array_equal(now, drawn)
+        w = (1.0 - fading_factor) ** np.arange(i - 1.0, -1.0, -1.0)
+        C = np.cov(np.array(learned).T, aweights=w)
+        spans(now, C, matrix(model.loadings, names, model.components))
+        if renewals > 1:
+            does_not_turn(now, drawn, C)
+        drawn = now
+    assert renewals >= 2
+    if not fading_factor:
+        assert renewals <= 1 + math.ceil(math.log2(400 / warm_up))
+
+
+def does_not_turn(new, old, C):
+    """Check that the covariance of new components with old ones is symmetric, positive."""
+    size = np.sqrt(np.diag(old.T @ C @ old))
+    np.testing.assert_allclose(np.sqrt(np.diag(new.T @ C @ new)), size, rtol=1e-6)
+    M = (new.T @ C @ old) / size / size[:, None]
+    np.testing.assert_allclose(M, M.T, atol=1e-7)
+    assert np.linalg.eigvalsh(0.5 * (M + M.T)).min() > -1e-9
+
+
+def spans(new, C, loadings):
+    """Check that what stands spans what was found."""
+    root = np.linalg.cholesky(C).T
+    one, other = (np.linalg.qr(root @ B)[0] for B in (new, loadings))
+    cosines = np.linalg.svd(one.T @ other, compute_uv=False)
+    np.testing.assert_allclose(cosines, 1.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["number", "labels"])
+def test_a_pipeline_that_begins_on_rows(kind):
+    """Nothing is known at first, and what is behind it learns all the same."""
+    model = compose.Pipeline(
+        preprocessing.StandardScaler(), RidgeComponents(2, warm_up=20), naive_bayes.GaussianNB()
+    )
+    metric, late = metrics.Accuracy(), metrics.Accuracy()
+    for i, (x, label) in enumerate(rows(600, kind="labels", seed=8, absent=0.0)):
+        y = label if kind == "labels" else int(label > "x")
+        predicted = model.predict_one(x)
+        if predicted is not None:
+            metric.update(y, predicted)
+            if i >= 300:
+                late.update(y, predicted)
+        model.learn_one(x, y)
+    assert late.get() > 0.6
+    ridge = model["RidgeComponents"]
+    assert ridge.n_rows == 600
+    assert set(ridge.transform_one(x)) == {"ridgecomponents0", "ridgecomponents1"}
+
+
+# ------------------------------------------------------------------------ copies, merging
+
+
+@pytest.mark.parametrize("max_support", [None, 6])
+def test_copied_in_the_middle_goes_on_to_the_same_bits(max_support, tmp_path):
+    X, y = data(n=40, p=30, kind="labels")
+    model = learnt(X, y, n_components=2, max_support=max_support)
+    kept = [*masses(model)]
+    for x, t in zip(X[:15].tolist(), y[:15].tolist(), strict=True):
+        model.learn_one({j: x[j] for j in kept}, t)
+    save(model, tmp_path / "half.streamsel")
+    twins = [
+        pickle.loads(pickle.dumps(model)),  # noqa: S301
+        copy.deepcopy(model),
+        load(tmp_path / "half.streamsel"),
+    ]
+    for one in (model, *twins):
+        for x, t in zip(X[15:].tolist(), y[15:].tolist(), strict=True):
+            one.learn_one({j: x[j] for j in kept} | {"new": x[0] * x[1]}, t)
+    for twin in twins:
+        assert bits(twin) == bits(model)
+        assert twin.loadings == model.loadings
+        assert twin.standing == model.standing
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_merged_along_rows_is_learnt_together(kind):
+    stream = rows(100, kind=kind, seed=5)
+    whole, oracle = pair(n_components=2)
+    both_learn(whole, oracle, stream)
+    one, other = RidgeComponents(2), RidgeComponents(2)
+    for model, part in ((one, stream[:60]), (other, stream[60:])):
+        for x, y in part:
+            model.learn_one(x, y)
+    one.merge(other, along="rows")
+    compare(one, oracle)
+    compare(whole, oracle)
+
+
+def test_a_bad_row_is_undone():
+    model, oracle = pair(n_components=2)
+    both_learn(model, oracle, rows(40))
+    before = bits(model)
+    for bad in ({"v0": float("inf")}, {"v1": "text"}):
+        with pytest.raises((ValueError, TypeError)):
+            model.learn_one(bad, 1.0)
+        assert bits(model) == before
+    compare(model, oracle)
+
+
+def test_columns_of_a_gram_matrix_that_the_pool_let_go():
+    """Rows go on from the pool: the matrix of the columns knows nothing of rows."""
+    X, y = data(n=60, p=80)
+    names = [f"v{j:02d}" for j in range(80)]
+    model = learnt(X[:50], y[:50], names, n_components=2, max_loadings=10)
+    left = masses(model)
+    assert len(left) < 80
+    _, oracle = pair(n_components=2, masses=left, limit=10)
+    places = [names.index(name) for name in left]
+    oracle.learn_columns(X[:50, places], y[:50], left)
+    for row in as_rows(X[50:, places], y[50:], left):
+        both_learn(model, oracle, [row])
+        compare(model, oracle)
