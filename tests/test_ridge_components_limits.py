@@ -83,7 +83,7 @@ def test_the_first_is_ridge_regression_on_weighted_columns(seed, alpha, power):
     U = standardised(X)
     w = np.abs(U.T @ standardised(y[:, None])[:, 0]) ** power
     w /= np.sqrt(np.mean(w**2))
-    ridge = Ridge(alpha=model.alpha_, solver="svd").fit(U * w, y)
+    ridge = Ridge(alpha=model.alpha_ * 50 / 29, solver="svd").fit(U * w, y)
     found = loadings(model, 50)[:, 0] * np.linalg.norm(X - X.mean(axis=0), axis=0) / w
     same_up_to_sign(found[:, None] / np.linalg.norm(found), normed(ridge.coef_[:, None]), 1e-8)
 
@@ -96,7 +96,8 @@ def test_the_first_r_span_the_ridge_regressions_of_the_targets(seed, kind):
     model = learnt(X, y, n_components=T.shape[1], relevance_power=1.0)
     w = np.linalg.norm(U.T @ T, axis=1)
     w /= np.sqrt(np.mean(w**2))
-    ridge = Ridge(alpha=model.alpha_, solver="svd").fit(U * w, T)
+    # In mean eigenvalues: 50 is the sum of all, of which 39 are not 0.
+    ridge = Ridge(alpha=model.alpha_ * 50 / 39, solver="svd").fit(U * w, T)
     same_space(model.embedding, (U * w) @ ridge.coef_.T, 1e-8)
 
 
@@ -166,7 +167,8 @@ def test_copies_count_as_weight():
     model = learnt(np.column_stack([X] + [X[:, 4]] * 8), y, n_components=2, alpha=1.0)
     of, U = reference.variables(X, basis(y)), basis(y)
     heavier = of._replace(masses=np.where(np.arange(10) == 4, 9.0, 1.0))
-    found = reference.solve(heavier, U, n_components=2, alpha=1.0)
+    # The same ridge, in mean eigenvalues of so many columns.
+    found = reference.solve(heavier, U, n_components=2, alpha=10 / 18)
     same_up_to_sign(normed(model.embedding), normed(found.scores))
 
 
@@ -184,6 +186,7 @@ def test_no_other_alpha_is_likelier(seed, kind, alpha):
     K = W @ W.T
 
     def score(a):
+        a = a * 40 / 29
         if alpha == "reml":
             return reference.likelihood(K, U, a, 30)
         return -reference.cross_validation(K, U, a, 30)
@@ -191,7 +194,7 @@ def test_no_other_alpha_is_likelier(seed, kind, alpha):
     # Between the points of a grid it may be a little better; a step away it may not.
     for factor in (0.25, 4.0):
         other = model.alpha_ * factor
-        if 1e-5 < other / reference.eigenvalues(K).mean() < 1e5:
+        if 1e-5 < other < 1e5:
             assert score(model.alpha_) >= score(other) - 1e-9 * abs(score(other))
 
 
@@ -234,8 +237,9 @@ def test_how_many_are_above_noise(state, kind):
     X, y = data(n=60, p=100, kind=kind)
     model = learnt(X, y, **state)
     U = basis(y)
-    expected = reference.above_noise(reference.variables(X, U), U, 100)
-    assert 0 < expected == model.n_above_noise
+    of, exact = reference.variables(X, U), 1.0 / 4096 if state else 0.0
+    least, most = (reference.above_noise(of, U, 100, slack) for slack in (exact, 0.0))
+    assert 0 < least <= model.n_above_noise <= most
     told = [fact for fact in model.report().facts.values() if isinstance(fact, str)]
     assert not any("noise" in fact for fact in told)
 
@@ -268,8 +272,8 @@ def test_constant_columns_are_as_if_they_were_not_there(state, kind):
     near(model.embedding, without.embedding)
     assert model.loadings.keys() == without.loadings.keys()
     only = learnt(X[:, 1::2], y, n_components=3, **state)
-    assert (only.loadings, only.relevance) == ({}, {})
-    assert only.embedding.shape == (30, 0)
+    assert (only.loadings, {*only.relevance.values()} - {0.0}) == ({}, set())
+    assert not only.embedding.any()
 
 
 @pytest.mark.parametrize("state", STATES, ids=str)
@@ -282,9 +286,9 @@ def test_few_of_all(state, kind, n, p):
         # So that a small λ is not as likely as a smaller one: then rounding chooses.
         rule = {"n_components": q, "alpha": 0.1, "relevance_power": 1.0} | state
         model, expected = learnt(X, y, **rule), reference.answer(X, y, **rule)
-        count = len(model.relevance)
-        assert count == len(expected["relevance"]) <= min(q, n - 1, p)
-        assert len(model.components) == q
+        count = np.count_nonzero([*model.relevance.values()])
+        assert count == np.count_nonzero([*expected["relevance"].values()]) <= min(q, n - 1, p)
+        assert list(model.relevance) == model.components
         same_up_to_sign(model.embedding, expected["embedding"], 1e-8)
         Z = model.transform_many(X)
         assert Z.shape == (n, q)

@@ -143,7 +143,9 @@ def test_a_bounded_vocabulary_uses_one_period_for_all(seed):
     stream = rows(200, p=14, seed=seed, absent=0.0)
     kept = []
     for i, (x, y) in enumerate(stream):
-        some = {name: x[name] for name in x if rng.random() < (0.9 if name < "v3" else 0.2)}
+        # The others come for a row, and stay while they might last.
+        often = ("v0", "v1", "v2", "v13")
+        some = {name: x[name] for name in x if rng.random() < (0.9 if name in often else 0.03)}
         kept.append((some, y))
         model.learn_one(some, y)
         if i % 50 == 49:
@@ -224,13 +226,14 @@ def standing(model, names):
     return matrix(model.standing, names, model.components)
 
 
+@pytest.mark.parametrize("kind", ["number", "labels"])
 @pytest.mark.parametrize("fading_factor", [0.0, 0.01])
-def test_calm_and_without_turning(fading_factor):
+def test_calm_and_without_turning(fading_factor, kind):
     """What stands moves at renewals alone, and then as little as it can."""
     warm_up, p = 20, 7
     model = RidgeComponents(3, warm_up=warm_up, fading_factor=fading_factor)
     names, learned, renewals, drawn = [f"v{j}" for j in range(p)], [], 0, np.zeros((p, 3))
-    for i, (x, y) in enumerate(rows(400, p, kind="labels", seed=3, absent=0.0), 1):
+    for i, (x, y) in enumerate(rows(400, p, kind=kind, seed=3, absent=0.0), 1):
         due = model._due
         model.learn_one(x, y)
         learned.append([*x.values()])
@@ -245,6 +248,9 @@ def test_calm_and_without_turning(fading_factor):
         spans(now, C, matrix(model.loadings, names, model.components))
         if renewals > 1:
             does_not_turn(now, drawn, C)
+            if kind == "number":  # where components are uncorrelated, each has the scale of another
+                sizes = [np.sqrt(np.diag(B.T @ C @ B)) for B in (now, drawn)]
+                np.testing.assert_allclose(*sizes, rtol=1e-8)
         drawn = now
     assert renewals >= 2
     if not fading_factor:
@@ -254,7 +260,6 @@ def test_calm_and_without_turning(fading_factor):
 def does_not_turn(new, old, C):
     """Check that the covariance of new components with old ones is symmetric, positive."""
     size = np.sqrt(np.diag(old.T @ C @ old))
-    np.testing.assert_allclose(np.sqrt(np.diag(new.T @ C @ new)), size, rtol=1e-6)
     M = (new.T @ C @ old) / size / size[:, None]
     np.testing.assert_allclose(M, M.T, atol=1e-7)
     assert np.linalg.eigvalsh(0.5 * (M + M.T)).min() > -1e-9
@@ -346,7 +351,7 @@ def test_columns_of_a_gram_matrix_that_the_pool_let_go():
     model = learnt(X[:50], y[:50], names, n_components=2, max_loadings=10)
     left = masses(model)
     assert len(left) < 80
-    _, oracle = pair(n_components=2, masses=left, limit=10)
+    _, oracle = pair(n_components=2, masses=left)
     places = [names.index(name) for name in left]
     oracle.learn_columns(X[:50, places], y[:50], left)
     for row in as_rows(X[50:, places], y[50:], left):

@@ -123,7 +123,8 @@ def test_given_covariates_the_answer_is_that_of_what_they_leave(mode, c):
     model.learn_target(y, covariates=Z)
     model.learn_columns(X)
     basis = np.linalg.qr(np.c_[np.ones(30), Z])[0]
-    answer = expected(mode, X - basis @ (basis.T @ X), y - basis @ (basis.T @ y))
+    left = (part - basis @ (basis.T @ part) for part in (X, y))
+    answer = expected(mode.also(covariates=Z), *left)
     for shown in ("scores", "embedding"):  # of which degrees of freedom, and raw columns, are part
         answer.pop(shown, None)
     answer.pop("p_values", None)

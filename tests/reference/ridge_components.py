@@ -4,10 +4,10 @@ With x̃ a centred column, ρ its relevance and μ its mass (1 but in a pool) it
 ‖x̃‖, all scaled so that D²‖x̃‖² is 1 in the mean. W = X̃D, K = WWᵀ, C = WᵀW. The first components are
 F = (C + λI)⁻¹WᵀU Q, Q the eigenvectors of UᵀW(C + λI)⁻¹WᵀU, each of norm 1; the others the leading
 eigenvectors of C − CF(FᵀCF)⁻¹FᵀC, from which what F explains of them is taken. Loadings are D times
-these, of the sign that makes the largest positive.
+these, of the sign that makes the largest of a column of length 1 positive.
 
-What is below `SPENT` of the largest of its kind is rounding. λ is on the grid of multiples of the
-mean of the eigenvalues of C that are not rounding.
+λ is a multiple of the mean eigenvalue, tr K / min(p, n − 1), and those tried are a grid. What is
+below `SPENT` of the largest of its kind is rounding. A component that does not exist is nothing.
 """
 
 from typing import Any, NamedTuple
@@ -17,8 +17,10 @@ import numpy as np
 from tests.reference import noise
 from tests.reference import target as space
 
-GRID = np.logspace(-6, 6, 49)
-SPENT = 1e-10
+GRID = 10.0 ** (np.arange(-50, 51) / 10.0)
+SPENT = 1e-12
+# Of a pivot, as part of the first.
+PIVOT = 1e-10
 TIE = 1e-12
 # A variable with so much of its square in common with one that is kept is a copy of it.
 COPY = 0.98
@@ -32,7 +34,7 @@ class Found(NamedTuple):
     loadings, scores
         (p, q) and (n, q).
     alpha, power
-        λ, where C has 1 in the mean on its diagonal, and γ.
+        λ, as a multiple of the mean eigenvalue, and γ.
     likelihood
         The restricted log-likelihood of λ.
     inner
@@ -76,7 +78,7 @@ def variables(X, U, names=None, given=None):
         if given is not None:
             for _ in range(2):
                 left = left - given @ (given.T @ left)
-            if left @ left <= SPENT * whole:
+            if left @ left <= PIVOT * whole:
                 continue
         kept.append(name)
         units.append(space.unit(left))
@@ -110,14 +112,13 @@ def cross_validation(K, U, alpha, n):
     return np.sum(left**2) / (n - np.trace(smoother) - 1.0) ** 2
 
 
-def best_alpha(K, U, alpha, n):
-    """Return λ as a parameter says it: found on the grid, or a multiple of the mean eigenvalue."""
-    mean = eigenvalues(K).mean()
+def best_alpha(K, U, alpha, n, mean):
+    """Return λ as a parameter says it, in mean eigenvalues."""
     if alpha == "reml":
-        return mean * max(GRID, key=lambda a: likelihood(K, U, mean * a, n))
+        return max(GRID, key=lambda a: likelihood(K, U, mean * a, n))
     if alpha == "gcv":
-        return mean * min(GRID, key=lambda a: cross_validation(K, U, mean * a, n))
-    return mean * alpha
+        return min(GRID, key=lambda a: cross_validation(K, U, mean * a, n))
+    return alpha
 
 
 def solve(of, U, *, n_components=10, relevance_power=2.0, alpha="reml", n=None):
@@ -128,7 +129,7 @@ def solve(of, U, *, n_components=10, relevance_power=2.0, alpha="reml", n=None):
     of, U
         The variables, and an orthonormal basis of the target.
     n
-        Observations, if not as many as there are rows.
+        Observations, if not as many as there are rows: less what covariates took.
     """
     powers = np.atleast_1d(relevance_power)
     n = len(U) if n is None else n
@@ -144,17 +145,17 @@ def solved(of, U, q, power, alpha, n):
     w = w / np.sqrt(np.mean(w**2))
     W = of.units * w
     K = W @ W.T
-    alpha = best_alpha(K, U, alpha, n)
-    inner = axes(W, U, q, alpha)
-    D = w / of.lengths
-    loadings = D[:, None] * inner
-    signs = np.sign([b[np.argmax(np.abs(b))] for b in loadings.T])
-    inner = inner * signs
-    return Found(loadings * signs, W @ inner, alpha, power, likelihood(K, U, alpha, n), inner)
+    mean = np.trace(K) / max(1.0, min(len(w), n - 1.0))
+    alpha = best_alpha(K, U, alpha, n, mean)
+    inner = axes(W, U, q, mean * alpha)
+    signs = np.sign([b[np.argmax(np.abs(b))] for b in (w[:, None] * inner).T])
+    inner = inner * np.where(signs < 0, -1.0, 1.0)
+    loadings = (w / of.lengths)[:, None] * inner
+    return Found(loadings, W @ inner, alpha, power, likelihood(K, U, mean * alpha, n), inner)
 
 
 def axes(W, U, q, alpha):
-    """Return [F, E]."""
+    """Return [F, E], and nothing for those of q that there are not."""
     C, h = W.T @ W, W.T @ U
     A = np.linalg.solve(C + alpha * np.eye(len(C)), h)
     values, Q = np.linalg.eigh(h.T @ A)
@@ -166,7 +167,8 @@ def axes(W, U, q, alpha):
     left = min(q, len(eigenvalues(C))) - F.shape[1]
     E = E[:, ::-1][:, : max(0, left)]
     E = E - F @ np.linalg.solve(F.T @ C @ F, F.T @ C @ E)
-    return np.hstack([F, E])
+    nothing = np.zeros((len(C), q - F.shape[1] - E.shape[1]))
+    return np.hstack([F, E, nothing])
 
 
 # ------------------------------------------------------------------------------------- the pool
@@ -220,8 +222,7 @@ class Pool:
         mass = of.masses.sum()
         of = handed_over(of, kept)
         self.vanished += mass - of.masses.sum()
-        if value is not None:
-            self.bar = max(self.bar, value)
+        self.bar = max(self.bar, value)
         self.held = {name: self.held[name] for name in of.names}
         self.length = {name: self.length[name] for name in of.names}
         self.mass = dict(zip(of.names, of.masses.tolist(), strict=True))
@@ -245,19 +246,20 @@ def cut_back(of, limit):
 
 
 def representatives(of, limit):
-    """Return the places of those that stay, ascending, and the last pivot if there are enough.
+    """Return the places of those that stay, ascending, and the bar for those to come.
 
-    Pivoted Cholesky of diag(w) R diag(w), with w = √(μρ²); if its rank ends first, the most
-    relevant of the others, but no copies.
+    Pivoted Cholesky of diag(w) R diag(w), with w = √(μρ²), whose last pivot is the bar; if its rank
+    ends first, the most relevant of the others, but no copies, and then it is the square of the
+    least relevant of these. There is none where not as many as may are kept.
     """
     R = of.units.T @ of.units
     w = np.sqrt(of.masses) * of.relevance
     A = w[:, None] * R * w
-    kept, first, value = [], max(np.diag(A)), None
+    kept, first, value = [], max(np.diag(A)), 0.0
     while len(kept) < limit:
         left = np.where(np.isin(np.arange(len(A)), kept), -np.inf, np.diag(A))
         j = int(np.argmax(left >= left.max() * (1.0 - TIE)))
-        if left[j] <= SPENT * first:
+        if left[j] <= PIVOT * first:
             break
         value = left[j]
         kept.append(j)
@@ -267,7 +269,8 @@ def representatives(of, limit):
     for j in ranked(of.relevance):
         if len(kept) < limit and j not in kept and (R[j, kept] ** 2).max(initial=0.0) <= COPY:
             kept.append(j)
-    return sorted(kept), None
+            value = of.relevance[j] ** 2
+    return sorted(kept), value if len(kept) == limit else 0.0
 
 
 def ranked(relevance):
@@ -314,9 +317,9 @@ def refitted(found, of, places):
     return np.linalg.lstsq(some.units, found.scores, rcond=SPENT)[0] / some.lengths[:, None]
 
 
-def above_noise(of, U, p, level=0.05):
+def above_noise(of, U, p, slack=0.0):
     """Return how many of p columns are more relevant than the best of as many of noise."""
-    return int(np.sum(of.relevance > noise.floor(len(U), U.shape[1], p, level)))
+    return int(np.sum(of.relevance > noise.floor(len(U), U.shape[1], p) + slack))
 
 
 def pooled(X, U, limit, names=None):
@@ -335,13 +338,19 @@ def answer(
     max_support=None,
     relevance_power=2.0,
     alpha="reml",
-    max_loadings=1000,
+    max_loadings=500,
     target="auto",
+    covariates=None,
     **_,
 ):
-    """Return what a model shows that has learnt the columns of X."""
+    """Return what a model shows that has learnt the columns of X.
+
+    What covariates explain is to be taken out of X and y before; here they count.
+    """
     X, U = np.asarray(X, dtype=np.float64), space.basis(space.numbers(y, target))
-    rule = {"n_components": n_components, "relevance_power": relevance_power, "alpha": alpha}
+    n = len(X) - (0 if covariates is None else covariates.shape[1])
+    rule = {"relevance_power": relevance_power, "alpha": alpha, "n": n}
+    rule["n_components"] = n_components
     if max_support is not None:
         of = pooled(X, U, max_support).pruned()
         found = solve(of, U, **rule)
@@ -350,8 +359,8 @@ def answer(
         of = variables(X, U)
         found = solve(of, U, **rule)
         loadings = found.loadings
-        if len(of.names) > max_loadings:
-            of = pooled(X, U, max_loadings).pruned()
+        if len(of.names) >= 2 * max_loadings:
+            of = pooled(X, U, max_loadings).variables()
             loadings = regressed(found.scores, of, found.power)
     return shown(found, of, U, loadings)
 
@@ -360,7 +369,8 @@ def shown(found, of, U, loadings):
     names = [f"ridgecomponents{k}" for k in range(loadings.shape[1])]
     return {
         "relevance": {
-            name: space.relevance(z, U) for name, z in zip(names, found.scores.T, strict=True)
+            name: np.linalg.norm(U.T @ space.unit(z)) if z.any() else 0.0
+            for name, z in zip(names, found.scores.T, strict=True)
         },
         "loadings": {
             j: {name: b for name, b in zip(names, row, strict=True) if b}

@@ -69,7 +69,8 @@ class RidgeComponentsOnRows:
     def solved(self):
         """Return the variables and their components."""
         of = self.variables()
-        return of, batch.solve(of, self.basis(), n=self.effective_rows, **self.rule)
+        n = self.effective_rows - self.rows.n_given
+        return of, batch.solve(of, self.basis(), n=n, **self.rule)
 
     def answer(self):
         """Return what a model shows that has learnt these rows."""

@@ -114,6 +114,11 @@ class Rows:
         x = self._centred(self.column(name))[1] * np.sqrt(self.weights)
         return np.array([float(q @ x) for q in self._basis()])
 
+    @property
+    def n_given(self):
+        """Return how many dimensions the covariates have."""
+        return len(self._basis())
+
     def left(self, name):
         """Return what covariates leave of a centred variable, times the roots of the weights."""
         return self._left(self._centred(self.column(name))[1]) * np.sqrt(self.weights)
