@@ -7,7 +7,7 @@ eigenvectors of C − CF(FᵀCF)⁻¹FᵀC, from which what F explains of them i
 these, of the sign that makes the largest of a column of length 1 positive.
 
 λ is a multiple of the mean eigenvalue, tr K / min(p, n − 1), and those tried are a grid. What is
-below `SPENT` of the largest of its kind is rounding. A component that does not exist is nothing.
+below `SPENT` of the largest of its kind is rounding.
 """
 
 from typing import Any, NamedTuple
@@ -155,7 +155,7 @@ def solved(of, U, q, power, alpha, n):
 
 
 def axes(W, U, q, alpha):
-    """Return [F, E], and nothing for those of q that there are not."""
+    """Return [F, E]."""
     C, h = W.T @ W, W.T @ U
     A = np.linalg.solve(C + alpha * np.eye(len(C)), h)
     values, Q = np.linalg.eigh(h.T @ A)
@@ -167,8 +167,7 @@ def axes(W, U, q, alpha):
     left = min(q, len(eigenvalues(C))) - F.shape[1]
     E = E[:, ::-1][:, : max(0, left)]
     E = E - F @ np.linalg.solve(F.T @ C @ F, F.T @ C @ E)
-    nothing = np.zeros((len(C), q - F.shape[1] - E.shape[1]))
-    return np.hstack([F, E, nothing])
+    return np.hstack([F, E])
 
 
 # ------------------------------------------------------------------------------------- the pool
@@ -369,7 +368,7 @@ def shown(found, of, U, loadings):
     names = [f"ridgecomponents{k}" for k in range(loadings.shape[1])]
     return {
         "relevance": {
-            name: np.linalg.norm(U.T @ space.unit(z)) if z.any() else 0.0
+            name: np.linalg.norm(U.T @ space.unit(z))
             for name, z in zip(names, found.scores.T, strict=True)
         },
         "loadings": {
