@@ -154,7 +154,12 @@ def test_a_bounded_vocabulary_uses_one_period_for_all(seed):
             for seen, value in kept[-model.n_rows_used :]:
                 oracle.learn_one({name: v for name, v in seen.items() if name in held}, value)
             assert len(held) <= 8
-            compare(model, oracle, 1e-8)
+            found = oracle.solved()[1]
+            if found is None:  # nobody has stayed: only before anything stands
+                assert i == 49
+                assert not model.relevance
+            else:
+                compare(model, oracle, 1e-8)
 
 
 # ----------------------------------------------------------------------- columns, then rows
@@ -205,8 +210,8 @@ def test_going_over_moves_nothing():
     centre = dict(enumerate(X.mean(axis=0).tolist()))
     model.learn_one(centre, float(y.mean()))
     after = matrix(model.loadings, range(20), model.components)
-    # A row at the mean of all adds nothing to any sum about the means.
-    near(after, before)
+    # A row at the mean of all adds nothing to any sum about the means, and one to their weight.
+    near(after, before * np.sqrt(401 / 400))
     with pytest.raises(ValueError, match="columns only"):
         model.embedding  # noqa: B018
 

@@ -1,10 +1,11 @@
 """Ridge components from their formulas, with every column kept and dense algebra.
 
 With x̃ a centred column, ρ its relevance and μ its mass (1 but in a pool) its weight is D = ρ^γ √μ /
-‖x̃‖, all scaled so that D²‖x̃‖² is 1 in the mean. W = X̃D, K = WWᵀ, C = WᵀW. The first components are
-F = (C + λI)⁻¹WᵀU Q, Q the eigenvectors of UᵀW(C + λI)⁻¹WᵀU, each of norm 1; the others the leading
-eigenvectors of C − CF(FᵀCF)⁻¹FᵀC, from which what F explains of them is taken. Loadings are D times
-these, of the sign that makes the largest of a column of length 1 positive.
+‖x̃‖, all scaled so that D²‖x̃‖² is 1 in the mean; of several γ the mean of D² is taken. W = X̃D, K =
+WWᵀ, C = WᵀW. The first components are F = (C + λI)⁻¹WᵀU Q, Q the eigenvectors of UᵀW(C + λI)⁻¹WᵀU;
+the others the leading eigenvectors of C − CF(FᵀCF)⁻¹FᵀC, less what F explains of them. Loadings are
+D times these, scaled so that scores have variance 1, and of the sign that makes the largest of a
+column of length 1 positive.
 
 λ is a multiple of the mean eigenvalue, tr K / min(p, n − 1), and those tried are a grid. What is
 below `SPENT` of the largest of its kind is rounding.
@@ -33,19 +34,15 @@ class Found(NamedTuple):
     ----------
     loadings, scores
         (p, q) and (n, q).
-    alpha, power
-        λ, as a multiple of the mean eigenvalue, and γ.
-    likelihood
-        The restricted log-likelihood of λ.
+    alpha
+        λ, in mean eigenvalues.
     inner
-        (p, q), [F, E]: loadings before they are multiplied by D.
+        (p, q) loadings before they are multiplied by D.
     """
 
     loadings: Any
     scores: Any
     alpha: float
-    power: float
-    likelihood: float
     inner: Any
 
 
@@ -121,37 +118,49 @@ def best_alpha(K, U, alpha, n, mean):
     return alpha
 
 
-def solve(of, U, *, n_components=10, relevance_power=2.0, alpha="reml", n=None):
+def weights(of, power, among=None):
+    """Return what columns of length 1 are multiplied by.
+
+    Parameters
+    ----------
+    among
+        The variables among which the mean of the squares is 1, if there are others.
+    """
+    among = of if among is None else among
+    squares = []
+    for one in np.atleast_1d(power):
+        mean = np.mean(among.relevance ** (2 * one) * among.masses)
+        squares.append(of.relevance ** (2 * one) * of.masses / mean)
+    return np.sqrt(np.mean(squares, axis=0))
+
+
+def solve(of, U, *, n_components=10, relevance_power=2.0, alpha="reml", n=None, size=None):
     """Return the components of variables; None where none has a weight.
 
     Parameters
     ----------
     of, U
         The variables, and an orthonormal basis of the target.
-    n
-        Observations, if not as many as there are rows: less what covariates took.
+    n, size
+        Observations less what covariates took, and the weight of all; if not the number of rows.
     """
-    powers = np.atleast_1d(relevance_power)
-    n = len(U) if n is None else n
-    found = [solved(of, U, n_components, power, alpha, n) for power in powers]
-    found = [one for one in found if one is not None]
-    return max(found, key=lambda one: one.likelihood, default=None)
-
-
-def solved(of, U, q, power, alpha, n):
-    w = of.relevance**power * np.sqrt(of.masses)
-    if not np.any(w > 0.0):
+    if not np.any(of.relevance > 0.0):
         return None
-    w = w / np.sqrt(np.mean(w**2))
+    n, size = (len(U) if given is None else given for given in (n, size))
+    w = weights(of, relevance_power)
     W = of.units * w
     K = W @ W.T
-    mean = np.trace(K) / max(1.0, min(len(w), n - 1.0))
+    mean = mean_eigenvalue(K, len(w), n)
     alpha = best_alpha(K, U, alpha, n, mean)
-    inner = axes(W, U, q, mean * alpha)
+    inner = axes(W, U, n_components, mean * alpha)
+    inner = inner * np.sqrt(size) / np.linalg.norm(W @ inner, axis=0)
     signs = np.sign([b[np.argmax(np.abs(b))] for b in (w[:, None] * inner).T])
-    inner = inner * np.where(signs < 0, -1.0, 1.0)
-    loadings = (w / of.lengths)[:, None] * inner
-    return Found(loadings, W @ inner, alpha, power, likelihood(K, U, mean * alpha, n), inner)
+    inner = inner * signs
+    return Found((w / of.lengths)[:, None] * inner, W @ inner, alpha, inner)
+
+
+def mean_eigenvalue(K, p, n):
+    return np.trace(K) / max(1.0, min(p, n - 1.0))
 
 
 def axes(W, U, q, alpha):
@@ -297,23 +306,34 @@ def handed_over(of, kept):
 # --------------------------------------------------------------------------- what a model shows
 
 
-def regressed(scores, of, power):
-    """Return the loadings on variables whose scores are nearest, the least D⁻¹b of equals."""
-    w = of.relevance**power * np.sqrt(of.masses)
-    inner = np.linalg.lstsq(of.units * w, scores, rcond=SPENT)[0]
-    return (w / of.lengths)[:, None] * inner
+def regressed(found, of, w, n):
+    """Return loadings on variables of these weights whose scores are near those of all.
+
+    Ridge regression, each component with a ridge of its own by generalised cross-validation, and
+    drawn out to the length that the component had.
+    """
+    W = of.units * w
+    K = W @ W.T
+    mean, loadings = mean_eigenvalue(K, len(w), n), []
+    for z in found.scores.T:
+        unit = z[:, None] / np.linalg.norm(z)
+        alpha = mean * best_alpha(K, unit, "gcv", n, mean)
+        b = np.linalg.solve(W.T @ W + alpha * np.eye(len(w)), W.T @ z)
+        loadings.append(w / of.lengths * b * np.linalg.norm(z) / np.linalg.norm(W @ b))
+    return np.column_stack(loadings)
 
 
 def largest(found, of, most):
-    """Return the places of the `most` variables with the longest rows of [F, E], ascending."""
+    """Return the places of the `most` variables with the longest rows before D, ascending."""
     length = np.linalg.norm(found.inner, axis=1)
     return sorted(ranked(length / length.max())[:most])
 
 
-def refitted(found, of, places):
-    """Return the loadings, on these variables alone, whose scores are the nearest."""
-    some = of.those(places)
-    return np.linalg.lstsq(some.units, found.scores, rcond=SPENT)[0] / some.lengths[:, None]
+def drawn_out(found, of, places):
+    """Return the loadings of these variables, as long as those of all."""
+    some = found.loadings[places]
+    scores = (of.units * of.lengths)[:, places] @ some
+    return some * np.linalg.norm(found.scores, axis=0) / np.linalg.norm(scores, axis=0)
 
 
 def above_noise(of, U, p, slack=0.0):
@@ -355,12 +375,12 @@ def answer(
         found = solve(of, U, **rule)
         loadings = found.loadings
     else:
-        of = variables(X, U)
+        of = all_ = variables(X, U)
         found = solve(of, U, **rule)
         loadings = found.loadings
         if len(of.names) >= 2 * max_loadings:
             of = pooled(X, U, max_loadings).variables()
-            loadings = regressed(found.scores, of, found.power)
+            loadings = regressed(found, of, weights(of, relevance_power, all_), n)
     return shown(found, of, U, loadings)
 
 
@@ -377,5 +397,4 @@ def shown(found, of, U, loadings):
         },
         "embedding": found.scores,
         "alpha": found.alpha,
-        "power": found.power,
     }

@@ -70,7 +70,7 @@ class RidgeComponentsOnRows:
         """Return the variables and their components."""
         of = self.variables()
         n = self.effective_rows - self.rows.n_given
-        return of, batch.solve(of, self.basis(), n=n, **self.rule)
+        return of, batch.solve(of, self.basis(), n=n, size=self.rows.n, **self.rule)
 
     def answer(self):
         """Return what a model shows that has learnt these rows."""
