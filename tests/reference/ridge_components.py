@@ -256,29 +256,25 @@ def cut_back(of, limit):
 def representatives(of, limit):
     """Return the places of those that stay, ascending, and the bar for those to come.
 
-    Pivoted Cholesky of diag(w) R diag(w), with w = √(μρ²), whose last pivot is the bar; if its rank
-    ends first, the most relevant of the others, but no copies, and then it is the square of the
-    least relevant of these. There is none where not as many as may are kept.
+    Pivoted Cholesky of diag(w) R diag(w), with w = √(μρ²); if its rank ends first, the most
+    relevant of the others, but no copies. The bar is ρ² of the last of them; there is none where
+    not as many as may are kept.
     """
     R = of.units.T @ of.units
     w = np.sqrt(of.masses) * of.relevance
     A = w[:, None] * R * w
-    kept, first, value = [], max(np.diag(A)), 0.0
+    kept, first = [], max(np.diag(A))
     while len(kept) < limit:
         left = np.where(np.isin(np.arange(len(A)), kept), -np.inf, np.diag(A))
         j = int(np.argmax(left >= left.max() * (1.0 - TIE)))
         if left[j] <= PIVOT * first:
             break
-        value = left[j]
         kept.append(j)
         A = A - np.outer(A[:, j], A[:, j]) / A[j, j]
-    if len(kept) == limit:
-        return sorted(kept), value
     for j in ranked(of.relevance):
         if len(kept) < limit and j not in kept and (R[j, kept] ** 2).max(initial=0.0) <= COPY:
             kept.append(j)
-            value = of.relevance[j] ** 2
-    return sorted(kept), value if len(kept) == limit else 0.0
+    return sorted(kept), of.relevance[kept[-1]] ** 2 if len(kept) == limit else 0.0
 
 
 def ranked(relevance):
@@ -306,21 +302,28 @@ def handed_over(of, kept):
 # --------------------------------------------------------------------------- what a model shows
 
 
-def regressed(found, of, w, n):
-    """Return loadings on variables of these weights whose scores are near those of all.
+def regressed(scores, W, n):
+    """Return what makes scores of weighted columns W: ridge regression, of each one by itself.
 
-    Ridge regression, each component with a ridge of its own by generalised cross-validation, and
-    drawn out to the length that the component had.
+    The ridge is that of the least generalised cross-validation error.
     """
+    K, found = W @ W.T, []
+    mean = mean_eigenvalue(K, W.shape[1], n)
+    for z in scores.T:
+        alpha = mean * best_alpha(K, z[:, None] / np.linalg.norm(z), "gcv", n, mean)
+        found.append(np.linalg.solve(W.T @ W + alpha * np.eye(W.shape[1]), W.T @ z))
+    return np.column_stack(found)
+
+
+def as_long(inner, W, scores):
+    """Return what makes components of W, drawn out to the length of scores."""
+    return inner * np.linalg.norm(scores, axis=0) / np.linalg.norm(W @ inner, axis=0)
+
+
+def by_pool(found, of, w, n):
+    """Return the loadings of the variables of a pool, with weights w, that come near to all."""
     W = of.units * w
-    K = W @ W.T
-    mean, loadings = mean_eigenvalue(K, len(w), n), []
-    for z in found.scores.T:
-        unit = z[:, None] / np.linalg.norm(z)
-        alpha = mean * best_alpha(K, unit, "gcv", n, mean)
-        b = np.linalg.solve(W.T @ W + alpha * np.eye(len(w)), W.T @ z)
-        loadings.append(w / of.lengths * b * np.linalg.norm(z) / np.linalg.norm(W @ b))
-    return np.column_stack(loadings)
+    return (w / of.lengths)[:, None] * as_long(regressed(found.scores, W, n), W, found.scores)
 
 
 def largest(found, of, most):
@@ -329,11 +332,11 @@ def largest(found, of, most):
     return sorted(ranked(length / length.max())[:most])
 
 
-def drawn_out(found, of, places):
-    """Return the loadings of these variables, as long as those of all."""
-    some = found.loadings[places]
-    scores = (of.units * of.lengths)[:, places] @ some
-    return some * np.linalg.norm(found.scores, axis=0) / np.linalg.norm(scores, axis=0)
+def by_largest(found, of, w, places, n):
+    """Return the loadings of these, with weights w: on them is regressed what they miss."""
+    W, inner = of.units[:, places] * w[places], found.inner[places]
+    inner = inner + regressed(found.scores - W @ inner, W, n)
+    return (w / of.lengths)[places][:, None] * as_long(inner, W, found.scores)
 
 
 def above_noise(of, U, p, slack=0.0):
@@ -380,7 +383,7 @@ def answer(
         loadings = found.loadings
         if len(of.names) >= 2 * max_loadings:
             of = pooled(X, U, max_loadings).variables()
-            loadings = regressed(found, of, weights(of, relevance_power, all_), n)
+            loadings = by_pool(found, of, weights(of, relevance_power, all_), n)
     return shown(found, of, U, loadings)
 
 
