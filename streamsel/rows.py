@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import numbers
+import operator
 import struct
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
@@ -92,6 +93,18 @@ class RowDoor:
 
 def read_some(x: Mapping[Hashable, Any], names: Iterable[Hashable]) -> Floats:
     """Return the values of some features of a row, 0 for one that it lacks."""
+    names = list(names)
+    # What is more than a dict may answer for a name that it lacks; one name gives no tuple.
+    if type(x) is dict and len(x) >= len(names) > 1:
+        values = np.empty(len(names))
+        try:
+            # A third of the time of asking for one after another.
+            found = operator.itemgetter(*names)(x)
+            struct.pack_into(f"{len(names)}d", values.data, 0, *found)
+        except (KeyError, struct.error):
+            pass
+        else:
+            return values
     return read_values({name: x.get(name, 0.0) for name in names})
 
 

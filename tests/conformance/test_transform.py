@@ -1,6 +1,7 @@
 """Many rows are transformed as one is, whatever they are handed in as."""
 
 import importlib
+from collections import ChainMap, defaultdict
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -71,3 +72,23 @@ def test_an_array_before_anything_is_learnt(mode, X):
         np.testing.assert_array_equal(found, np.zeros((30, len(model.components))))
     else:
         assert found is X
+
+
+EXTRACTORS = {
+    name: mode for name, mode in COLUMN_MODES.items() if hasattr(build(mode), "components")
+}
+
+
+@over(EXTRACTORS)
+def test_a_row_in_any_order_and_of_any_kind(mode, X):
+    model = learnt(mode, X, target_of(mode, X), [f"v{j}" for j in range(12)])
+    row = {f"v{j}": value for j, value in enumerate(X[0].tolist())}
+    expected = model.transform_one(row)
+    turned = {f"new {j}": 1.0 for j in range(15)} | dict(reversed(row.items()))
+    lacking = {name: value for name, value in turned.items() if value}
+    for same in (turned, ChainMap({}, turned), lacking):
+        assert model.transform_one(same) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    # One that has a default is not added to.
+    ready = defaultdict(lambda: 7.0, lacking)
+    assert model.transform_one(ready) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    assert ready == lacking
