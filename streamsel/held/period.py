@@ -188,8 +188,7 @@ class Period(Part):
         """Add the rows that wait."""
         if self.weights:
             q, size = len(self.weights), self.size
-            Z = self.waiting[:q, :size]
-            self.S[:size, :size] += _weighted(Z, np.array(self.weights)).T @ Z
+            self.S[:size, :size] += _products(self.waiting[:q, :size], np.array(self.weights))
             self.weights = []
 
     def _note_gaps(self, places: Places, names: Sequence[Hashable]) -> None:
@@ -218,9 +217,8 @@ class Period(Part):
             w = np.asarray(first * self.keep ** -np.arange(len(X)))
         self._find_levels(X, at, gap, Y)
         Z, columns = self._about_shifts(X, at, gap, Y)
-        weighted = _weighted(Z, w) if self.keep < 1.0 else Z
         self.sums[columns] += w @ Z
-        self.S[columns[:, None], columns] += weighted.T @ Z
+        self.S[columns[:, None], columns] += _products(Z, w) if self.keep < 1.0 else Z.T @ Z
         self._passed(len(X), float(w[-1]), float(w.sum()), float(w @ w))
 
     def _about_shifts(self, X: Floats, at: Places, gap: Places, Y: Floats) -> tuple[Floats, Places]:
@@ -392,3 +390,10 @@ class Period(Part):
 
 def _weighted(Z: Floats, weights: Floats) -> Floats:
     return weights[:, None] * Z
+
+
+def _products(Z: Floats, weights: Floats) -> Floats:
+    """Return the sums of products of all columns: of one array with itself, half the work."""
+    root = _weighted(Z, np.sqrt(weights))
+    products: Floats = root.T @ root
+    return products
