@@ -36,8 +36,8 @@ class Kept(NamedTuple):
     mass
         What each stands for from here on.
     bar
-        The squared relevance of the last of the pivots, or of those that followed: who comes later
-        and has less would hardly have stayed, and is not asked.
+        What was left of the last pivot: a variable whose squared relevance is not above it would
+        not have been one. Where others followed it is the least squared relevance of these.
     """
 
     places: Places
@@ -65,9 +65,8 @@ def represent(R: Floats, squares: Floats, mass: Floats, limit: int) -> Kept:
         How many may stay.
     """
     w = np.sqrt(mass * squares)
-    stay = _pivots(np.asfortranarray(w[:, None] * R * w), limit)
+    stay, bar = _pivots(np.asfortranarray(w[:, None] * R * w), limit)
     alike = np.square(R)
-    bar = float(squares[stay[-1]])
     if len(stay) < limit:
         further = _further(alike, squares, stay, limit)
         stay += further
@@ -82,8 +81,8 @@ def represent(R: Floats, squares: Floats, mass: Floats, limit: int) -> Kept:
     return Kept(places, left, bar)
 
 
-def _pivots(A: Floats, limit: int) -> list[int]:
-    """Return the first pivots of a matrix, as many as there are; A is used up.
+def _pivots(A: Floats, limit: int) -> tuple[list[int], float]:
+    """Return the first pivots of a matrix, and what was left of the last; A is used up.
 
     What is left of the matrix is brought up to date once for many pivots, by one product; from a
     pivot's row what those since then have taken is taken out when it is its turn.
@@ -92,24 +91,25 @@ def _pivots(A: Floats, limit: int) -> list[int]:
     spent = _SPENT * float(left.max())
     rows = np.empty((limit, len(A)))
     picks: list[int] = []
+    last = 0.0
     while len(picks) < limit:
         first = len(picks)
         for s in range(first, min(first + _AT_ONCE, limit)):
             pivot = int(left.argmax())
             pivot = int((left >= left[pivot] * (1.0 - TIE)).argmax())
             if left[pivot] <= spent:
-                return picks
-            root = math.sqrt(left[pivot])
+                return picks, last
+            last = float(left[pivot])
             # Only the lower triangle is brought up to date.
             row = np.append(A[pivot, :pivot], A[pivot:, pivot])
             rows[s] = row - rows[first:s, pivot] @ rows[first:s]
-            rows[s] /= root
+            rows[s] /= math.sqrt(last)
             left -= np.square(rows[s])
             left[pivot] = -1.0
             picks.append(pivot)
         new = rows[first : len(picks)].T
         A = blas.dsyrk(-1.0, new, beta=1.0, c=A, lower=1, overwrite_c=1)
-    return picks
+    return picks, last
 
 
 def _further(alike: Floats, squares: Floats, stay: list[int], limit: int) -> list[int]:

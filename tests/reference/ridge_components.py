@@ -256,25 +256,29 @@ def cut_back(of, limit):
 def representatives(of, limit):
     """Return the places of those that stay, ascending, and the bar for those to come.
 
-    Pivoted Cholesky of diag(w) R diag(w), with w = √(μρ²); if its rank ends first, the most
-    relevant of the others, but no copies. The bar is ρ² of the last of them; there is none where
-    not as many as may are kept.
+    Pivoted Cholesky of diag(w) R diag(w), with w = √(μρ²), whose last pivot is the bar; if its rank
+    ends first, the most relevant of the others, but no copies, and then it is the square of the
+    least relevant of these. There is none where not as many as may are kept.
     """
     R = of.units.T @ of.units
     w = np.sqrt(of.masses) * of.relevance
     A = w[:, None] * R * w
-    kept, first = [], max(np.diag(A))
+    kept, first, value = [], max(np.diag(A)), 0.0
     while len(kept) < limit:
         left = np.where(np.isin(np.arange(len(A)), kept), -np.inf, np.diag(A))
         j = int(np.argmax(left >= left.max() * (1.0 - TIE)))
         if left[j] <= PIVOT * first:
             break
+        value = left[j]
         kept.append(j)
         A = A - np.outer(A[:, j], A[:, j]) / A[j, j]
+    if len(kept) == limit:
+        return sorted(kept), value
     for j in ranked(of.relevance):
         if len(kept) < limit and j not in kept and (R[j, kept] ** 2).max(initial=0.0) <= COPY:
             kept.append(j)
-    return sorted(kept), of.relevance[kept[-1]] ** 2 if len(kept) == limit else 0.0
+            value = of.relevance[j] ** 2
+    return sorted(kept), value if len(kept) == limit else 0.0
 
 
 def ranked(relevance):
