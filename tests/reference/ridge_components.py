@@ -104,9 +104,9 @@ def likelihood(K, U, alpha, n):
 
 def cross_validation(K, U, alpha, n):
     """Return the generalised cross-validation error."""
-    smoother = K @ np.linalg.inv(K + alpha * np.eye(len(K)))
-    left = U - smoother @ U
-    return np.sum(left**2) / (n - np.trace(smoother) - 1.0) ** 2
+    left = alpha * np.linalg.inv(K + alpha * np.eye(len(K)))
+    fitted = len(K) - np.trace(left)
+    return np.sum((left @ U) ** 2) / (n - fitted - 1.0) ** 2
 
 
 def best_alpha(K, U, alpha, n, mean):
@@ -192,7 +192,7 @@ class Pool:
     mass
         name -> μ.
     bar
-        A column with ρ² of no more is rejected.
+        A column with ρ² of no more, but for `TIE`, is rejected.
     admitted, vanished
         How many came in, and what of their mass went to nobody.
     """
@@ -205,7 +205,7 @@ class Pool:
     def learn(self, name, x):
         """Take one column; return whether it came in."""
         one = variables(x[:, None], self.U, [name], self.given)
-        if not one.names or one.relevance[0] ** 2 <= self.bar:
+        if not one.names or one.relevance[0] ** 2 <= self.bar * (1.0 + TIE):
             return False
         self.held[name], self.length[name] = one.units[:, 0], one.lengths[0]
         self.mass[name] = 1.0
