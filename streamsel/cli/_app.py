@@ -245,7 +245,7 @@ def info(model: str, as_json: bool) -> None:
     describe(model, as_json=as_json)
 
 
-@app.command(cls=Command, short_help="Show it at work on a million variables; needs no data.")
+@app.command(cls=Command, short_help="Show it at work on 300,000 variables; needs no data.")
 @option(
     "--quick",
     is_flag=True,
@@ -253,9 +253,9 @@ def info(model: str, as_json: bool) -> None:
     help="Take fewer documents and shorter n-grams: some seconds.",
 )
 def demo(quick: bool) -> None:
-    """Find the n-grams that tell numpy's docstrings from scipy's, out of a million.
+    """Tell which of eight sub-packages of SciPy a docstring is from, by its words and phrases.
 
-    Needs no download: the documents are those of the installed libraries.
+    There are 300,000 of those. Needs no download: the docstrings are those of the installed SciPy.
     """
     from rich.console import Console
 

@@ -1,15 +1,15 @@
-"""The demonstration: which n-grams tell the docstrings of numpy from those of scipy.
+"""The demonstration: which of eight sub-packages of SciPy is a docstring from.
 
 Everything it needs is installed already. The documents are the docstrings in the source files of
-numpy and scipy; the target is which of the two a docstring comes from; the variables say which of
-all 1- to 4-grams of the training documents, about a million, occur in which documents. They pass
-once, block by block, through `ProjSe` and `SOSPCA` together. Then one and the same classifier is
-trained three times, on what each of the two was left with and on all single words, and judged on
-documents held out.
+SciPy; the target is which of eight sub-packages a docstring comes from; the variables say which of
+all 1- to 3-grams of the training documents, hundreds of thousands, occur in which documents.
+`ForwardSelection` looks for the few phrases that tell most beside each other; `RidgeComponents`
+makes seven new variables of all. Then one and the same classifier is trained on what each of the
+two was left with and on all single words, and judged on documents held out.
 
-What would make the task too easy is taken out: the names of the two libraries are one word to the
-models, a docstring that occurs twice counts once (one that both have, not at all), and whole source
-files are held out, since the docstrings of one file resemble each other.
+What would make the task too easy is taken out: the names of the sub-packages are blanks, lines that
+import are left out, a docstring that occurs twice counts once (one that two sub-packages have, not
+at all), and whole source files are held out, since the docstrings of one file resemble each other.
 """
 
 from __future__ import annotations
@@ -20,25 +20,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsel.demo._docstrings import LIBRARIES, Document, read_docstrings, split
+from streamsel.demo._docstrings import LIBRARY, PACKAGES, Document, read_docstrings, split
 from streamsel.demo._judge import judge
-from streamsel.demo._report import Component, DemoReport, NGram, Score
-from streamsel.extraction.sospca import SOSPCA
+from streamsel.demo._report import DemoReport, Phrase, Score
+from streamsel.demo._variables import variables_of
+from streamsel.extraction.ridge_components import RidgeComponents
 from streamsel.memory import peak_bytes, resident_bytes
-from streamsel.selection.projse import ProjSe
-from streamsel.stream import ColumnStream, iter_ngrams
+from streamsel.selection.forward_selection import ForwardSelection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rich.console import Console
 
+    from streamsel.stream import ColumnStream
+
     Progress = Callable[[str, int, int], None]
 
-__all__ = ["Component", "DemoReport", "NGram", "Score", "render", "run"]
+__all__ = ["DemoReport", "Phrase", "Score", "render", "run"]
 
-K = 50
-N_COMPONENTS = 10
+# Chosen on files of the training part; those held out had no say.
+K = 100
+N_COMPONENTS = 7  # what tells eight classes apart has seven dimensions
+RELEVANCE_POWER = 1.0
+MAX_SUPPORT = 500
 
 
 def run(*, quick: bool = False, progress: Progress | None = None) -> DemoReport:
@@ -47,7 +52,7 @@ def run(*, quick: bool = False, progress: Progress | None = None) -> DemoReport:
     Parameters
     ----------
     quick
-        Read every eighth source file only, and stop at 2-grams: seconds instead of half a minute.
+        Read every second source file only, and stop at 2-grams: some seconds.
     progress
         Called now and then with what is being done, how much of it is done, and how much it is.
 
@@ -59,62 +64,69 @@ def run(*, quick: bool = False, progress: Progress | None = None) -> DemoReport:
     Raises
     ------
     OSError
-        If the source files of numpy and scipy are not installed.
+        If the source files of SciPy are not installed.
 
     Notes
     -----
-    Deterministic but for the times and the memory. Under a minute on two cores, most of it reading
-    the source files. Memory: the documents, and what `streamsel.stream.iter_ngrams` holds.
+    Deterministic but for the times and the memory. Under a minute on one core. Memory: the
+    documents, what `streamsel.stream.iter_ngrams` holds, and what the two models do.
 
     Examples
     --------
     >>> from streamsel import demo
     >>> report = demo.run(quick=True)
-    >>> report.selected[0].above_noise
-    True
+    >>> [(score.n_variables, score.variables) for score in report.scores[1::2]]
+    [(100, 'phrases, ForwardSelection'), (7, 'components, RidgeComponents')]
     """
     tell = progress or (lambda *_: None)
     watch = _Watch()
-    documents = read_docstrings(every=8 if quick else 1, progress=tell)
+    documents = read_docstrings(every=2 if quick else 1, progress=tell)
     train, test = split(documents)
     watch.lap("reading the source files")
 
-    longest = 2 if quick else 4
-    stream = iter_ngrams((document.text for document in train), n=(1, longest), binary=True)
+    longest = 2 if quick else 3
+    stream = variables_of([document.text for document in train], longest)
     n_columns = stream.n_columns or 0
     watch.lap("counting words and sorting n-grams")
 
-    libraries = [document.library for document in train]
-    projse, sospca = ProjSe(k=K, max_candidates=10 * K), SOSPCA(n_components=N_COMPONENTS)
-    _compile(projse.clone(), sospca.clone())
+    selector = ForwardSelection(K)
+    extractor = RidgeComponents(
+        N_COMPONENTS, relevance_power=RELEVANCE_POWER, max_support=MAX_SUPPORT
+    )
+    _compile(selector.clone(), extractor.clone())
     watch.lap("loading or compiling kernels")
 
+    packages = [document.package for document in train]
     before = most = resident_bytes() or 0
-    projse.learn_target(libraries)
-    sospca.learn_target(libraries)
+    selector.learn_target(packages)
+    extractor.learn_target(packages)
     for block in stream.blocks():
-        projse.learn_columns(block.values, names=block.names)
-        sospca.learn_columns(block.values, names=block.names)
+        selector.learn_columns(block.values, names=block.names)
+        extractor.learn_columns(block.values, names=block.names)
         most = max(most, resident_bytes() or 0)
-        tell("streaming n-grams", projse.n_columns, n_columns)
-    selected, components = _chosen(projse, stream, train), _built(sospca)
+        tell("streaming n-grams", extractor.n_columns, n_columns)
+    selected = _chosen(selector, stream, train)
     watch.lap("streaming n-grams through both models")
+    n_loadings = len(extractor.loadings)
+    most = max(most, resident_bytes() or 0)
+    watch.lap("solving for the components")
 
     tell("judging on documents held out", 0, 1)
-    scores = judge(train, test, stream, projse, sospca)
+    verdict = judge(train, test, stream, selector, extractor)
     watch.lap("training and judging the classifiers")
     peak = peak_bytes()
     return DemoReport(
-        versions={name: version(name) for name in LIBRARIES},
-        documents={name: sum(d.library == name for d in documents) for name in LIBRARIES},
+        version=version(LIBRARY),
+        documents={name: packages.count(name) for name in PACKAGES},
         n_train=len(train),
         n_test=len(test),
         n_columns=n_columns,
         longest=longest,
-        noise_floor=projse.noise_floor(),
+        noise_floor=extractor.noise_floor(),
+        n_above_noise=extractor.n_above_noise,
         selected=selected,
-        components=components,
-        scores=scores,
+        n_loadings=n_loadings,
+        **verdict._asdict(),
         seconds=watch.laps | {"all together": sum(watch.laps.values())},
         columns_per_second=n_columns / watch.laps["streaming n-grams through both models"],
         peak_bytes=peak or None,
@@ -140,42 +152,27 @@ def render(report: DemoReport, console: Console) -> None:
 
 def _compile(*models: Any) -> None:
     """Have throw-away models learn a little, so that loading and compiling are not timed later."""
+    stream = variables_of(["one two three four", "two three", "three one", "four four four"], 2)
     for model in models:
-        stream = iter_ngrams(["one two three four", "two three", "three one", "four four four"])
         model.learn_target(["a", "b", "a", "b"])
         for block in stream.blocks():
             model.learn_columns(block.values, names=block.names)
+        model.transform_many(stream)
 
 
-def _chosen(projse: ProjSe, stream: ColumnStream, train: list[Document]) -> list[NGram]:
-    """Describe what `ProjSe` selected."""
-    floor = projse.noise_floor()
-    libraries = np.array([document.library for document in train])
-    columns = stream.take(projse.selected)
+def _chosen(
+    selector: ForwardSelection, stream: ColumnStream, train: list[Document]
+) -> list[Phrase]:
+    """Describe what `ForwardSelection` selected."""
+    packages = np.array([PACKAGES.index(document.package) for document in train])
+    sizes = np.bincount(packages, minlength=len(PACKAGES))
+    columns = stream.take(selector.selected)
     chosen = []
-    for name, relevance in projse.relevance.items():
-        where = libraries[columns[name].indices]
-        documents = {library: int((where == library).sum()) for library in LIBRARIES}
-        shares = {
-            library: documents[library] / (libraries == library).sum() for library in LIBRARIES
-        }
-        library = max(shares, key=shares.__getitem__)
-        chosen.append(NGram(str(name), relevance, relevance > floor, library, documents))
+    for name in selector.selected:
+        counts = np.bincount(packages[columns[name].indices], minlength=len(PACKAGES))
+        package = PACKAGES[int(np.argmax(counts / sizes))]
+        chosen.append(Phrase(str(name), package, dict(zip(PACKAGES, counts.tolist(), strict=True))))
     return chosen
-
-
-def _built(sospca: SOSPCA) -> list[Component]:
-    """Describe what `SOSPCA` built, the most relevant first."""
-    built = []
-    for component, relevance in sorted(sospca.relevance.items(), key=lambda item: -item[1]):
-        loadings = [
-            (str(variable), weights[component])
-            for variable, weights in sospca.loadings.items()
-            if component in weights
-        ]
-        loadings.sort(key=lambda item: -abs(item[1]))
-        built.append(Component(str(component), relevance, dict(loadings)))
-    return built
 
 
 class _Watch:

@@ -1,4 +1,4 @@
-"""The documents: docstrings from the source files of numpy and scipy."""
+"""The documents: docstrings from the source files of eight sub-packages of SciPy."""
 
 from __future__ import annotations
 
@@ -16,18 +16,30 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str, int, int], None]
 
-LIBRARIES = ("numpy", "scipy")
-HELD_OUT = 0.3  # of the source files
+LIBRARY = "scipy"
+PACKAGES = (
+    "integrate",
+    "interpolate",
+    "linalg",
+    "optimize",
+    "signal",
+    "sparse",
+    "spatial",
+    "stats",
+)
+LEAST_WORDS = 20  # "Return the shape." could be from anywhere
+HELD_OUT = 0.3  # of the source files of each
 
-_NAMES = re.compile("|".join(LIBRARIES), re.IGNORECASE)
-_UNNAMED = "somelibrary"  # what the documents say instead
+_IMPORTS = re.compile(r"^\W*(?:from\s+[\w.]+\s+import|import\s+\w).*$", re.MULTILINE)
+_NAMES = re.compile(rf"\b(?:{'|'.join((LIBRARY, *PACKAGES))})\b(?:\.\w+)*", re.IGNORECASE)
+_BLANK = "___"  # what the documents say instead of a name
 
 
 class Document(NamedTuple):
-    """A docstring: its text, the library it is from, the number of its source file."""
+    """A docstring: its text, the sub-package it is from, the number of its source file."""
 
     text: str
-    library: str
+    package: str
     file: int
 
 
@@ -37,40 +49,53 @@ def read_docstrings(*, every: int = 1, progress: Progress | None = None) -> list
     Parameters
     ----------
     every
-        Read every so many-th file only.
+        Read every so many-th file of each sub-package only.
     progress
         Called now and then with what is being done, how much of it is done, and how much it is.
 
     Returns
     -------
     list of Document
-        Without tests; the names of the libraries are replaced by one word; each text once, and none
-        that both libraries have. Docstrings that are written in C, as `numpy.sin`'s, are not there.
+        Without tests and docstrings of a few words; lines that import are left out, and the names
+        of library and sub-packages are blanks; each text once, and none that two sub-packages have.
 
     Raises
     ------
     OSError
-        If the source files of numpy and scipy are not installed.
+        If the source files of SciPy are not installed.
     """
+    root = _folder(LIBRARY)
     files = [
-        (path, library)
-        for library in LIBRARIES
-        for path in sorted(_folder(library).rglob("*.py"))
-        if not {"tests", "__pycache__"} & set(path.parts)
-    ][::every]
+        (path, package)
+        for package in PACKAGES
+        for path in [
+            path
+            for path in sorted((root / package).rglob("*.py"))
+            if not {"tests", "__pycache__"} & set(path.relative_to(root).parts)
+        ][::every]
+    ]
     found: dict[str, Document | None] = {}
-    for number, (path, library) in enumerate(files):
+    for number, (path, package) in enumerate(files):
         if progress is not None and number % 16 == 0:
             progress("reading source files", number, len(files))
         for docstring in _docstrings(_parse(path)):
-            text = _NAMES.sub(_UNNAMED, docstring)
-            first = found.setdefault(text, Document(text, library, number))
-            if first is not None and first.library != library:
+            text = masked(docstring)
+            if len(text.split()) < LEAST_WORDS:
+                continue
+            first = found.setdefault(text, Document(text, package, number))
+            if first is not None and first.package != package:
                 found[text] = None
     documents = [document for document in found.values() if document is not None]
-    if {document.library for document in documents} != set(LIBRARIES):
-        raise OSError(f"Expected the source files of {' and '.join(LIBRARIES)}. Got: no docstrings")
+    if {document.package for document in documents} != set(PACKAGES):
+        raise OSError(
+            f"Expected the source files of {LIBRARY}.{', '.join(PACKAGES)}. Got: no docstrings"
+        )
     return documents
+
+
+def masked(docstring: str) -> str:
+    """Take out what would tell at once: lines that import, and the names with all behind a dot."""
+    return _NAMES.sub(_BLANK, _IMPORTS.sub("", docstring))
 
 
 def _folder(library: str) -> Path:
@@ -105,9 +130,11 @@ def _docstrings(node: ast.AST) -> Iterator[str]:
 
 
 def split(documents: list[Document], seed: int = 0) -> tuple[list[Document], list[Document]]:
-    """Hold out the documents of some files, the same in every run."""
-    files = np.unique([document.file for document in documents])
-    shuffled = np.random.default_rng(seed).permutation(files)
-    held_out = set(shuffled[: round(HELD_OUT * files.size)].tolist())
+    """Hold out the documents of some files of each sub-package, the same in every run."""
+    rng = np.random.default_rng(seed)
+    held_out: set[int] = set()
+    for package in PACKAGES:
+        files = np.unique([document.file for document in documents if document.package == package])
+        held_out |= set(rng.permutation(files)[: round(HELD_OUT * files.size)].tolist())
     train = [document for document in documents if document.file not in held_out]
     return train, [document for document in documents if document.file in held_out]

@@ -1,67 +1,94 @@
-"""One classifier for every set of variables: logistic regression, judged on documents held out."""
+"""One classifier for every set of variables: softmax regression, judged on documents held out."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import csr_array, diags_array, hstack
-from scipy.special import expit
+from scipy.special import log_softmax
 
-from streamsel.demo._docstrings import LIBRARIES, Document, split
+from streamsel.demo._docstrings import PACKAGES, Document, split
 from streamsel.demo._report import Score
-from streamsel.stream import iter_ngrams
+from streamsel.demo._variables import variables_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from streamsel.extraction.sospca import SOSPCA
-    from streamsel.selection.projse import ProjSe
+    from streamsel.extraction.ridge_components import RidgeComponents
+    from streamsel.selection.forward_selection import ForwardSelection
     from streamsel.stream import ColumnStream
 
-_PENALTIES = (10.0, 100.0, 1000.0)
+    Floats = NDArray[np.float64]
+    Classes = NDArray[np.intp]
+
+# Variables are divided by the root of their standard deviations: of 0, 1 / 2 and 1 the power that
+# did single words most good on files of the training part. Components all have the same.
+_POWER = 0.5
+_PENALTIES = (0.1, 0.01, 0.001)
+
+
+class Verdict(NamedTuple):
+    """What the documents held out say.
+
+    Parameters
+    ----------
+    scores
+        Of every set of variables.
+    recall
+        Of the documents of each sub-package the share that the components got right.
+    gained, lost
+        How many documents the components get right and all single words do not, and the reverse.
+    """
+
+    scores: list[Score]
+    recall: dict[str, float]
+    gained: int
+    lost: int
 
 
 def judge(
     train: list[Document],
     test: list[Document],
     stream: ColumnStream,
-    projse: ProjSe,
-    sospca: SOSPCA,
-) -> list[Score]:
+    selector: ForwardSelection,
+    extractor: RidgeComponents,
+) -> Verdict:
     """Train the classifier on each set of variables and judge it on the documents held out.
 
     `stream` is that of the training documents. In the documents held out only those n-grams are
     counted that something was trained on.
     """
-    y, y_test = (np.array([d.library == LIBRARIES[1] for d in part]) for part in (train, test))
+    y, y_test = (np.array([PACKAGES.index(d.package) for d in part]) for part in (train, test))
     # Penalties are tried out on some files of the training part.
     inner = {document.file for document in split(train, seed=1)[1]}
     tried = np.array([document.file in inner for document in train])
 
     words, X_words = _single_words(stream)
-    support = list(sospca.loadings)
-    wanted = list(dict.fromkeys(map(str, [*words, *projse.selected, *support])))
-    texts = (document.text for document in test)
-    unseen = iter_ngrams(texts, vocabulary=wanted, binary=True)
+    wanted = list(dict.fromkeys(map(str, [*words, *selector.selected, *extractor.loadings])))
+    unseen = variables_of([document.text for document in test], 1, wanted)
 
-    def score(variables: str, X: Any, X_test: Any) -> Score:
-        right = _classify(X, y, X_test, tried) == y_test
-        return Score(variables, X.shape[1], float(right.mean()))
+    def right(X: Any, X_test: Any) -> NDArray[np.bool_]:
+        got: NDArray[np.bool_] = classify(X, y, X_test, tried) == y_test
+        return got
 
-    majority = bool(y.mean() >= 0.5)
-    return [
-        Score(f"none: always {LIBRARIES[majority]}", 0, float((y_test == majority).mean())),
-        score("all single words", X_words, _single_words(unseen)[1]),
-        score(
-            "n-grams that ProjSe selected", *(projse.transform_many(s) for s in (stream, unseen))
-        ),
-        score(
-            f"components that SOSPCA built of {len(support)} n-grams",
-            *(sospca.transform_many(s) for s in (stream, unseen)),
-        ),
+    by_words = right(X_words, _single_words(unseen)[1])
+    by_selected = right(*(selector.transform_many(s) for s in (stream, unseen)))
+    by_components = right(*(extractor.transform_many(s) for s in (stream, unseen)))
+    majority = int(np.bincount(y).argmax())
+    found = [
+        (f'none: always "{PACKAGES[majority]}"', 0, y_test == majority),
+        ("phrases, ForwardSelection", len(selector.selected), by_selected),
+        ("all single words", len(words), by_words),
+        ("components, RidgeComponents", extractor.n_components, by_components),
     ]
+    return Verdict(
+        [Score(variables, number, float(got.mean())) for variables, number, got in found],
+        {name: float(by_components[y_test == k].mean()) for k, name in enumerate(PACKAGES)},
+        int((by_components & ~by_words).sum()),
+        int((by_words & ~by_components).sum()),
+    )
 
 
 def _single_words(stream: ColumnStream) -> tuple[list[str], Any]:
@@ -77,37 +104,50 @@ def _single_words(stream: ColumnStream) -> tuple[list[str], Any]:
     return names, hstack(parts, format="csr")
 
 
-def _classify(
-    X: Any, y: NDArray[np.bool_], X_test: Any, tried: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
-    """Predict by logistic regression, its penalty the best of a few on the rows `tried`."""
-    X, X_test = csr_array(X), csr_array(X_test)
-    mean = X.mean(axis=0)
-    scale = np.sqrt(np.maximum((X * X).mean(axis=0) - mean * mean, 0.0))
-    weight = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
-    X, X_test = X @ diags_array(weight), X_test @ diags_array(weight)
+def classify(X: Any, y: Classes, X_test: Any, tried: NDArray[np.bool_]) -> Classes:
+    """Predict by softmax regression, its penalty the best of a few on the rows `tried`."""
 
     def correct(penalty: float) -> int:
-        w = _logistic(X[~tried], y[~tried], penalty)
-        return int(((X[tried] @ w[1:] + w[0] > 0) == y[tried]).sum())
+        predicted = _predicted(X[~tried], y[~tried], X[tried], penalty)
+        return int((predicted == y[tried]).sum())
 
-    w = _logistic(X, y, max(_PENALTIES, key=correct))
-    predicted: NDArray[np.bool_] = X_test @ w[1:] + w[0] > 0
+    X, X_test = csr_array(X), csr_array(X_test)
+    return _predicted(X, y, X_test, max(_PENALTIES, key=correct))
+
+
+def _predicted(X: Any, y: Classes, X_test: Any, penalty: float) -> Classes:
+    """Scale variables, bring rows to length 1, fit and predict."""
+    mean = X.mean(axis=0)
+    deviation = np.sqrt(np.maximum((X * X).mean(axis=0) - mean * mean, 0.0))
+    weight = np.divide(1.0, deviation**_POWER, out=np.zeros_like(mean), where=deviation > 0)
+    X, X_test = (_of_length_1(part @ diags_array(weight)) for part in (X, X_test))
+    W = softmax_regression(X, y, penalty)
+    predicted: Classes = np.argmax(X_test @ W[1:] + W[0], axis=1)
     return predicted
 
 
-def _logistic(X: Any, y: NDArray[np.bool_], penalty: float) -> NDArray[np.float64]:
-    """Fit a logistic regression with penalty |w|²/2; the intercept comes first and is free."""
-    sign = np.where(y, 1.0, -1.0)
+def _of_length_1(X: Any) -> Any:
+    """Divide rows by their lengths."""
+    length = np.sqrt((X * X).sum(axis=1))
+    weight = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)
+    return csr_array(diags_array(weight) @ X)
 
-    def loss(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        margin = sign * (X @ w[1:] + w[0])
-        slope = -sign * expit(-margin)
-        value = np.logaddexp(0.0, -margin).sum() + 0.5 * penalty * (w[1:] @ w[1:])
-        return value, np.append(slope.sum(), X.T @ slope + penalty * w[1:])
+
+def softmax_regression(X: Any, y: Classes, penalty: float) -> Floats:
+    """Fit the weights (p + 1, classes), penalty ‖W‖²/2; the intercepts come first and are free."""
+    Y = (y[:, None] == np.arange(y.max() + 1)).astype(float)
+    shape = X.shape[1] + 1, Y.shape[1]
+
+    def loss(w: Floats) -> tuple[float, Floats]:
+        W = w.reshape(shape)
+        told = log_softmax(X @ W[1:] + W[0], axis=1)
+        slope = np.exp(told) - Y
+        gradient = np.vstack([slope.sum(axis=0), X.T @ slope + penalty * W[1:]])
+        value = 0.5 * penalty * np.square(W[1:]).sum() - (told * Y).sum()
+        return float(value), gradient.ravel()
 
     # Few corrections and no more digits than predictions need: this must not be what takes time.
-    options = {"maxcor": 5, "maxiter": 60, "ftol": 1e-5}
-    start = np.zeros(X.shape[1] + 1)
-    w: NDArray[np.float64] = minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x
-    return w
+    options = {"maxcor": 5, "maxiter": 100, "ftol": 1e-5}
+    start = np.zeros(shape[0] * shape[1])
+    w: Floats = minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x
+    return w.reshape(shape)

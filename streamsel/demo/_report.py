@@ -6,47 +6,22 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class NGram:
-    """An n-gram that `ProjSe` selected.
+class Phrase:
+    """A phrase that `ForwardSelection` selected.
 
     Parameters
     ----------
     name
         Its words.
-    relevance
-        How relevant it is to the target.
-    above_noise
-        Whether that is more than noise would reach.
-    library
-        In which library's training documents it is the more frequent.
+    package
+        Of which sub-package the share of training documents that have it is the largest.
     documents
-        In how many training documents of each library it occurs.
+        In how many training documents of each sub-package it occurs.
     """
 
     name: str
-    relevance: float
-    above_noise: bool
-    library: str
+    package: str
     documents: dict[str, int]
-
-
-@dataclass(frozen=True)
-class Component:
-    """A component that `SOSPCA` built.
-
-    Parameters
-    ----------
-    name
-        Its name.
-    relevance
-        How relevant it is to the target.
-    loadings
-        The weight of each n-gram in it, the heaviest first.
-    """
-
-    name: str
-    relevance: float
-    loadings: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -74,10 +49,10 @@ class DemoReport:
 
     Parameters
     ----------
-    versions
-        Of the two libraries.
+    version
+        Of SciPy.
     documents
-        Documents of each library.
+        Training documents of each sub-package.
     n_train, n_test
         Documents learnt from, and held out.
     n_columns
@@ -86,12 +61,19 @@ class DemoReport:
         Words of the longest of them.
     noise_floor
         The relevance that the best of so many columns of pure noise exceeds once in twenty times.
+    n_above_noise
+        How many n-grams are more relevant than that.
     selected
-        What `ProjSe` selected, in that order.
-    components
-        What `SOSPCA` built.
+        What `ForwardSelection` selected, in that order.
+    n_loadings
+        Of how many n-grams the components of `RidgeComponents` are made.
     scores
         How the classifiers did.
+    recall
+        Of the documents of each sub-package held out the share that the components got right.
+    gained, lost
+        How many of those held out the components get right and all single words do not, and the
+        reverse.
     seconds
         What each stage took, and all together.
     columns_per_second
@@ -101,19 +83,23 @@ class DemoReport:
     growth_bytes
         How much of it came with the stream of columns.
     dense_bytes
-        What a dense matrix of the counts would take.
+        What a dense matrix of the variables would take.
     """
 
-    versions: dict[str, str]
+    version: str
     documents: dict[str, int]
     n_train: int
     n_test: int
     n_columns: int
     longest: int
     noise_floor: float
-    selected: list[NGram]
-    components: list[Component]
+    n_above_noise: int
+    selected: list[Phrase]
+    n_loadings: int
     scores: list[Score]
+    recall: dict[str, float]
+    gained: int
+    lost: int
     seconds: dict[str, float]
     columns_per_second: float
     peak_bytes: int | None
