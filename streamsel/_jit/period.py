@@ -8,7 +8,7 @@ from streamsel._jit.policy import kernel
 
 # Of the weight of all rows no more than this is rounding.
 _NEXT_TO_NOTHING = 1e-9
-# Rows that have at least so many values, and a quarter of all columns, are gathered.
+# Rows that have at least so many values, and an eighth of all columns, are gathered.
 _MANY = 48
 
 
@@ -90,7 +90,7 @@ def learn_products(
             at[count] = t
             count += 1
             sums[t] += w * x[t]
-    if count >= _MANY and 4 * count >= size:
+    if count >= _MANY and 8 * count >= size:
         for t in range(size):
             waiting[first, t] = x[t]
         return 1
