@@ -162,10 +162,12 @@ def cross_validated(axes: Axes, ridges: Floats) -> Floats:
     """Return minus the generalised cross-validation error for each ridge λ (Golub et al. 1979)."""
     r, d = axes.h.shape[1], axes.d
     squares = np.square(axes.h).sum(axis=1)
-    kept = d + ridges[:, None]
-    error = r - 2.0 * (squares / kept).sum(axis=1) + (squares * d / np.square(kept)).sum(axis=1)
-    degrees = (d / kept).sum(axis=1) + 1.0
-    left = axes.n - degrees
+    shrunk = ridges[:, None] / (d + ridges[:, None])
+    unexplained = r - (squares / d).sum()
+    if unexplained < 1e-12 * r:
+        unexplained = 0.0
+    error = unexplained + (squares / d * np.square(shrunk)).sum(axis=1)
+    left = axes.n - 1.0 - d.size + shrunk.sum(axis=1)
     # With as many degrees as observations nothing is left to be tested on.
     with np.errstate(divide="ignore"):
         found: Floats = np.where(left > 0.0, -np.maximum(error, 0.0) / np.square(left), -np.inf)

@@ -200,7 +200,7 @@ class Representatives(SamplePool):
             places = self._above_bar(squares, places)
 
     def _above_bar(self, squares: Floats, places: Places) -> Places:
-        above = squares[places] > self.bar
+        above = squares[places] > self.bar * (1.0 + TIE)
         self.let_go |= not above.all()
         return places[above]
 
