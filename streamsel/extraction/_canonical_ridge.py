@@ -177,12 +177,20 @@ def cross_validated(axes: Axes, ridges: Floats) -> Floats:
 CRITERIA = {"reml": restricted_likelihood, "gcv": cross_validated}
 
 
-def regressed(weighted: Floats, scores: Floats, n: float) -> Floats:
+def regressed(weighted: Floats, scores: Floats, n: float, others: float) -> Floats:
     """Return what makes scores (n', q) of weighted columns (m, n'), (m, q), by ridge regression.
 
     Each component with a ridge of its own, by generalised cross-validation: with as many columns as
     observations least squares would make of the scores whatever it is asked to, and of new rows
-    nothing.
+    nothing. And none is less than what the columns would add that are not among these, if they had
+    nothing to do with each other.
+
+    Parameters
+    ----------
+    n
+        Observations less the covariates.
+    others
+        The sum of the squared weights of the columns that are not among these.
     """
     if len(weighted) <= len(scores):
         axes = axes_of_columns(weighted @ weighted.T, weighted @ scores, n)
@@ -195,8 +203,8 @@ def regressed(weighted: Floats, scores: Floats, n: float) -> Floats:
     for k in np.flatnonzero(length):
         h = axes.h[:, k : k + 1] / length[k]
         ridges = RIDGES * axes.mean
-        best = cross_validated(axes._replace(h=h), ridges).argmax()
-        found[:, k] = axes.h[:, k] / (axes.d + ridges[best])
+        ridge = ridges[cross_validated(axes._replace(h=h), ridges).argmax()]
+        found[:, k] = axes.h[:, k] / (axes.d + max(ridge, others / len(scores)))
     loadings: Floats = V @ found
     return loadings
 

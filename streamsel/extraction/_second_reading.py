@@ -118,7 +118,9 @@ class SecondReading:
         loadings = self._loadings
         if self._let_go:
             missed = self._scores - self._weighted.T @ loadings
-            loadings = loadings + regressed(self._weighted, missed, self.solution.axes.n)
+            others = self.solution.besides(self._weighted)
+            n = self.solution.axes.n
+            loadings = loadings + regressed(self._weighted, missed, n, others)
             loadings = as_long(loadings, self._weighted, self._scores)
         return Loadings(self._names, self._means, loadings * self._scale[:, None])
 

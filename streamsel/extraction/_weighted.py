@@ -65,6 +65,10 @@ class Solution(NamedTuple):
         """How many components there are; the others are void."""
         return int(np.count_nonzero(self.fit.axes.any(axis=0)))
 
+    def besides(self, weighted: Floats) -> float:
+        """Return the sum of the squared weights of all columns but these (m, n), weighted."""
+        return max(float(self.axes.d.sum() - np.square(weighted).sum()), 0.0)
+
     @property
     def relevance(self) -> Floats:
         """Relevance of each component, (q,); 0 of one that is void."""
@@ -169,7 +173,8 @@ def of_pool(held: GramPool, solution: Solution) -> tuple[Floats, Floats]:
     up = signs(loadings)
     if not held.complete:
         weighted = solution.weights[:, None] * unit
-        loadings = regressed(weighted, solution.scores, solution.axes.n)
+        others = solution.besides(weighted)
+        loadings = regressed(weighted, solution.scores, solution.axes.n, others)
         loadings = solution.weights[:, None] * as_long(loadings, weighted, solution.scores)
     return loadings * up, up
 

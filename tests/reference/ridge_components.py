@@ -306,15 +306,17 @@ def handed_over(of, kept):
 # --------------------------------------------------------------------------- what a model shows
 
 
-def regressed(scores, W, n):
+def regressed(scores, W, n, rest):
     """Return what makes scores of weighted columns W: ridge regression, of each one by itself.
 
-    The ridge is that of the least generalised cross-validation error.
+    The ridge is that of the least generalised cross-validation error, but at least what the rest,
+    whose squared weights sum to this, add to K's diagonal if they have nothing in common.
     """
     K, found = W @ W.T, []
     mean = mean_eigenvalue(K, W.shape[1], n)
     for z in scores.T:
         alpha = mean * best_alpha(K, z[:, None] / np.linalg.norm(z), "gcv", n, mean)
+        alpha = max(alpha, rest / len(z))
         found.append(np.linalg.solve(W.T @ W + alpha * np.eye(W.shape[1]), W.T @ z))
     return np.column_stack(found)
 
@@ -327,7 +329,13 @@ def as_long(inner, W, scores):
 def by_pool(found, of, w, n):
     """Return the loadings of the variables of a pool, with weights w, that come near to all."""
     W = of.units * w
-    return (w / of.lengths)[:, None] * as_long(regressed(found.scores, W, n), W, found.scores)
+    inner = regressed(found.scores, W, n, others(found, W))
+    return (w / of.lengths)[:, None] * as_long(inner, W, found.scores)
+
+
+def others(found, W):
+    """Return the sum of the squared weights of all columns but these: of all it is their number."""
+    return max(len(found.inner) - np.sum(W**2), 0.0)
 
 
 def largest(found, of, most):
@@ -339,7 +347,7 @@ def largest(found, of, most):
 def by_largest(found, of, w, places, n):
     """Return the loadings of these, with weights w: on them is regressed what they miss."""
     W, inner = of.units[:, places] * w[places], found.inner[places]
-    inner = inner + regressed(found.scores - W @ inner, W, n)
+    inner = inner + regressed(found.scores - W @ inner, W, n, others(found, W))
     return (w / of.lengths)[places][:, None] * as_long(inner, W, found.scores)
 
 
