@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DemoReport", "Phrase", "Score", "render", "run"]
 
-# Chosen on files of the training part; those held out had no say.
+# Compared on one or two splits of the training files.
 K = 100
 N_COMPONENTS = 7  # what tells eight classes apart has seven dimensions
 RELEVANCE_POWER = 1.0
