@@ -118,6 +118,8 @@ def fit(axes: Axes, q: int, alpha: str | float, size: float) -> Fit:
     if isinstance(alpha, str):
         alpha = float(RIDGES[CRITERIA[alpha](axes, RIDGES * axes.mean).argmax()])
     shrunk = d[:, None] + alpha * axes.mean
+    # Only directions are asked for, and ridges may be of any size.
+    shrunk /= shrunk[0]
     scaled = h / np.sqrt(shrunk)
     squares, Q = np.linalg.eigh(scaled.T @ scaled)
     count = min(q, int(np.count_nonzero(squares > _SPENT * squares[-1])))

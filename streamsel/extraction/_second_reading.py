@@ -40,8 +40,8 @@ class SecondReading:
         self.held, self.solution, self.limit = held, solution, limit
         self.n_columns = 0
         self._duals, self._scores = solution.duals * up, solution.scores * up
-        # What the columns read make of the scores, and those of the pool that are yet to come.
-        self._again = np.zeros_like(self._scores)
+        # What the columns read make of the target, and those of the pool that are yet to come.
+        self._again = np.zeros_like(held.basis.T)
         self._missing = set(held.names)
         self._least, self._let_go = -1.0, False
         self._names: list[Hashable] = []
@@ -67,19 +67,21 @@ class SecondReading:
 
     def _check_pool(self, chunk: Chunk, stats: Stats) -> None:
         """Refuse columns that bear a name of the pool's and are others."""
-        slots = self.held.slots
+        slots, space = self.held.slots, self.held.space
+        assert space is not None  # noqa: S101
         for j, name in enumerate(chunk.names):
             if name in slots:
                 self._missing.discard(name)
-                mine = self.held.stats(np.array([slots[name]])).cxy[0]
-                if not np.allclose(mine, stats.cxy[j], rtol=_ROUGH, atol=0.0):
+                mine = self.held.coordinates(np.array([slots[name]]))
+                again = space.coordinates(stats.m2[j : j + 1], stats.cxy[j : j + 1])
+                if not np.allclose(mine, again, rtol=0.0, atol=_ROUGH):
                     raise self.unlike_before(f"other values of {name!r}")
 
     def _add(
         self, names: Sequence[Hashable], means: Floats, scale: Floats, weighted: Floats
     ) -> None:
         loadings = weighted @ self._duals
-        self._again += weighted.T @ loadings
+        self._again += weighted.T @ (weighted @ self.held.basis.T)
         large = np.flatnonzero(_sizes(loadings) > self._least)
         self._let_go |= large.size < len(names)
         self._names += [names[place] for place in large.tolist()]
@@ -111,7 +113,8 @@ class SecondReading:
             raise self.unlike_before(f"{self.n_columns} columns, after {n_columns}")
         if self._missing:
             raise self.unlike_before(f"columns without {next(iter(self._missing))!r}")
-        if not np.allclose(self._again, self._scores, atol=_ROUGH * np.abs(self._scores).max()):
+        before = self.solution.of_target
+        if not np.allclose(self._again, before, rtol=0.0, atol=_ROUGH * np.abs(before).max()):
             raise self.unlike_before("columns of other values")
         if len(self._names) > self.limit:
             self._cut_back()

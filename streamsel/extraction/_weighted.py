@@ -85,6 +85,12 @@ class Solution(NamedTuple):
         return scores
 
     @property
+    def of_target(self) -> Floats:
+        """What the weighted columns make of the target, KU, where the axes are those of rows."""
+        of_target: Floats = self.axes.basis @ (np.sqrt(self.axes.d)[:, None] * self.axes.h)
+        return of_target
+
+    @property
     def duals(self) -> Floats:
         """What turns weighted columns into loadings, (n, q), where the axes are those of rows."""
         duals: Floats = self.axes.basis @ (self.fit.axes / np.sqrt(self.axes.d)[:, None])

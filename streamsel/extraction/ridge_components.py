@@ -332,8 +332,10 @@ class RidgeComponents(JointExtractor, Supervised):
                 if bad.size:
                     raise why_bad(chunk.names[bad[0]], chunk.column(int(bad[0])))
                 reading.read(chunk, stats)
-        held.take(reading.found(self.n_columns))
-        self._found.pop("_map", None)
+        loadings = reading.found(self.n_columns)
+        if not held.complete:
+            held.take(loadings)
+            self._found.pop("_map", None)
 
     # What was learnt
 
