@@ -1,0 +1,217 @@
+"""What goes by as columns, then row by row: for the script `warehouse.py`."""
+
+import functools
+import operator
+import time
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from _row_streams import ALL, BAYES, SMOOTHED, GaussianNB, SmoothedNB, Stream, pipeline, stream
+from river import (
+    base,
+    forest,
+    linear_model,
+    multiclass,
+    naive_bayes,
+    neighbors,
+    preprocessing,
+    tree,
+)
+
+from streamsel import ProjSe, RidgeComponents
+
+SCALED, SELECTED = "all features, scaled", "ProjSe"
+RIDGE, RENEWED, POOL = "RidgeComponents", "the same, renewal 1.25", "pool of 500"
+ROWS_ALONE = "the same, on rows alone"
+TREE, NEIGHBOURS, LOGISTIC, FOREST = "Hoeffding tree", "neighbours", "logistic", "forest"
+RULES: dict[str, dict[str, Any]] = {
+    RIDGE: {},
+    RENEWED: {"renewal": 1.25},
+    POOL: {"max_support": 500},
+    ROWS_ALONE: {},
+}
+WINDOW, NEAREST, AT_ONCE = 300, 5, 16
+
+
+class Story(NamedTuple):
+    """Rows that lie in the warehouse, and those that come later."""
+
+    history: Stream
+    rows: Stream
+
+
+@functools.lru_cache(maxsize=2)
+def story(folder: Path, name: str, stored: int, coming: int, seed: int) -> Story:
+    """Return a shuffled dataset cut in two."""
+    made = thresholds(stored + coming, seed) if name == "thresholds" else None
+    rows = made or stream(folder, name, stored + coming, seed)
+    return Story(rows[:stored], rows[stored:])
+
+
+def thresholds(n: int, seed: int, p: int = 40) -> Stream:
+    """Return rows of p Gaussian variables; a tree of two of them says the class."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p))
+    y = np.where(X[:, 0] > 0.5, X[:, 1] > 0.0, X[:, 1] < -1.0) != (rng.random(n) < 0.05)
+    return list(zip([dict(enumerate(row)) for row in X.tolist()], y.tolist(), strict=True))
+
+
+def relabelled(rows: Stream, seed: int) -> Stream:
+    """Return rows whose classes change names among themselves from the middle on."""
+    names = sorted({y for _, y in rows})
+    turn = np.random.default_rng(seed).permutation(len(names))
+    new = {name: names[j] for name, j in zip(names, turn, strict=True)}
+    half = len(rows) // 2
+    return rows[:half] + [(x, new[y]) for x, y in rows[half:]]
+
+
+def front(name: str, history: Stream, k: int, q: int, **rules: Any) -> list[base.Transformer]:
+    """Return what stands before the model; what learns has learnt the history as columns."""
+    if name in (ALL, SCALED):
+        return [preprocessing.StandardScaler()] if name == SCALED else []
+    learner: ProjSe | RidgeComponents
+    if name == SELECTED:
+        learner = ProjSe(k, target="class", **rules)
+    else:
+        learner = RidgeComponents(q, target="class", **(RULES[name] | rules))
+    if name != ROWS_ALONE:
+        learner.learn_target([y for _, y in history])
+        learner.learn_columns(columns(history), list(history[0][0]))
+    return [learner, preprocessing.StandardScaler()] if name == SELECTED else [learner]
+
+
+def columns(history: Stream) -> np.ndarray:
+    """Return the rows as columns; a row names them in order."""
+    return np.asfortranarray([list(x.values()) for x, _ in history])
+
+
+class Neighbours(base.Classifier):
+    """River's KNNClassifier of the last rows on arrays: the same answers, faster on wide rows."""
+
+    def __init__(self) -> None:
+        self.values: Callable[[dict[Hashable, Any]], Any] | None = None
+        self.rows = np.zeros((WINDOW, 0))
+        self.classes: list[Any] = []
+        self.n = 0
+
+    def learn_one(self, x: dict[Hashable, Any], y: Any) -> None:
+        if self.values is None:
+            self.values = operator.itemgetter(*x)
+            self.rows = np.zeros((WINDOW, len(x)))
+        place = self.n % WINDOW
+        self.rows[place] = self.values(x)
+        self.classes[place : place + 1] = [y]
+        self.n += 1
+
+    def predict_one(self, x: dict[Hashable, Any]) -> Any:
+        if self.values is None:
+            return None
+        apart = self.rows[: len(self.classes)] - np.array(self.values(x))
+        distances = np.sqrt(np.einsum("ij,ij->i", apart, apart))
+        votes: dict[Any, float] = {}
+        for i in np.argsort(distances, kind="stable")[:NEAREST].tolist():
+            weight = 1.0 / distances[i] if distances[i] else np.inf
+            votes[self.classes[i]] = votes.get(self.classes[i], 0.0) + weight
+        return max(votes, key=votes.__getitem__)
+
+
+def behind(name: str, *, by_river: bool = False, scaled: bool = False) -> list[Any]:
+    """Return the model; behind a scaler where it needs one and there is none."""
+    if name == BAYES:
+        return [naive_bayes.GaussianNB() if by_river else GaussianNB()]
+    if name == SMOOTHED:
+        return [SmoothedNB()]
+    if name == TREE:
+        return [tree.HoeffdingTreeClassifier()]
+    if name == FOREST:
+        return [forest.ARFClassifier(n_models=5, seed=1)]
+    if name == NEIGHBOURS:
+        engine = neighbors.LazySearch(WINDOW)
+        return [neighbors.KNNClassifier(NEAREST, engine=engine) if by_river else Neighbours()]
+    scaler = [] if scaled else [preprocessing.StandardScaler()]
+    return [*scaler, multiclass.OneVsRestClassifier(linear_model.LogisticRegression())]
+
+
+def whole(
+    name: str,
+    model: str,
+    history: Stream,
+    k: int,
+    q: int,
+    *,
+    knows: bool,
+    by_river: bool = False,
+    **rules: Any,
+) -> base.Classifier:
+    """Return a pipeline; if the model `knows` it has learnt the history behind what stands before.
+
+    What stands before has learnt it as columns, or learns nothing by it but means and scales.
+    """
+    steps = front(name, history, k, q, **rules)
+    steps += behind(model, by_river=by_river, scaled=name in (SCALED, SELECTED))
+    if knows:
+        for x, y in history:
+            for step in steps[:-1]:
+                if isinstance(step, preprocessing.StandardScaler):
+                    step.learn_one(x)
+                x = step.transform_one(x)  # noqa: PLW2901
+            steps[-1].learn_one(x, y)
+    return pipeline(steps)
+
+
+# Time
+
+
+def clocked(works: dict[str, Callable[[Any], Any]], rows: Stream) -> dict[str, Any]:
+    """Return name -> seconds of every row but the first of each turn, by whoever works on it.
+
+    All take the same rows in turn, some at a time. Seconds are those of the processor: on a machine
+    that others use too, what takes long would be interrupted more often.
+    """
+    found: dict[str, list[float]] = {name: [] for name in works}
+    for first in range(0, len(rows), AT_ONCE):
+        for name, work in works.items():
+            for i, row in enumerate(rows[first : first + AT_ONCE]):
+                start = time.thread_time()
+                work(row)
+                if i:  # what others have worked on is still in the caches
+                    found[name].append(time.thread_time() - start)
+    return {name: np.array(seconds) for name, seconds in found.items()}
+
+
+class Answers:
+    """A pipeline answers a row, then learns it."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def __call__(self, row: tuple[dict[Hashable, float], Any]) -> None:
+        self.model.predict_one(row[0])
+        self.model.learn_one(*row)
+
+
+class Transforms(Answers):
+    """A transformer transforms a row, and that alone is done."""
+
+    def __call__(self, row: tuple[dict[Hashable, float], Any]) -> None:
+        self.model.transform_one(row[0])
+
+
+class Learns(Answers):
+    """A transformer learns a row, and that alone is done."""
+
+    def __call__(self, row: tuple[dict[Hashable, float], Any]) -> None:
+        if isinstance(self.model, preprocessing.StandardScaler):
+            self.model.learn_one(row[0])
+        else:
+            self.model.learn_one(*row)
+
+
+class Renews(Answers):
+    """What stands is renewed after a row."""
+
+    def __call__(self, row: tuple[dict[Hashable, float], Any]) -> None:
+        self.model.learn_one(*row)
+        self.model.renew()
