@@ -23,8 +23,8 @@ _INT64 = range(-(1 << 63), 1 << 63)
 class NameHash:
     """A keyed hash of names.
 
-    Names that are equal have one key, as they have one place in a dict: 1, 1.0 and True. Whole
-    numbers of 64 bits go through two rounds of splitmix64, for columns of arrays come by the
+    Text and numbers that are equal have one key, as they have one place in a dict: 1, 1.0 and True.
+    Whole numbers of 64 bits go through two rounds of splitmix64, for columns of arrays come by the
     million; any other name, encoded, through BLAKE2b.
 
     Parameters
@@ -67,7 +67,9 @@ class NameHash:
 
 
 def encoded(name: Any) -> bytes:
-    """Return a name as bytes: its kind, and its value; the same for names that are equal.
+    """Return a name as bytes: its kind, and its value.
+
+    The same for text, numbers and tuples of them that are equal; other names go by how they read.
 
     Raises
     ------

@@ -7,6 +7,7 @@ the inner products of the columns (V, from C = D R D) and whoever has those of t
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +53,7 @@ class Fit(NamedTuple):
     Parameters
     ----------
     axes
-        (s, q) one a column, of unit variance; those that do not exist are void.
+        (s, q) one a column; those that do not exist are void.
     alpha
         The ridge, in mean eigenvalues.
     """
@@ -101,8 +102,10 @@ def fit(axes: Axes, q: int, alpha: str | float, size: float) -> Fit:
     """Return q components: first those that explain the target, then those that vary most.
 
     With λ the ridge, S = (d + λ)^-½ h and Q the eigenvectors of SᵀS, the first min(q, r) are
-    F = (d + λ)⁻¹ h Q: the canonical variates of ridge regression. The others are the leading
-    eigenvectors of what F leaves of diag(d), made uncorrelated with F. All are of unit variance.
+    F = (d + λ)⁻¹ h Q, each of length 1: the canonical variates of ridge regression. The others are
+    the leading eigenvectors of what F leaves of diag(d), made uncorrelated with F. All are then
+    scaled alike, so that the variance of the one that varies most is 1: of each by itself it would
+    make the last, mostly noise, as large as the first.
 
     Parameters
     ----------
@@ -129,8 +132,7 @@ def fit(axes: Axes, q: int, alpha: str | float, size: float) -> Fit:
     rest = min(q, d.size) - count
     if rest > 0:
         found[:, count : count + rest] = _varying_most(d, F, rest)
-    varies = np.sqrt(np.square(found).T @ d / size)
-    found /= np.where(varies > 0.0, varies, np.inf)
+    found /= math.sqrt(float((np.square(found).T @ d).max()) / size)
     return Fit(found, float(alpha))
 
 

@@ -143,6 +143,10 @@ class RandomProjection(ByName):
         beta
             All are kept so with a chance of at least 1 - n^-beta.
         """
+        asked = {"n_rows": n_rows, "eps": eps, "beta": beta}
+        own = params.rules_of(RandomProjection)
+        rules = {"n_rows": params.Whole(1), "eps": own["eps"], "beta": own["beta"]}
+        params.check("n_components_for", rules, asked)
         return max(1, math.ceil((4 + 2 * beta) / (eps**2 / 2 - eps**3 / 3) * math.log(n_rows)))
 
     def to_matrix(self, names: Sequence[Hashable]) -> Floats:

@@ -87,10 +87,12 @@ class RidgeComponents(JointExtractor, Supervised):
     $\rho = \|U^T x\|$ and $D = \rho^\gamma$, scaled so that the mean of the squares is 1, the
     weighted columns are $XD = E \sqrt{d} V^T$, and $h = \sqrt{d} E^T U$. The ridge $\lambda$ is one
     of a grid relative to the mean of the eigenvalues $d$. Then $S = (d + \lambda)^{-1/2} h$, $Q$
-    are the eigenvectors of $S^T S$, and $F = (d + \lambda)^{-1} h Q$ the first components:
-    canonical ridge. The others are the leading eigenvectors of $C - CF(F^TCF)^{-1}F^TC$, with $C =
-    \mathrm{diag}(d)$, made uncorrelated with $F$. All are scaled to unit variance over the rows
-    learnt, and signed: the largest loading of a column of length 1 is positive.
+    are the eigenvectors of $S^T S$, and $F = (d + \lambda)^{-1} h Q$ the first components, each of
+    length 1 in the weighted columns: canonical ridge. The others are the leading eigenvectors of $C
+    - CF(F^TCF)^{-1}F^TC$, with $C = \mathrm{diag}(d)$, made uncorrelated with $F$. The largest
+    loading of a column of length 1 is positive. All are scaled alike, so that over the rows learnt
+    the variance of the one that varies most is 1: a later one is smaller, as it tells less, which
+    is what nearest neighbours and kernels want.
 
     **Loadings.** What a Gram matrix knows of is the observations: `embedding` is exact after one
     reading. For the loadings, and so for new rows, columns are needed. As long as the pool holds
@@ -192,7 +194,7 @@ class RidgeComponents(JointExtractor, Supervised):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._more_than("n_components", "max_support", "max_loadings")
+        self._more_than("n_components", "max_support")
 
     # What it keeps
 
@@ -315,11 +317,15 @@ class RidgeComponents(JointExtractor, Supervised):
         columns: then all is known, and nothing changes. Costs O(n q) a column.
         """
         held, found = self._held, self._solution()
+        self._refuse_after_rows()
         if not isinstance(held, GramPool) or found is None or self._target is None:
+            if self.max_support is not None:
+                got = "a model that has none, for max_support is set"
+            else:
+                got = "no columns yet" if held is None else "columns none of which is relevant"
             raise ValueError(
-                "Expected columns of which a Gram matrix is kept. Got: "
-                f"{'none yet' if self._columns is None else 'a model without one'}.\n"
-                "Hint: learn_columns(X) first; with max_support=None, and before rows."
+                f"Expected columns of which a Gram matrix is kept. Got: {got}.\n"
+                "Hint: learn_columns(X) first, with max_support=None."
             )
         if names is None and (isinstance(X, np.ndarray) or hasattr(X, "tocsc")) and X.ndim == 2:
             names = range(X.shape[1])
@@ -341,7 +347,11 @@ class RidgeComponents(JointExtractor, Supervised):
 
     @property
     def alpha_(self) -> float:
-        """The ridge that was found, in mean eigenvalues of the weighted columns; NaN before."""
+        """The ridge that was found, in mean eigenvalues of the weighted columns; NaN before.
+
+        It is found from 1e-5 to 1e5: 1e-5 says that the columns explain the target without any, as
+        they mostly do where they are many more than the rows, of noise too.
+        """
         found = self._solution()
         return np.nan if found is None else found.fit.alpha
 

@@ -168,8 +168,12 @@ class Gram(Part):
         in_threads(center_part, len(to), n_jobs if to.size >= _WORTH_THREADS else 1)
 
     def _await(self, stored: Stored) -> None:
-        self._stored = (*self._stored, stored)
         self._n_stored += stored.values.size + stored.means.size
+        # Put together like with like: however many pieces come, few wait.
+        while self._stored and self._stored[-1].means.size <= stored.means.size:
+            stored = Stored.together((self._stored[-1], stored), self.q)
+            self._stored = self._stored[:-1]
+        self._stored = (*self._stored, stored)
         self._multiply_what_is_full()
 
     def _multiply_what_is_full(self) -> None:

@@ -61,6 +61,8 @@ class Entries(NamedTuple):
         """Add to Z (n, k) columns, (n, b), each times its row."""
         step = max(1, _AT_ONCE // max(1, self.k, len(X)))
         in_place = self.kind == "sparse" and X.T.flags.c_contiguous
+        if not len(X):
+            return
         scratch = np.empty((self.k, min(len(X), _ROWS)) if in_place else (0, 0))
         for start in range(0, X.shape[1], step):
             some = slice(start, min(start + step, X.shape[1]))

@@ -153,7 +153,7 @@ def solve(of, U, *, n_components=10, relevance_power=2.0, alpha="reml", n=None, 
     mean = mean_eigenvalue(K, len(w), n)
     alpha = best_alpha(K, U, alpha, n, mean)
     inner = axes(W, U, n_components, mean * alpha)
-    inner = inner * np.sqrt(size) / np.linalg.norm(W @ inner, axis=0)
+    inner = inner * np.sqrt(size) / np.linalg.norm(W @ inner, axis=0).max()
     signs = np.sign([b[np.argmax(np.abs(b))] for b in (w[:, None] * inner).T])
     inner = inner * signs
     return Found((w / of.lengths)[:, None] * inner, W @ inner, alpha, inner)
