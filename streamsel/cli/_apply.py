@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,6 +10,10 @@ from streamsel.cli._errors import CommandError, no_column
 from streamsel.cli._inputs import open_source
 from streamsel.cli._outputs import check_distinct, check_table, write_csv_to_stdout, write_table
 from streamsel.cli._report import show_info
+
+if TYPE_CHECKING:
+    from streamsel.cli._inputs import Source
+    from streamsel.stream import ColumnStream
 
 
 def transform(
@@ -40,9 +44,13 @@ def transform(
     of_any = model.report().facts.get("any_variable", False)
     if not needed and not of_any:
         raise CommandError(f"{model_path}: the model has not learnt enough to transform anything")
-    source = open_source(path, orientation, [str(name) for name in needed], None, delimiter)
+    notes = _notes(model_path) if of_any else {}
+    if orientation == "auto":
+        orientation = notes.get("orientation") or orientation
+    wanted = [str(name) for name in needed]
+    source = open_source(path, orientation, wanted, None, delimiter)
     try:
-        stream = source.stream.without(_dropped(model_path)) if of_any else source.stream
+        stream = _all_but_dropped(source, notes) if of_any else source.stream
         matrix = model.transform_many(stream)
     except ValueError as error:
         if isinstance(error.__cause__, KeyError):
@@ -61,12 +69,22 @@ def needs_and_makes(model: Any) -> tuple[list[Any], list[Any]]:
     return names, names if model.report().kind == "selected" else model.components
 
 
-def _dropped(path: str) -> list[Any]:
-    """Return the columns that the run left out which saved this model."""
+def _notes(path: str) -> dict[str, Any]:
+    """Return what the run that saved this model noted; nothing, if it was not a run."""
     from streamsel.persist import read_notes
 
     notes = read_notes(path)
-    return list(notes.get("dropped", ())) if isinstance(notes, dict) else []
+    return notes if isinstance(notes, dict) else {}
+
+
+def _all_but_dropped(source: Source, notes: dict[str, Any]) -> ColumnStream:
+    """Return the columns that a run would take of a file which left out the same ones."""
+    from streamsel.stream._screen import Screen
+
+    names = {source.name(name) for name in notes.get("dropped", ())}
+    there = names if source.stream.names is None else names & {*source.stream.names}
+    stream = source.stream.without(sorted(there, key=str)) if there else source.stream
+    return Screen(stream, None, notes.get("missing", "error"), None, notes.get("min_count", 0))
 
 
 def info(path: str, *, as_json: bool) -> None:

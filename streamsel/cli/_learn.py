@@ -358,6 +358,8 @@ class Run:
             return f"only {count(n_usable, 'column')} could be used"
         if report.parameters.get("after_rank") == "stop":
             return "there is nothing left to explain (--after-rank stop)"
+        if report.kind == "components" and report.rows is not None and report.asked >= report.rows:
+            return f"{count(report.rows, 'row')} have no more"
         return "no other column adds to what they explain"
 
     def _write(self, out: str, report: Report) -> None:
@@ -373,6 +375,8 @@ class Run:
     def show(self, report: Report) -> None:
         """Print what was found; say what was left out."""
         show(report, self.notes, as_json=self._request.as_json)
+        if "caution" in report.facts and not sys.stdout.isatty():
+            note(f"caution: {report.facts['caution']}")
         skipped = skipped_text(self.notes["skipped"])
         if skipped and not sys.stdout.isatty():
             n_skipped = sum(self.notes["skipped"].values())

@@ -240,7 +240,7 @@ def facts(path: str, report: Report, notes: Any) -> list[tuple[str, str]]:
         rows.append(("passes", f"{n_passes:.3g}"))
     known |= notes if isinstance(notes, Mapping) else {"notes": notes}
     for name, value in known.items():
-        if value or value is False:
+        if value or value is False or name == "n_above_noise":
             rows.append((str(name).replace("_", " "), _fact(name, value)))
     return rows
 

@@ -70,8 +70,9 @@ def axes_of_columns(C: Floats, weighted: Floats, n: float) -> Axes:
     weighted
         (m, r) their coordinates in the target space, weighted: D G.
     """
+    mean = _mean(float(np.trace(C)), len(C), n)
     d, V = _descending(C)
-    return Axes(d, V, V.T @ weighted, _mean(float(np.trace(C)), len(C), n), n)
+    return Axes(d, V, V.T @ weighted, mean, n)
 
 
 def axes_of_rows(K: Floats, U: Floats, p: int, n: float) -> Axes:
@@ -82,13 +83,14 @@ def axes_of_rows(K: Floats, U: Floats, p: int, n: float) -> Axes:
     U
         (n', r) orthonormal basis of the target space.
     """
+    mean = _mean(float(np.trace(K)), p, n)
     d, E = _descending(K)
-    return Axes(d, E, np.sqrt(d)[:, None] * (E.T @ U), _mean(float(np.trace(K)), p, n), n)
+    return Axes(d, E, np.sqrt(d)[:, None] * (E.T @ U), mean, n)
 
 
 def _descending(A: Floats) -> tuple[Floats, Floats]:
-    """Return eigenvalues, descending, and eigenvectors, without what is rounding."""
-    d, basis = eigh(A, check_finite=False, driver="evd")
+    """Return eigenvalues, descending, and eigenvectors, without what is rounding; A is used up."""
+    d, basis = eigh(A.T, overwrite_a=True, check_finite=False, driver="evd")
     d, basis = d[::-1], basis[:, ::-1]
     s = int(np.count_nonzero(d > _SPENT * d[0])) if d.size and d[0] > 0.0 else 0
     return d[:s], basis[:, :s]

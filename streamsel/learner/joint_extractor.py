@@ -11,6 +11,7 @@ from streamsel.held.common import Common
 from streamsel.held.part import Floats
 from streamsel.learner.extractor import Extractor, LinearMap, least_motion, weights_for
 from streamsel.learner.jointly import Jointly
+from streamsel.ties import most_relevant_first
 
 
 class JointExtractor(Jointly, Extractor):
@@ -19,11 +20,6 @@ class JointExtractor(Jointly, Extractor):
     All variables tracked have loadings, and cannot all be kept when others come. Who is let go
     stays part of what stands until that is renewed.
     """
-
-    def _begin_rows(self) -> None:
-        super()._begin_rows()
-        # What stood when it was last asked who matters most for it, and who does.
-        self._largest: tuple[LinearMap | None, frozenset[Hashable]] = None, frozenset()
 
     def _turn(self, new: LinearMap, standing: LinearMap | None) -> Floats:
         held = self._held
@@ -41,18 +37,17 @@ class JointExtractor(Jointly, Extractor):
         return least_motion(mine.T @ R @ theirs, *variances)
 
     def _protected(self) -> Collection[Hashable]:
-        """Return who matters most for what stands: as many as leave half of the room."""
-        standing, moments = self._standing, self._moments
-        if standing is None or moments is None or self.max_features is None:
+        """Return the most relevant of those who are no newcomers: as many as leave half the room.
+
+        A row of many newcomers would otherwise take the room of all, and the next that of these.
+        """
+        moments = self._moments
+        if moments is None or self.max_features is None:
             return ()
-        if self._largest[0] is not standing:
-            slots, names = moments.slots, list(standing.names)
-            known = [i for i, name in enumerate(names) if name in slots]
-            places = np.array([slots[names[i]] for i in known], dtype=np.intp)
-            sizes = np.square(standing.weights[known]).sum(axis=1) * moments.stats(places).m2
-            first = np.argsort(-sizes, kind="stable")[: self.max_features // 2]
-            self._largest = standing, frozenset(names[known[i]] for i in first.tolist())
-        return self._largest[1]
+        places = np.flatnonzero(moments.born + self.grace_period <= moments.rows)
+        first = most_relevant_first(self._all_relevances(moments.stats(places)))
+        names = moments.names
+        return [names[place] for place in places[first[: self.max_features // 2]].tolist()]
 
     def _expect_held(self, names: Any) -> None:
         if type(names) is not list or len({*names}) < len(names):
