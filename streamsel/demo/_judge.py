@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Variables are divided by the root of their standard deviations, for the sake of single words: by
 # the deviations themselves they do far worse on the documents held out (74 %), and the penalty's
-# trial does not tell. To components it is all the same.
+# trial does not tell. To components it is nearly all the same (82 % either way).
 _POWER = 0.5
 _PENALTIES = (0.1, 0.01, 0.001)
 
