@@ -234,6 +234,17 @@ class RidgeComponents(JointExtractor, Supervised):
     def _new_beside(self) -> Massed:
         return Massed(self.fading_factor)
 
+    def _set_state(self, state: dict[str, Any]) -> None:
+        super()._set_state(state)
+        held = self._columns
+        if isinstance(held, GramPool) and held.loadings is not None:
+            names, q = held.loadings.names, held.loadings.weights.shape[1]
+            if q != self.n_components or len({*names}) < len(names):
+                raise ValueError(
+                    f"Expected loadings of distinct columns on {self.n_components} components. "
+                    f"Got: {len(names)} names, {q} components."
+                )
+
     def _go_over_to(self, moments: Moments) -> None:
         pool = self._columns
         super()._go_over_to(moments)
@@ -362,8 +373,8 @@ class RidgeComponents(JointExtractor, Supervised):
     def n_above_noise(self) -> int:
         """How many variables are more relevant than the noise floor, `noise_floor()`.
 
-        Of columns that were let go, to 1 / 4096 of relevance. Where it is 0 nothing that was
-        learnt is sure to be more than chance.
+        Of columns that were let go, to 1 / 4096 of relevance; on rows of those that are tracked.
+        Where it is 0 nothing that was learnt is sure to be more than chance.
         """
         held = self._held
         if held is None or held.space is None:

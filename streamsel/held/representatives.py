@@ -20,6 +20,8 @@ from streamsel.ties import TIE, most_relevant_first
 
 # Of a variable that the others leave less than this part of the largest, nothing is left.
 _SPENT = 1e-10
+# A relevance of no more is rounding.
+_NONE = 1e-12
 # Pivots that are taken out of a matrix by one product.
 _AT_ONCE = 64
 # Who shares more than this part of its variance with one that stays is represented by it.
@@ -190,7 +192,7 @@ class Representatives(SamplePool):
             return
         self._changes()
         self.tally.add(relevance)
-        squares = np.where(relevance > 0.0, np.square(relevance), 0.0)
+        squares = np.where(relevance > _NONE, np.square(relevance), 0.0)
         places = self._above_bar(squares, np.flatnonzero(squares))
         while places.size:
             room = 2 * self.limit - len(self.table)

@@ -170,10 +170,7 @@ class ColumnAxis(Axis):
         plain = type(name) in (str, int) and name not in held
         if not plain and first_bad_name((name,), held) is not None:
             raise why_bad_name(name)
-        if self._columns is None:
-            with self._undone_by(BaseException):
-                self._learn_chunk(chunk, stats, target, int(m2 == 0.0))
-        else:
+        with self._undone_by(BaseException):
             self._learn_chunk(chunk, stats, target, int(m2 == 0.0))
 
     def learn_columns(self, X: Any, names: Sequence[Hashable] | None = None) -> None:
