@@ -1,0 +1,194 @@
+"""Extractors side by side: ours and their rivals, for the scripts `extractors_*.py`.
+
+Each makes components of training rows A (n, p), columns of mean 0 and deviation 1, and of the same
+columns of test rows B; U (n, r) is the target, an orthonormal basis of it.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from sklearn.model_selection import KFold
+from sospca_errors import fitted_pls
+
+from streamsel import SOSPCA, RidgeComponents
+
+Pair = tuple[np.ndarray, np.ndarray]  # the same of training and of test rows
+
+RIDGE, TWICE, ONCE = "RidgeComponents", "K, largest 1,000", "K, one reading"
+POOL_200, POOL_500 = "pool of 200", "pool of 500"
+SUPERVISED, TREELETS = "SupervisedPCA", "treelets"
+COUNTS = (5, 10, 25, 50, 100, 250, 1_000)  # thresholds of SupervisedPCA, and all columns
+TREE_OF = 500  # the most relevant variables, of which treelets are made
+LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)  # how far up the tree, of all its joins
+FOLDS = 5
+
+
+def basis(Y: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of the span of the columns of Y, less their means."""
+    u, s, _ = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)
+    return u[:, s > 1e-9 * s[0]]
+
+
+def kind_of(y: np.ndarray) -> str:
+    """Return what streamsel is to take a target for."""
+    return "class" if y.ndim == 1 and y.dtype.kind == "i" else "numeric"
+
+
+def indicators(y: np.ndarray) -> np.ndarray:
+    """Return the target as numbers, (n, c): of classes, those of each."""
+    if kind_of(y) == "class":
+        return (y[:, None] == np.unique(y)).astype(float)
+    return y.reshape(len(y), -1).astype(float)
+
+
+def ours(model: Any, A: np.ndarray, y: np.ndarray, B: np.ndarray, *, readings: int = 1) -> Pair:
+    """Return the components of a learner of streamsel."""
+    model.learn_target(y)
+    model.learn_columns(A)
+    if readings == 2:
+        model.learn_loadings(A)
+    return model.transform_many(A), model.transform_many(B)
+
+
+def ridge(A: np.ndarray, y: np.ndarray, B: np.ndarray, q: int, **parameters: Any) -> Pair:
+    """Return ridge components of the Gram matrix, with the loadings of all columns."""
+    everything = {"max_loadings": max(A.shape[1], q + 1)}
+    return ours(RidgeComponents(q, target=kind_of(y), **everything | parameters), A, y, B)
+
+
+def sospca(A: np.ndarray, y: np.ndarray, B: np.ndarray, q: int) -> Pair:
+    return ours(SOSPCA(q, target=kind_of(y)), A, y, B)
+
+
+def axes(A: np.ndarray, B: np.ndarray) -> Pair:
+    """Return both in the principal axes of A, the first of them first: all that A can say.
+
+    What turns no longer with its axes, such as PLS, finds the same in these as in the columns.
+    """
+    if A.shape[1] <= len(A):
+        d, V = eigh(A.T @ A)
+        V = V[:, ::-1][:, d[::-1] > 1e-10 * d[-1]]
+        return A @ V, B @ V
+    d, E = eigh(A @ A.T)
+    d, E = d[::-1], E[:, ::-1]
+    kept = d > 1e-10 * d[0]
+    lengths = np.sqrt(d[kept])
+    return E[:, kept] * lengths, (B @ A.T) @ E[:, kept] / lengths
+
+
+def pls(A: np.ndarray, y: np.ndarray, B: np.ndarray, q: int) -> Pair:
+    model, found = fitted_pls(A, indicators(y), min(q, A.shape[1], len(A) - 1))
+    return model.transform(A)[:, :found], model.transform(B)[:, :found]
+
+
+def best_relevance(A: np.ndarray, U: np.ndarray) -> np.ndarray:
+    """Return the columns by their relevance, the most relevant first."""
+    squares = np.square(A - A.mean(axis=0)).sum(axis=0)
+    along = np.square(U.T @ A).sum(axis=0)
+    return np.argsort(-along / np.where(squares > 0.0, squares, np.inf), kind="stable")
+
+
+def pcas(A: np.ndarray, U: np.ndarray, B: np.ndarray, q: int) -> Iterator[Pair]:
+    """Yield the first q principal components of the most relevant columns, more and more."""
+    ranked, p = best_relevance(A, U), A.shape[1]
+    K, across = np.zeros((len(A), len(A))), np.zeros((len(B), len(A)))
+    for start, stop in pairwise((0, *(c for c in COUNTS if c < p), p)):
+        columns = A[:, ranked[start:stop]]
+        K += columns @ columns.T
+        across += B[:, ranked[start:stop]] @ columns.T
+        most = min(q, stop, len(A) - 1)
+        d, E = eigh(K, subset_by_index=[len(A) - most, len(A) - 1])
+        d, E = d[::-1], E[:, ::-1]
+        kept = d > 1e-9 * d[0]
+        lengths = np.sqrt(d[kept])
+        yield E[:, kept] * lengths, across @ E[:, kept] / lengths
+
+
+def tree(C: np.ndarray, levels: Sequence[int]) -> Iterator[np.ndarray]:
+    """Yield the treelet bases, vectors in columns, of a covariance C at some levels, ascending.
+
+    At each level the two variables that correlate most are turned until they do not; the one of
+    more variance goes on, as their sum, and the other stays behind as their difference.
+    """
+    C, Bt = C.copy(), np.eye(len(C))
+    deviation = np.sqrt(C.diagonal())
+    alike = np.abs(C) / np.outer(deviation, deviation)
+    np.fill_diagonal(alike, -1.0)
+    waits = np.ones(len(C), dtype=bool)
+    for level in range(max(levels) + 1):
+        if level in levels:
+            yield Bt.T.copy()
+        if level == max(levels):
+            return
+        i, j = np.unravel_index(alike.argmax(), alike.shape)
+        angle = 0.5 * np.arctan2(2.0 * C[i, j], C[i, i] - C[j, j])
+        turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+        pair = [i, j]  # the first of them is now their sum
+        C[pair] = turn @ C[pair]
+        C[:, pair] = C[:, pair] @ turn.T
+        Bt[pair] = turn @ Bt[pair]
+        waits[j] = False
+        alike[j], alike[:, j] = -1.0, -1.0
+        rest = np.flatnonzero(waits & (np.arange(len(C)) != i))
+        correlations = np.abs(C[i, rest]) / np.sqrt(C[i, i] * C[rest, rest].clip(1e-300))
+        alike[i, rest] = correlations
+        alike[rest, i] = correlations
+
+
+def treelets(A: np.ndarray, U: np.ndarray, B: np.ndarray, q: int) -> Iterator[Pair]:
+    """Yield the q most relevant treelets of the most relevant variables, level by level."""
+    columns = best_relevance(A, U)[:TREE_OF]
+    A, B = A[:, columns], B[:, columns]
+    levels = sorted({round(share * (A.shape[1] - 1)) for share in LEVELS})
+    for vectors in tree(A.T @ A + 1e-9 * len(A) * np.eye(A.shape[1]), levels):
+        Z = A @ vectors
+        best = best_relevance(Z, U)[:q]
+        yield Z[:, best], B @ vectors[:, best]
+
+
+def validated(
+    path: Any, A: np.ndarray, U: np.ndarray, B: np.ndarray, qs: Sequence[int], seed: int
+) -> Iterator[tuple[int, Pair]]:
+    """Yield (q, that step of a path whose q components best explain the target of rows left out).
+
+    Five folds, least squares: for each q its own step.
+    """
+    losses: Any = 0.0
+    for train, test in KFold(FOLDS, shuffle=True, random_state=seed).split(A):
+        mean, middle = A[train].mean(axis=0), U[train].mean(axis=0)
+        target = U[train] - middle
+        steps = path(A[train] - mean, basis(target), A[test] - mean, max(qs))
+        losses = losses + np.array(
+            [
+                [
+                    np.square(
+                        U[test] - middle - Zt[:, :q] @ np.linalg.lstsq(Z[:, :q], target)[0]
+                    ).sum()
+                    for q in qs
+                ]
+                for Z, Zt in steps
+            ]
+        )
+    made = list(path(A, U, B, max(qs)))
+    for q, best in zip(qs, losses.argmin(axis=0).tolist(), strict=True):
+        Z, Zt = made[best]
+        yield q, (Z[:, :q], Zt[:, :q])
+
+
+def rivals(
+    A: np.ndarray, y: np.ndarray, B: np.ndarray, qs: Sequence[int], seed: int
+) -> Iterator[tuple[str, int, Pair]]:
+    """Yield (method, q, components) of all that are no part of the package, and of SOSPCA."""
+    U = basis(indicators(y))
+    for q in qs:
+        yield "SOSPCA", q, sospca(A, y, B, q)
+    for name, path in {SUPERVISED: pcas, TREELETS: treelets}.items():
+        for q, pair in validated(path, A, U, B, qs, seed):
+            yield name, q, pair
+    turned = axes(A, B)
+    for name, (Z, Zt) in {"PLS": pls(turned[0], y, turned[1], max(qs)), "PCA": turned}.items():
+        for q in qs:
+            yield name, q, (Z[:, :q], Zt[:, :q])

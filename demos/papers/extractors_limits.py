@@ -1,0 +1,288 @@
+"""How far can components be trusted: the order of columns, the size of the pool, columns of noise?
+
+Three short studies of RidgeComponents, on problems of `extractors_worth.py`, whose splits, scale
+and judges these are; told is the mean error of LDA, 1-NN and an SVM, or R2.
+
+- *Order.* One split, columns in the order of the file and in eight random ones: the pool prunes
+  what it has when it is full, and so depends on the order; SOSPCA does, too. K does not.
+- *Size.* Three splits, pools of 50 to 1,000 and the Gram matrix, on problems of more than 1,000
+  columns.
+- *Noise.* Three splits; 1,000 and 10,000 Gaussian columns join those of the data, all in random
+  order. And what is said to be no noise where all is: the target is shuffled, or Gaussian numbers
+  beside Gaussian columns, a hundred times, and `n_above_noise` asked, which promises to be more
+  than 0 one time in twenty at most.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from _experiment import COLOURS, Dataset, Experiment, Row, machine, plt, table
+from _extractors import Pair, axes, kind_of, pls, ridge, sospca
+from _problems import FAMILY, MANY, MOST_ROWS, TWO, Split, needed, split_of
+from extractors_worth import CLASSIFIERS, R2, judged
+
+from streamsel import RidgeComponents
+
+QS = (2, 10)
+SIZES = (50, 100, 200, 500, 1_000)
+COUNTS = (0, 1_000, 10_000)
+ORDER, SIZE, NOISE, VAIN = "order", "size", "noise", "in vain"
+N_ORDERS, N_SPLITS, N_TARGETS = 9, 3, 100
+GRAM = "K"
+ORDERED = [
+    *("basehock", "internet_ads_adbench", "leukemia_golub3571", "sms_spam", "glioma", "isolet"),
+    *("mnist_10k", "factors of 2,000", "five of 2,000", "AR of 2,000", "copies of 2,000"),
+]
+SIZED = [
+    *("basehock", "colon_alon", "internet_ads_adbench", "leukemia_golub3571", "sms_spam", "glioma"),
+    *("factors of 2,000", "five of 2,000", "AR of 2,000", "copies of 2,000"),
+]
+NOISED = [
+    "breast_cancer",
+    "ionosphere",
+    "sonar",
+    "spambase",
+    "leukemia_golub3571",
+    "digits",
+    "wine",
+]
+GAUSSIAN = "Gaussian, 100 × 2,000"
+SHUFFLED = [GAUSSIAN, "breast_cancer", "leukemia_golub3571", "sms_spam", "isolet"]
+NOISED_METHODS = (GRAM, "pool of 500", "SOSPCA", "PLS")
+
+
+def pool(m: int) -> str:
+    return f"pool of {m:,}"
+
+
+def value(judgement: Row) -> float:
+    """Return the mean error, or R²."""
+    return judgement[R2] if R2 in judgement else float(np.mean([judgement[c] for c in CLASSIFIERS]))
+
+
+def ways(split: Split, sizes: tuple[int, ...], names: tuple[str, ...]) -> Iterator[Row]:
+    """Yield what pools of some sizes and methods of some names are worth on a split."""
+    A, y, B, told = split
+    most = max(QS)
+    pairs: dict[tuple[str, int], Pair] = {}
+    made = {pool(m): {"max_support": m} for m in sizes} | ({GRAM: {}} if GRAM in names else {})
+    for name, parameters in made.items():
+        Z, Zt = ridge(A, y, B, most, **parameters)
+        pairs |= {(name, q): (Z[:, :q], Zt[:, :q]) for q in QS}
+    if "SOSPCA" in names:
+        pairs |= {("SOSPCA", q): sospca(A, y, B, q) for q in QS}
+    if "PLS" in names:
+        turned = axes(A, B)
+        Z, Zt = pls(turned[0], y, turned[1], most)
+        pairs |= {("PLS", q): (Z[:, :q], Zt[:, :q]) for q in QS}
+    for (name, q), (Z, Zt) in pairs.items():
+        yield {"method": name, "q": q, "value": value(judged(Z, y, Zt, told))}
+
+
+def in_order(split: Split, order: int) -> Iterator[Row]:
+    """Yield what pools and SOSPCA are worth in an order of the columns; 0 is that of the file."""
+    p = split.A.shape[1]
+    columns = np.random.default_rng(order).permutation(p) if order else np.arange(p)
+    turned = split._replace(A=split.A[:, columns], B=split.B[:, columns])
+    yield from ways(turned, (200, 500), ("SOSPCA",))
+
+
+def in_noise(split: Split, seed: int) -> Iterator[Row]:
+    """Yield what is left of the components among columns of noise."""
+    rng = np.random.default_rng(seed)
+    for count in COUNTS:
+        A, B = (
+            np.hstack([rows, rng.standard_normal((len(rows), count))])
+            for rows in (split.A, split.B)
+        )
+        columns = rng.permutation(A.shape[1])
+        among = split._replace(A=A[:, columns], B=B[:, columns])
+        for row in ways(among, (500,), NOISED_METHODS):
+            yield row | {"noise": count}
+
+
+def in_vain(split: Split | None, first: int, last: int) -> Iterator[Row]:
+    """Yield how many columns pass for more than noise where the target is shuffled, or noise."""
+    for seed in range(first, last):
+        rng = np.random.default_rng(seed)
+        if split is None:
+            A, y = rng.standard_normal((100, 2_000)), rng.standard_normal(100)
+        else:
+            A, y = split.A, rng.permutation(split.y)
+        for name, parameters in {GRAM: {}, pool(200): {"max_support": 200}}.items():
+            model = RidgeComponents(2, target=kind_of(y), **parameters)
+            model.learn_target(y)
+            model.learn_columns(A)
+            yield {"method": name, "split": seed, "value": model.n_above_noise}
+
+
+def work(
+    datasets: dict[str, Dataset], most_rows: int, study: str, problem: str, at: int
+) -> list[Row]:
+    """Return the rows of one split, order, or ten shuffled targets of a problem."""
+    if problem == GAUSSIAN:
+        rows = in_vain(None, *(10 * at, 10 * at + 10))
+        return [{"study": study, "problem": problem} | row for row in rows]
+    split = split_of(datasets, problem, 0 if study in (ORDER, VAIN) else at, most_rows)
+    shape = {"study": study, "problem": problem, "n": len(split.A), "p": split.A.shape[1]}
+    if study == VAIN:
+        return [shape | row for row in in_vain(split, 10 * at, 10 * at + 10)]
+    made = {
+        ORDER: partial(in_order, split, at),
+        SIZE: partial(ways, split, SIZES, (GRAM,)),
+        NOISE: partial(in_noise, split, at),
+    }
+    return [shape | {"split": at} | row for row in made[study]()]
+
+
+def told(problem: str, results: pd.DataFrame) -> str:
+    rows = results[results.problem == problem]
+    what = "error" if FAMILY[problem] in (TWO, MANY) else "R²"
+    return f"{problem} ({int(rows.n.max()):,} × {int(rows.p.max()):,}), {what}"
+
+
+def order_table(results: pd.DataFrame) -> str:
+    """Return the value in the order of the file, and mean and deviation over random orders."""
+    rows = results[results.study == ORDER]
+    lines = []
+    for problem, of_problem in rows.groupby("problem", sort=False):
+        line = {"file, random orders": told(str(problem), rows)}
+        for method in (pool(500), pool(200), "SOSPCA"):
+            for q in QS:
+                values = of_problem[(of_problem.method == method) & (of_problem.q == q)]
+                values = values.set_index("split").value
+                random = values.drop(0)
+                line[f"{method}, q = {q}"] = (
+                    f"{values[0]:.1f}, {random.mean():.1f} ± {random.std():.1f}"
+                )
+        lines.append(line)
+    return table(pd.DataFrame(lines))
+
+
+def size_table(results: pd.DataFrame) -> str:
+    rows = results[results.study == SIZE]
+    lines = []
+    for problem, of_problem in rows.groupby("problem", sort=False):
+        line = {"m": told(str(problem), rows)}
+        for q in QS:
+            values = of_problem[of_problem.q == q].groupby("method").value.mean()
+            for name in [*map(pool, SIZES), GRAM]:
+                head = name.removeprefix("pool of ")
+                line[f"{head}, q = {q}"] = f"{values[name]:.1f}"
+        lines.append(line)
+    return table(pd.DataFrame(lines))
+
+
+def noise_table(results: pd.DataFrame) -> str:
+    rows = results[results.study == NOISE]
+    lines = []
+    for problem, of_problem in rows.groupby("problem", sort=False):
+        line = {"columns of noise: 0, 1,000, 10,000": told(str(problem), rows)}
+        for q in QS:
+            for method in NOISED_METHODS:
+                values = of_problem[(of_problem.q == q) & (of_problem.method == method)]
+                by = values.groupby("noise").value.mean()
+                line[f"{method}, q = {q}"] = ", ".join(f"{by[count]:.0f}" for count in COUNTS)
+        lines.append(line)
+    return table(pd.DataFrame(lines))
+
+
+def vain_table(results: pd.DataFrame) -> str:
+    """Return how often any column passed for more than noise, and how many at most."""
+    rows = results[results.study == VAIN]
+    lines = []
+    for problem, of_problem in rows.groupby("problem", sort=False):
+        line = {"target of noise, columns of": str(problem)}
+        for method, values in of_problem.groupby("method", sort=False).value:
+            line[f"{method}: any"] = f"{(values > 0).sum()} of {len(values)}"
+            line[f"{method}: most"] = f"{values.max():.0f}"
+        lines.append(line)
+    return table(pd.DataFrame(lines))
+
+
+def draw(results: pd.DataFrame) -> plt.Figure:
+    """Draw what pools lose to the Gram matrix by size, and errors among noise, means."""
+    figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.2))
+    sized = results[results.study == SIZE]
+    for q, style in zip(QS, ("o-", "s--"), strict=True):
+        of_q = sized[sized.q == q].pivot_table(index="problem", columns="method", values="value")
+        is_error = np.array([FAMILY[name] in (TWO, MANY) for name in of_q.index])
+        for kind, colour in ((True, COLOURS[0]), (False, COLOURS[1])):
+            lost = of_q[is_error == kind]
+            lost = (lost[[*map(pool, SIZES)]].sub(lost[GRAM], axis=0) * (1 if kind else -1)).mean()
+            label = f"{'error' if kind else 'R²'}, q = {q}"
+            axes[0].plot(range(len(SIZES)), lost, style, color=colour, ms=3.5, lw=1.3, label=label)
+    axes[0].axhline(0.0, color=COLOURS[6], lw=0.8)
+    axes[0].set_xticks(range(len(SIZES)), [f"{m:,}" for m in SIZES])
+    axes[0].set(title="a pool against the Gram matrix", xlabel="m", ylabel="points lost")
+    noised = results[results.study == NOISE]
+    colours = dict(
+        zip(NOISED_METHODS, (COLOURS[0], COLOURS[2], COLOURS[1], COLOURS[4]), strict=True)
+    )
+    for method, colour in colours.items():
+        for q, style in zip(QS, ("o-", "s--"), strict=True):
+            line = noised[(noised.method == method) & (noised.q == q)].groupby("noise").value.mean()
+            axes[1].plot(range(len(COUNTS)), line, style, color=colour, ms=3.5, lw=1.3)
+            axes[1].lines[-1].set_label(f"{method}, q = {q}")
+    axes[1].set_xticks(range(len(COUNTS)), [f"{count:,}" for count in COUNTS])
+    axes[1].set(title="columns of noise beside the data", ylabel="mean error, %", ylim=(0.0, None))
+    for panel in axes:
+        panel.legend(fontsize=6.5)
+    return figure
+
+
+def text(results: pd.DataFrame, figure: str) -> str:
+    return f"""
+**Order.** Value in the order of the file; mean and deviation over {N_ORDERS - 1} random orders, in
+%, of one split.
+
+{order_table(results)}
+
+**Size of the pool.** Means of {N_SPLITS} splits; K is the Gram matrix.
+
+{size_table(results)}
+
+![Left, what a pool loses to the Gram matrix against its size; right, mean error against the number
+of columns of noise.]({figure})
+
+**Noise.** Mean error in % beside 0, 1,000 and 10,000 columns of noise, means of {N_SPLITS} splits.
+
+{noise_table(results)}
+
+Where the target is noise: in how many of {N_TARGETS} targets any column passed the noise floor
+(5 % are promised for Gaussian columns), and how many columns did at most.
+
+{vain_table(results)}
+
+`python demos/papers/extractors_limits.py`; [all numbers](evidence/extractors-limits.csv); made with
+{machine()}.
+"""
+
+
+def main() -> None:
+    experiment = Experiment("extractors-limits", __doc__)
+    studies = {
+        ORDER: (experiment.small(ORDERED, ["digits"]), N_ORDERS),
+        SIZE: (experiment.small(SIZED, ["AR of 2,000"]), N_SPLITS),
+        NOISE: (experiment.small(NOISED, ["wine"]), N_SPLITS),
+        VAIN: (experiment.small(SHUFFLED, [GAUSSIAN]), N_TARGETS // 10),
+    }
+    wanted = {problem for problems, _ in studies.values() for problem in problems}
+    files = [needed(problem) for problem in sorted(wanted - {GAUSSIAN})]
+    found = experiment.datasets(dict.fromkeys(name for name in files if name))
+    datasets = {dataset.name: dataset for dataset in found}
+    tasks = [
+        (study, problem, at)
+        for study, (problems, count) in studies.items()
+        for problem in problems
+        for at in range(experiment.small(count, 2))
+    ]
+    most_rows = experiment.small(MOST_ROWS, 200)
+    results = experiment.each(partial(work, datasets, most_rows), tasks)
+    experiment.publish(text(results, experiment.draw(draw(results))))
+
+
+if __name__ == "__main__":
+    main()
