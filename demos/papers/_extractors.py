@@ -149,6 +149,11 @@ def treelets(A: np.ndarray, U: np.ndarray, B: np.ndarray, q: int) -> Iterator[Pa
         yield Z[:, best], B @ vectors[:, best]
 
 
+def left(Z: np.ndarray, seen: np.ndarray, Zt: np.ndarray, to_tell: np.ndarray) -> float:
+    """Return the sum of squares that least squares on components leave of rows not seen."""
+    return float(np.square(to_tell - Zt @ np.linalg.lstsq(Z, seen)[0]).sum())
+
+
 def validated(
     path: Any, A: np.ndarray, U: np.ndarray, B: np.ndarray, qs: Sequence[int], seed: int
 ) -> Iterator[tuple[int, Pair]]:
@@ -156,22 +161,13 @@ def validated(
 
     Five folds, least squares: for each q its own step.
     """
-    losses: Any = 0.0
+    folds = []
     for train, test in KFold(FOLDS, shuffle=True, random_state=seed).split(A):
         mean, middle = A[train].mean(axis=0), U[train].mean(axis=0)
-        target = U[train] - middle
-        steps = path(A[train] - mean, basis(target), A[test] - mean, max(qs))
-        losses = losses + np.array(
-            [
-                [
-                    np.square(
-                        U[test] - middle - Zt[:, :q] @ np.linalg.lstsq(Z[:, :q], target)[0]
-                    ).sum()
-                    for q in qs
-                ]
-                for Z, Zt in steps
-            ]
-        )
+        seen, to_tell = U[train] - middle, U[test] - middle
+        steps = path(A[train] - mean, basis(seen), A[test] - mean, max(qs))
+        folds.append([[left(Z[:, :q], seen, Zt[:, :q], to_tell) for q in qs] for Z, Zt in steps])
+    losses = np.sum(folds, axis=0)
     made = list(path(A, U, B, max(qs)))
     for q, best in zip(qs, losses.argmin(axis=0).tolist(), strict=True):
         Z, Zt = made[best]
