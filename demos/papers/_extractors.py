@@ -17,7 +17,7 @@ from streamsel import SOSPCA, RidgeComponents
 
 Pair = tuple[np.ndarray, np.ndarray]  # the same of training and of test rows
 
-RIDGE, TWICE, ONCE = "RidgeComponents", "K, largest 1,000", "K, one reading"
+RIDGE, TWICE, ONCE = "RidgeComponents", "K, two readings", "K, one reading"
 POOL_200, POOL_500 = "pool of 200", "pool of 500"
 SUPERVISED, TREELETS = "SupervisedPCA", "treelets"
 COUNTS = (5, 10, 25, 50, 100, 250, 1_000)  # thresholds of SupervisedPCA, and all columns

@@ -14,9 +14,9 @@ test rows; five splits, ten of those with 200 training rows or less. Columns com
 the file, in units of their deviation on the training rows, but words count as present or absent.
 Components are brought to deviation 1 before they are judged.
 
-RidgeComponents is tried in several ways. By default here it keeps the Gram matrix, K, and has the
-loadings of all columns, as a second reading finds them; `K, largest 1,000` has those of the 1,000
-largest of a second reading, and `K, one reading` is regressed on the 1,000 to 2,000 columns that it
+RidgeComponents is tried in several ways. By that name here it keeps the Gram matrix, K, and has the
+loadings of all columns (`max_loadings` is their number). With the default of 500, `K, two readings`
+has those of the 500 largest, and `K, one reading` is regressed on the 500 to 1,000 columns that it
 holds. Pools of 200 and 500 keep no matrix.
 
 What is planted has 200 training rows, and noise of half the signal's deviation. The regressions on
@@ -115,7 +115,7 @@ def representations(
     most = max(QS)
     pairs = {name: ridge(A, y, B, most, **parameters) for name, parameters in WAYS.items()}
     for name, readings in {TWICE: 2, ONCE: 1}.items():
-        model = RidgeComponents(most, target=kind_of(y), max_loadings=1_000)
+        model = RidgeComponents(most, target=kind_of(y))
         pairs[name] = ours(model, A, y, B, readings=readings)
     for name, (Z, Zt) in pairs.items():
         for q in QS:
