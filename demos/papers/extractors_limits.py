@@ -15,13 +15,14 @@ and judges these are; told is the mean error of LDA, 1-NN and an SVM, or R2.
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from _experiment import COLOURS, Dataset, Experiment, Row, machine, plt, table
 from _extractors import Pair, axes, kind_of, pls, ridge, sospca
 from _problems import FAMILY, MANY, MOST_ROWS, TWO, Split, needed, split_of
-from extractors_worth import CLASSIFIERS, R2, judged
+from extractors_worth import CLASSIFIERS, R2, STRONG, judged
 
 from streamsel import RidgeComponents
 
@@ -50,7 +51,14 @@ NOISED = [
 ]
 GAUSSIAN = "Gaussian, 100 × 2,000"
 SHUFFLED = [GAUSSIAN, "breast_cancer", "leukemia_golub3571", "sms_spam", "isolet"]
-NOISED_METHODS = (GRAM, "pool of 500", "SOSPCA", "PLS")
+POWERS: dict[str, dict[str, Any]] = {GRAM: {}, STRONG: {"relevance_power": 8.0}}
+STYLES = {
+    GRAM: (COLOURS[0], "o-"),
+    "pool of 500": (COLOURS[0], "--"),
+    STRONG: (COLOURS[2], "^-"),
+    "SOSPCA": (COLOURS[1], "s-"),
+    "PLS": (COLOURS[4], "D-"),
+}
 
 
 def pool(m: int) -> str:
@@ -67,7 +75,8 @@ def ways(split: Split, sizes: tuple[int, ...], names: tuple[str, ...]) -> Iterat
     A, y, B, told = split
     most = max(QS)
     pairs: dict[tuple[str, int], Pair] = {}
-    made = {pool(m): {"max_support": m} for m in sizes} | ({GRAM: {}} if GRAM in names else {})
+    made = {pool(m): {"max_support": m} for m in sizes}
+    made |= {name: POWERS[name] for name in names if name in POWERS}
     for name, parameters in made.items():
         Z, Zt = ridge(A, y, B, most, **parameters)
         pairs |= {(name, q): (Z[:, :q], Zt[:, :q]) for q in QS}
@@ -99,7 +108,7 @@ def in_noise(split: Split, seed: int) -> Iterator[Row]:
         )
         columns = rng.permutation(A.shape[1])
         among = split._replace(A=A[:, columns], B=B[:, columns])
-        for row in ways(among, (500,), NOISED_METHODS):
+        for row in ways(among, (500,), tuple(STYLES)):
             yield row | {"noise": count}
 
 
@@ -180,7 +189,7 @@ def noise_table(results: pd.DataFrame) -> str:
     for problem, of_problem in rows.groupby("problem", sort=False):
         line = {"columns of noise: 0, 1,000, 10,000": told(str(problem), rows)}
         for q in QS:
-            for method in NOISED_METHODS:
+            for method in STYLES:
                 values = of_problem[(of_problem.q == q) & (of_problem.method == method)]
                 by = values.groupby("noise").value.mean()
                 line[f"{method}, q = {q}"] = ", ".join(f"{by[count]:.0f}" for count in COUNTS)
@@ -218,16 +227,13 @@ def draw(results: pd.DataFrame) -> plt.Figure:
     axes[0].set_xticks(range(len(SIZES)), [f"{m:,}" for m in SIZES])
     axes[0].set(title="a pool against the Gram matrix", xlabel="m", ylabel="points lost")
     noised = results[results.study == NOISE]
-    colours = dict(
-        zip(NOISED_METHODS, (COLOURS[0], COLOURS[2], COLOURS[1], COLOURS[4]), strict=True)
-    )
-    for method, colour in colours.items():
-        for q, style in zip(QS, ("o-", "s--"), strict=True):
-            line = noised[(noised.method == method) & (noised.q == q)].groupby("noise").value.mean()
-            axes[1].plot(range(len(COUNTS)), line, style, color=colour, ms=3.5, lw=1.3)
-            axes[1].lines[-1].set_label(f"{method}, q = {q}")
+    for method, (colour, style) in STYLES.items():
+        chosen = noised[(noised.method == method) & (noised.q == max(QS))]
+        line = chosen.groupby("noise").value.mean()
+        axes[1].plot(range(len(COUNTS)), line, style, color=colour, ms=3.5, lw=1.3, label=method)
     axes[1].set_xticks(range(len(COUNTS)), [f"{count:,}" for count in COUNTS])
-    axes[1].set(title="columns of noise beside the data", ylabel="mean error, %", ylim=(0.0, None))
+    axes[1].set(title=f"columns of noise beside the data, q = {max(QS)}", ylabel="mean error, %")
+    axes[1].set_ylim(0.0, None)
     for panel in axes:
         panel.legend(fontsize=6.5)
     return figure
