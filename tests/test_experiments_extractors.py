@@ -152,6 +152,13 @@ def test_judges_say_what_is_perfect_and_what_is_not_there(worth):
     assert worth.judged(Z, labels, Z, labels)["mAP"] == pytest.approx(100.0)
 
 
+def test_equally_near_rows_vote(worth):
+    """Of the six rows without a word the first is of the one class, the other five of the other."""
+    Z, y = np.array([0.0] * 6 + [1.0] * 4)[:, None], np.array([1] + [0] * 5 + [1] * 4)
+    said = dict(worth.answers(Z, y, np.array([[0.1], [0.9]])))
+    assert said["1-NN"].tolist() == [0, 1]
+
+
 def test_a_duel_counts_and_is_bold_where_it_is_clear(worth):
     assert worth.duel(pd.Series([1.0] * 5 + [2.0] * 5)) == "**+1.5 ± 0.4** 10–0–0"
     assert worth.duel(pd.Series([1.0, -1.0, 0.0, 2.0, -2.0])).endswith(" 2–1–2")

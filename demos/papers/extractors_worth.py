@@ -13,7 +13,7 @@ regression by its R2; on several labels linear regression by how it ranks the ro
 Training rows, at most 600, are two thirds of at most 1,200 (a stratified sample), the others are
 test rows; five splits, ten of those with 200 training rows or less. Columns come in the order of
 the file, in units of their deviation on the training rows, but words count as present or absent.
-Components are brought to deviation 1 before they are judged.
+Components are brought to deviation 1 before they are judged; equally near rows vote.
 
 RidgeComponents is tried in several ways. By that name here it keeps the Gram matrix, K, and has the
 loadings of all columns (`max_loadings` is their number). With the default of 500, `K, two readings`
@@ -41,6 +41,7 @@ from _extractors import (
     TREELETS,
     TWICE,
     Pair,
+    indicators,
     kind_of,
     ours,
     ridge,
@@ -157,8 +158,10 @@ def answers(Z: np.ndarray, y: np.ndarray, Zt: np.ndarray) -> Iterator[tuple[str,
             yield name, np.full(len(Zt), np.bincount(y).argmax())
         return
     yield "LDA", LinearDiscriminantAnalysis().fit(Z, y).predict(Zt)
-    # Equally near rows: rounding errors must not choose among them.
-    yield "1-NN", y[euclidean_distances(Zt, Z, squared=True).round(9).argmin(axis=1)]
+    # Rows of few words are equally near to many: these vote, the first of them says nothing.
+    apart = euclidean_distances(Zt, Z, squared=True).round(9)
+    votes = (apart == apart.min(axis=1, keepdims=True)) @ indicators(y)
+    yield "1-NN", np.unique(y)[votes.argmax(axis=1)]
     yield "SVM", SVC().fit(Z, y).predict(Zt)
 
 
