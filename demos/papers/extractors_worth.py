@@ -13,7 +13,8 @@ regression by its R2; on several labels linear regression by how it ranks the ro
 Training rows, at most 600, are two thirds of at most 1,200 (a stratified sample), the others are
 test rows; five splits, ten of those with 200 training rows or less. Columns come in the order of
 the file, in units of their deviation on the training rows, but words count as present or absent.
-Components are brought to deviation 1 before they are judged; equally near rows vote.
+Components are brought to deviation 1 before they are judged, but where their own scale is asked
+for; equally near rows vote.
 
 RidgeComponents is tried in several ways. By that name here it keeps the Gram matrix, K, and has the
 loadings of all columns (`max_loadings` is their number). With the default of 500, `K, two readings`
@@ -41,9 +42,11 @@ from _extractors import (
     TREELETS,
     TWICE,
     Pair,
+    axes,
     indicators,
     kind_of,
     ours,
+    pls,
     ridge,
     rivals,
 )
@@ -106,7 +109,8 @@ STYLES = {
     "PCA": (COLOURS[3], "v-"),
 }
 MEASURES = {TWO: CLASSIFIERS, MANY: CLASSIFIERS, LABELS: (PRECISION,), REAL: (R2,), PLANTED: (R2,)}
-GROUPS = ("rivals", "ridge", "selected")
+OWN = "own scale"
+GROUPS = ("rivals", "ridge", "selected", OWN)
 
 
 def representations(
@@ -125,6 +129,14 @@ def representations(
         for q in QS:
             yield SELECTED, q, (A[:, selected[:q]], B[:, selected[:q]])
         return
+    if group == OWN:
+        turned = axes(A, B)
+        own = {name: ridge(A, y, B, most, **WAYS[name]) for name in (RIDGE, POOL_500)}
+        own |= {"PLS": pls(turned[0], y, turned[1], most), "PCA": turned}
+        for name, (Z, Zt) in own.items():
+            for q in QS:
+                yield f"{name}, {OWN}", q, (Z[:, :q], Zt[:, :q])
+        return
     pairs = {name: ridge(A, y, B, most, **parameters) for name, parameters in WAYS.items()}
     for name, readings in {TWICE: 2, ONCE: 1}.items():
         model = RidgeComponents(most, target=kind_of(y))
@@ -134,12 +146,15 @@ def representations(
             yield name, q, (Z[:, :q], Zt[:, :q])
 
 
-def judged(Z: np.ndarray, y: np.ndarray, Zt: np.ndarray, told: np.ndarray) -> Row:
-    """Return in percent what models err, or explain, that see components."""
+def judged(
+    Z: np.ndarray, y: np.ndarray, Zt: np.ndarray, told: np.ndarray, *, alike: bool = True
+) -> Row:
+    """Return in percent what models err, or explain, that see components, all of deviation 1."""
     deviation = Z.std(axis=0)
     there = deviation > 1e-9 * deviation.max(initial=1e-9)
-    mean, deviation = Z[:, there].mean(axis=0), deviation[there]
-    Z, Zt = (Z[:, there] - mean) / deviation, (Zt[:, there] - mean) / deviation
+    mean = Z[:, there].mean(axis=0)
+    scale = deviation[there] if alike else deviation[there].max(initial=0.0)
+    Z, Zt = (Z[:, there] - mean) / scale, (Zt[:, there] - mean) / scale
     if kind_of(y) == "class":
         return {name: 100.0 * float(np.mean(a != told)) for name, a in answers(Z, y, Zt)}
     fitted = y.mean(axis=0) + Zt @ np.linalg.lstsq(Z, y - y.mean(axis=0))[0]
@@ -175,7 +190,9 @@ def work(
         # Of few rows five are too few of a class to be in every fold.
         warnings.simplefilter("ignore", UserWarning)
         return [
-            shape | {"split": seed, "method": method, "q": q} | judged(Z, y, Zt, told)
+            shape
+            | {"split": seed, "method": method, "q": q}
+            | judged(Z, y, Zt, told, alike=group != OWN)
             for method, q, (Z, Zt) in representations(A, y, B, group, seed)
         ]
 
@@ -253,6 +270,21 @@ def duels(results: pd.DataFrame, method: str, rivals: Sequence[str], *, apart: b
                     line[f"q = {q}"] = duel(sign * (means[method] - means[rival]))
                 lines.append(line)
     return table(pd.DataFrame(lines))
+
+
+def scale_table(results: pd.DataFrame) -> str:
+    """Return the errors on components of deviation 1 and on components as they come."""
+    heads = ["components of deviation 1, as they come"]
+    lines = [[name] for name in (RIDGE, POOL_500, "PLS", "PCA")]
+    for family in (TWO, MANY):
+        for measure in CLASSIFIERS[1:]:
+            for q in QS[1:]:
+                rows = results[results.family == family]
+                means = means_of(rows, [measure], q).mean()
+                heads.append(f"{family}, {measure}, q = {q}" if q == QS[1] else f"{q}")
+                for line in lines:
+                    line.append(f"{means[line[0]]:.1f}, {means[f'{line[0]}, {OWN}']:.1f}")
+    return table(pd.DataFrame(lines, columns=heads))
 
 
 def problem_table(results: pd.DataFrame, q: int) -> str:
@@ -334,6 +366,11 @@ Against the others, the three classifiers together:
 
 {duels(results, RIDGE, [SUPERVISED, TREELETS, "PCA"], apart=False)}
 
+**Scale.** Mean errors on components that were brought to deviation 1, as everywhere else here, and
+on components as they come, each as large as it is beside the others.
+
+{scale_table(results)}
+
 Every problem, mean error, mean average precision or R²:
 
 {problem_table(results, QS[1])}
@@ -364,6 +401,7 @@ def main() -> None:
         for group in GROUPS
         for problem in problems
         if needed(problem) is None or needed(problem) in datasets
+        if group != OWN or FAMILY[problem] in (TWO, MANY)
         for seed in range(experiment.small(n_splits(datasets, problem), 2))
     ]
     results = experiment.each(partial(work, datasets, most_rows), tasks)
