@@ -13,13 +13,26 @@ from scipy.linalg import eigh
 from sklearn.model_selection import KFold
 from sospca_errors import fitted_pls
 
-from streamsel import SOSPCA, RidgeComponents
+from streamsel import SOSPCA, ForwardSelection, RidgeComponents
 
 Pair = tuple[np.ndarray, np.ndarray]  # the same of training and of test rows
 
 RIDGE, TWICE, ONCE = "RidgeComponents", "K, two readings", "K, one reading"
 POOL_200, POOL_500 = "pool of 200", "pool of 500"
-SUPERVISED, TREELETS = "SupervisedPCA", "treelets"
+SUPERVISED, TREELETS, SELECTED = "SupervisedPCA", "treelets", "q selected"
+WEAK, STRONG = "K, γ = 1", "K, γ = 8"
+SUMS = {"K, γ = 1 and 4": (1.0, 4.0), "K, γ = ½ and 8": (0.5, 8.0)}
+# Ridge components in several ways; all that differs from the defaults.
+WAYS = {
+    RIDGE: {},
+    WEAK: {"relevance_power": 1.0},
+    STRONG: {"relevance_power": 8.0},
+    **{name: {"relevance_power": powers} for name, powers in SUMS.items()},
+    POOL_200: {"max_support": 200},
+    POOL_500: {"max_support": 500},
+}
+OWN = "own scale"
+GROUPS = ("rivals", "ridge", "selected", OWN)
 COUNTS = (5, 10, 25, 50, 100, 250, 1_000)  # thresholds of SupervisedPCA, and all columns
 TREE_OF = 500  # the most relevant variables, of which treelets are made
 LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)  # how far up the tree, of all its joins
@@ -186,5 +199,38 @@ def rivals(
             yield name, q, pair
     turned = axes(A, B)
     for name, (Z, Zt) in {"PLS": pls(turned[0], y, turned[1], max(qs)), "PCA": turned}.items():
+        for q in qs:
+            yield name, q, (Z[:, :q], Zt[:, :q])
+
+
+def representations(
+    A: np.ndarray, y: np.ndarray, B: np.ndarray, group: str, qs: Sequence[int], seed: int
+) -> Iterator[tuple[str, int, Pair]]:
+    """Yield (method, q, components of training and test rows)."""
+    if group == "rivals":
+        yield from rivals(A, y, B, qs, seed)
+        return
+    most = max(qs)
+    if group == "selected":
+        model = ForwardSelection(min(most, A.shape[1]), target=kind_of(y))
+        model.learn_target(y)
+        model.learn_columns(A)
+        selected = list(model.selected)
+        for q in qs:
+            yield SELECTED, q, (A[:, selected[:q]], B[:, selected[:q]])
+        return
+    if group == OWN:
+        turned = axes(A, B)
+        own = {name: ridge(A, y, B, most, **WAYS[name]) for name in (RIDGE, POOL_500)}
+        own |= {"PLS": pls(turned[0], y, turned[1], most), "PCA": turned}
+        for name, (Z, Zt) in own.items():
+            for q in qs:
+                yield f"{name}, {OWN}", q, (Z[:, :q], Zt[:, :q])
+        return
+    pairs = {name: ridge(A, y, B, most, **parameters) for name, parameters in WAYS.items()}
+    for name, readings in {TWICE: 2, ONCE: 1}.items():
+        model = RidgeComponents(most, target=kind_of(y))
+        pairs[name] = ours(model, A, y, B, readings=readings)
+    for name, (Z, Zt) in pairs.items():
         for q in qs:
             yield name, q, (Z[:, :q], Zt[:, :q])

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from _experiment import COLOURS, Dataset, Experiment, Row, machine, plt, table
-from _extractors import Pair, axes, kind_of, pls, ridge, sospca
+from _extractors import STRONG, Pair, axes, kind_of, pls, ridge, sospca
 from _problems import FAMILY, MANY, MOST_ROWS, TWO, Split, needed, split_of
-from extractors_worth import CLASSIFIERS, R2, STRONG, judged
+from extractors_worth import CLASSIFIERS, R2, judged
 
 from streamsel import RidgeComponents
 

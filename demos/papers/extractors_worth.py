@@ -34,21 +34,22 @@ import numpy as np
 import pandas as pd
 from _experiment import COLOURS, Dataset, Experiment, Row, machine, plt, table
 from _extractors import (
+    GROUPS,
     ONCE,
+    OWN,
     POOL_200,
     POOL_500,
     RIDGE,
+    SELECTED,
+    STRONG,
+    SUMS,
     SUPERVISED,
     TREELETS,
     TWICE,
-    Pair,
-    axes,
+    WEAK,
     indicators,
     kind_of,
-    ours,
-    pls,
-    ridge,
-    rivals,
+    representations,
 )
 from _problems import (
     FAMILIES,
@@ -71,8 +72,6 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.svm import SVC
 from sospca_errors import p_value
 
-from streamsel import ForwardSelection, RidgeComponents
-
 QS = (1, 2, 5, 10)
 N_SPLITS, N_SPLITS_OF_FEW, FEW = 5, 10, 300
 CLASSIFIERS = ("LDA", "1-NN", "SVM")
@@ -83,18 +82,6 @@ CHOSEN_ON = ["colon_alon", "glioma", "isolet", "basehock", "internet_ads_adbench
 CHOSEN_ON += ["ionosphere", "sonar", "digits"]
 LEVEL = 0.05
 LEAST_PROBLEMS = 3  # of which there is an interval
-SELECTED = "q selected"
-WEAK, STRONG = "K, γ = 1", "K, γ = 8"
-SUMS = {"K, γ = 1 and 4": (1.0, 4.0), "K, γ = ½ and 8": (0.5, 8.0)}
-# Ridge components in several ways; all that differs from the defaults.
-WAYS = {
-    RIDGE: {},
-    WEAK: {"relevance_power": 1.0},
-    STRONG: {"relevance_power": 8.0},
-    **{name: {"relevance_power": powers} for name, powers in SUMS.items()},
-    POOL_200: {"max_support": 200},
-    POOL_500: {"max_support": 500},
-}
 METHODS = [
     *(RIDGE, TWICE, ONCE, WEAK, STRONG, *SUMS, POOL_500, POOL_200),
     *("SOSPCA", SUPERVISED, TREELETS, "PLS", "PCA", SELECTED),
@@ -109,41 +96,6 @@ STYLES = {
     "PCA": (COLOURS[3], "v-"),
 }
 MEASURES = {TWO: CLASSIFIERS, MANY: CLASSIFIERS, LABELS: (PRECISION,), REAL: (R2,), PLANTED: (R2,)}
-OWN = "own scale"
-GROUPS = ("rivals", "ridge", "selected", OWN)
-
-
-def representations(
-    A: np.ndarray, y: np.ndarray, B: np.ndarray, group: str, seed: int
-) -> Iterator[tuple[str, int, Pair]]:
-    """Yield (method, q, components of training and test rows)."""
-    if group == "rivals":
-        yield from rivals(A, y, B, QS, seed)
-        return
-    most = max(QS)
-    if group == "selected":
-        model = ForwardSelection(min(most, A.shape[1]), target=kind_of(y))
-        model.learn_target(y)
-        model.learn_columns(A)
-        selected = list(model.selected)
-        for q in QS:
-            yield SELECTED, q, (A[:, selected[:q]], B[:, selected[:q]])
-        return
-    if group == OWN:
-        turned = axes(A, B)
-        own = {name: ridge(A, y, B, most, **WAYS[name]) for name in (RIDGE, POOL_500)}
-        own |= {"PLS": pls(turned[0], y, turned[1], most), "PCA": turned}
-        for name, (Z, Zt) in own.items():
-            for q in QS:
-                yield f"{name}, {OWN}", q, (Z[:, :q], Zt[:, :q])
-        return
-    pairs = {name: ridge(A, y, B, most, **parameters) for name, parameters in WAYS.items()}
-    for name, readings in {TWICE: 2, ONCE: 1}.items():
-        model = RidgeComponents(most, target=kind_of(y))
-        pairs[name] = ours(model, A, y, B, readings=readings)
-    for name, (Z, Zt) in pairs.items():
-        for q in QS:
-            yield name, q, (Z[:, :q], Zt[:, :q])
 
 
 def judged(
@@ -193,7 +145,7 @@ def work(
             shape
             | {"split": seed, "method": method, "q": q}
             | judged(Z, y, Zt, told, alike=group != OWN)
-            for method, q, (Z, Zt) in representations(A, y, B, group, seed)
+            for method, q, (Z, Zt) in representations(A, y, B, group, QS, seed)
         ]
 
 
