@@ -283,7 +283,7 @@ def main() -> None:
         (study, problem, at)
         for study, (problems, count) in studies.items()
         for problem in problems
-        for at in range(experiment.small(count, 2))
+        for at in range(experiment.small(count, 3))
     ]
     most_rows = experiment.small(MOST_ROWS, 200)
     results = experiment.each(partial(work, datasets, most_rows), tasks)
