@@ -397,18 +397,7 @@ class RidgeComponents(JointExtractor, Supervised):
         relevance = found.relevance[: found.n_found].tolist()
         return dict(zip(self.components, relevance, strict=False))
 
-    @property
-    def embedding(self) -> Floats:
-        """The components on the training rows, (n, number of components there are): a copy.
-
-        Of all columns, where a Gram matrix is kept; otherwise of those in the pool. ValueError once
-        rows were learnt, for those are not kept.
-        """
-        if self._on_rows:
-            raise ValueError(
-                "Expected a model that has learnt columns only. Got: one that has learnt rows, "
-                "which are not kept.\nHint: transform_many(X) is the embedding of X."
-            )
+    def _embedding(self) -> Floats:
         held, found = self._columns, self._solution()
         if held is None or found is None:
             return np.zeros((self.n_rows or 0, 0))

@@ -232,17 +232,7 @@ class SOSPCA(Extractor, Supervised):
             return {}
         return dict(zip(self.components, found.tolist(), strict=False))
 
-    @property
-    def embedding(self) -> Floats:
-        """The components on the training rows, (n, number of components learnt): a copy.
-
-        ValueError once rows were learnt, for those are not kept.
-        """
-        if self._on_rows:
-            raise ValueError(
-                "Expected a model that has learnt columns only. Got: one that has learnt rows, "
-                "which are not kept.\nHint: transform_many(X) is the embedding of X."
-            )
+    def _embedding(self) -> Floats:
         held = self._on_columns
         if held is None:
             return np.zeros((self.n_rows or 0, 0))

@@ -119,17 +119,7 @@ class ByName(Extractor, Unsupervised):
         learnt = self._columns is not None or self._passed is not None
         return dict.fromkeys(self.components, 1.0) if learnt else {}
 
-    @property
-    def embedding(self) -> Floats:
-        """The components on the training rows, (n, k): a copy, equal to a transform of these rows.
-
-        ValueError once rows were learnt, for those are not kept.
-        """
-        if self._on_rows:
-            raise ValueError(
-                "Expected a model that has learnt columns only. Got: one that has learnt rows, "
-                "which are not kept.\nHint: transform_many(X) is the embedding of X."
-            )
+    def _embedding(self) -> Floats:
         held = self._columns
         if held is None:
             return np.zeros((self.n_rows or 0, self._k))

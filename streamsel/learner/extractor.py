@@ -99,6 +99,23 @@ class Extractor(Learner):
         return _component_names(type(self).__name__.lower(), self.n_components)
 
     @property
+    def embedding(self) -> Floats:
+        """The components on the training rows, (n, number of components there are): a copy.
+
+        ValueError once rows were learnt, for those are not kept.
+        """
+        if self._on_rows:
+            raise ValueError(
+                "Expected a model that has learnt columns only. Got: one that has learnt rows, "
+                "which are not kept.\nHint: transform_many(X) is the embedding of X."
+            )
+        return self._embedding()
+
+    def _embedding(self) -> Floats:
+        """Return the components of the columns learnt, on their observations."""
+        raise NotImplementedError
+
+    @property
     def loadings(self) -> dict[Hashable, dict[str, float]]:
         """The support: variable -> {component: weight}, without zeros.
 
