@@ -165,7 +165,7 @@ class RidgeComponents(JointExtractor, Supervised):
     On rows that it has not seen the first component is what was hidden:
 
     >>> Z = model.transform_many(X[200:])
-    >>> abs(np.corrcoef(Z[:, 0], hidden[200:])[0, 1]) > 0.9
+    >>> bool(abs(np.corrcoef(Z[:, 0], hidden[200:])[0, 1]) > 0.9)
     True
 
     It goes on with rows, by name, in River:
