@@ -1,7 +1,6 @@
 """What goes by as columns, then row by row: for the script `warehouse.py`."""
 
 import functools
-import operator
 import time
 from collections.abc import Callable, Hashable
 from pathlib import Path
@@ -91,30 +90,39 @@ class Neighbours(base.Classifier):
     """River's KNNClassifier of the last rows on arrays: the same answers, faster on wide rows."""
 
     def __init__(self) -> None:
-        self.values: Callable[[dict[Hashable, Any]], Any] | None = None
+        self.places: dict[Hashable, int] = {}
         self.rows = np.zeros((WINDOW, 0))
         self.classes: list[Any] = []
         self.n = 0
 
     def learn_one(self, x: dict[Hashable, Any], y: Any) -> None:
-        if self.values is None:
-            self.values = operator.itemgetter(*x)
-            self.rows = np.zeros((WINDOW, len(x)))
+        values = self._values(x)
         place = self.n % WINDOW
-        self.rows[place] = self.values(x)
+        self.rows[place] = values
         self.classes[place : place + 1] = [y]
         self.n += 1
 
     def predict_one(self, x: dict[Hashable, Any]) -> Any:
-        if self.values is None:
+        if not self.classes:
             return None
-        apart = self.rows[: len(self.classes)] - np.array(self.values(x))
+        values = self._values(x)
+        apart = self.rows[: len(self.classes)] - values
         distances = np.sqrt(np.einsum("ij,ij->i", apart, apart))
         votes: dict[Any, float] = {}
         for i in np.argsort(distances, kind="stable")[:NEAREST].tolist():
             weight = 1.0 / distances[i] if distances[i] else np.inf
             votes[self.classes[i]] = votes.get(self.classes[i], 0.0) + weight
         return max(votes, key=votes.__getitem__)
+
+    def _values(self, x: dict[Hashable, Any]) -> np.ndarray:
+        """Return the row, with a place for names that are new; one that is absent is 0."""
+        new = [name for name in x if name not in self.places]
+        if new:
+            self.places |= {name: len(self.places) + i for i, name in enumerate(new)}
+            self.rows = np.pad(self.rows, ((0, 0), (0, len(new))))
+        values = np.zeros(len(self.places))
+        values[[self.places[name] for name in x]] = list(x.values())
+        return values
 
 
 def behind(name: str, *, by_river: bool = False, scaled: bool = False) -> list[Any]:
