@@ -105,7 +105,8 @@ def fit(axes: Axes, q: int, alpha: str | float, size: float) -> Fit:
 
     With λ the ridge, S = (d + λ)^-½ h and Q the eigenvectors of SᵀS, the first min(q, r) are
     F = (d + λ)⁻¹ h Q, each of length 1: the canonical variates of ridge regression. The others are
-    the leading eigenvectors of what F leaves of diag(d), made uncorrelated with F. All are then
+    the leading eigenvectors of what F leaves of diag(d), made uncorrelated with F, and scaled alike
+    so that none varies more than any of F: distances should be about the target first. All are then
     scaled alike, so that the variance of the one that varies most is 1: of each by itself it would
     make the last, mostly noise, as large as the first.
 
@@ -134,7 +135,12 @@ def fit(axes: Axes, q: int, alpha: str | float, size: float) -> Fit:
     rest = min(q, d.size) - count
     if rest > 0:
         found[:, count : count + rest] = _varying_most(d, F, rest)
-    found /= math.sqrt(float((np.square(found).T @ d).max()) / size)
+    variances = np.square(found).T @ d / size
+    if rest > 0:
+        smaller = min(1.0, variances[:count].min() / variances[count : count + rest].max())
+        found[:, count:] *= math.sqrt(smaller)
+    # None of the others is larger now than all of these.
+    found /= math.sqrt(variances[:count].max())
     return Fit(found, float(alpha))
 
 

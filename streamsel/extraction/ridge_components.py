@@ -90,10 +90,10 @@ class RidgeComponents(JointExtractor, Supervised):
     of a grid relative to the mean of the eigenvalues $d$. Then $S = (d + \lambda)^{-1/2} h$, $Q$
     are the eigenvectors of $S^T S$, and $F = (d + \lambda)^{-1} h Q$ the first components, each of
     length 1 in the weighted columns: canonical ridge. The others are the leading eigenvectors of $C
-    - CF(F^TCF)^{-1}F^TC$, with $C = \mathrm{diag}(d)$, made uncorrelated with $F$. The largest
-    loading of a column of length 1 is positive. All are scaled alike, so that over the rows learnt
-    the variance of the one that varies most is 1: a later one is smaller, as it tells less, which
-    is what nearest neighbours and kernels want.
+    - CF(F^TCF)^{-1}F^TC$, with $C = \mathrm{diag}(d)$, made uncorrelated with $F$, and scaled
+    alike so that over the rows learnt none varies more than any of $F$. Then all are, so that the
+    variance of the one that varies most is 1: a later one is smaller, as it tells less, which is
+    what nearest neighbours want. The largest loading of a column of length 1 is positive.
 
     **Loadings.** What a Gram matrix knows of is the observations: `embedding` is exact after one
     reading. For the loadings, and so for new rows, columns are needed. As long as the pool holds

@@ -152,8 +152,8 @@ def solve(of, U, *, n_components=10, relevance_power=2.0, alpha="reml", n=None, 
     K = W @ W.T
     mean = mean_eigenvalue(K, len(w), n)
     alpha = best_alpha(K, U, alpha, n, mean)
-    inner = axes(W, U, n_components, mean * alpha)
-    inner = inner * np.sqrt(size) / np.linalg.norm(W @ inner, axis=0).max()
+    inner, first = axes(W, U, n_components, mean * alpha)
+    inner = inner * np.sqrt(size) / np.linalg.norm(W @ inner, axis=0)[:first].max()
     signs = np.sign([b[np.argmax(np.abs(b))] for b in (w[:, None] * inner).T])
     inner = inner * signs
     return Found((w / of.lengths)[:, None] * inner, W @ inner, alpha, inner)
@@ -164,7 +164,7 @@ def mean_eigenvalue(K, p, n):
 
 
 def axes(W, U, q, alpha):
-    """Return [F, E]."""
+    """Return [F, E], E so that none of it varies more than any of F, and how many F are."""
     C, h = W.T @ W, W.T @ U
     A = np.linalg.solve(C + alpha * np.eye(len(C)), h)
     values, Q = np.linalg.eigh(h.T @ A)
@@ -176,7 +176,10 @@ def axes(W, U, q, alpha):
     left = min(q, len(eigenvalues(C))) - F.shape[1]
     E = E[:, ::-1][:, : max(0, left)]
     E = E - F @ np.linalg.solve(F.T @ C @ F, F.T @ C @ E)
-    return np.hstack([F, E])
+    if E.shape[1]:
+        varies = np.linalg.norm(W @ F, axis=0).min() / np.linalg.norm(W @ E, axis=0).max()
+        E = E * min(1.0, varies)
+    return np.hstack([F, E]), F.shape[1]
 
 
 # ------------------------------------------------------------------------------------- the pool
