@@ -112,8 +112,8 @@ class Extractor(Learner):
         return self._embedding()
 
     def _embedding(self) -> Floats:
-        """Return the components of the columns learnt, on their observations."""
-        raise NotImplementedError
+        """Return the components on the columns' observations; none, where these are not kept."""
+        return np.zeros((self.n_rows or 0, 0))
 
     @property
     def loadings(self) -> dict[Hashable, dict[str, float]]:
