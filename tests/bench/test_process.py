@@ -25,7 +25,8 @@ def blocks():
         rng.standard_normal(out=block.T)
         yield Block(range(start, start + b), block)
 model = {name}({parameters})
-model.learn_target(np.random.default_rng(1).standard_normal(n))
+if model.supervised:
+    model.learn_target(np.random.default_rng(1).standard_normal(n))
 model.learn_columns(ColumnStream(blocks, n_rows=n, n_columns=p))
 model.relevance
 print(peak_bytes())
