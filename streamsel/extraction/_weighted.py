@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from streamsel.extraction._canonical_ridge import (
     fit,
     regressed,
 )
-from streamsel.held.gram_pool import GramPool
+from streamsel.held.gram_pool import GramPool, to_powers
 from streamsel.held.part import Floats, Places
 
 
@@ -126,7 +125,7 @@ class Asked(NamedTuple):
 def from_columns(known: Variables, asked: Asked) -> Solution | None:
     """Return the components of variables that are known one by one; None if nothing is relevant."""
     powers = asked.powers
-    parts = _powers(np.linalg.norm(known.G, axis=1), powers) * np.sqrt(known.mass)[:, None]
+    parts = to_powers(np.linalg.norm(known.G, axis=1), powers) * np.sqrt(known.mass)[:, None]
     squares = np.square(parts).mean(axis=0)
     if not known.mass.size or not squares.all():
         return None
@@ -149,15 +148,9 @@ def from_rows(held: GramPool, asked: Asked) -> Solution | None:
         scales[which] = 1.0 / np.sqrt(square)
         K = K + part if which else part
     axes = axes_of_rows(K, held.basis.T, held.varying, asked.n)
-    own = np.linalg.norm(_powers(held.relevance(), held.powers) * scales, axis=1)
+    own = np.linalg.norm(to_powers(held.relevance(), held.powers) * scales, axis=1)
     weights, places = own * np.sqrt(held.table["mass"]), np.arange(len(own))
     return Solution(axes, asked.of(axes), places, weights, scales)
-
-
-def _powers(relevance: Floats, powers: Sequence[float]) -> Floats:
-    """Return relevances to some powers, (m, powers)."""
-    raised: Floats = np.maximum(relevance, 0.0)[:, None] ** np.array(powers)
-    return raised
 
 
 def of_columns(solution: Solution) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,12 @@ from streamsel.held.loadings import Loadings
 from streamsel.held.part import Floats
 from streamsel.held.representatives import Representatives
 from streamsel.target.space import TargetSpace
+
+
+def to_powers(relevance: Floats, powers: Sequence[float]) -> Floats:
+    """Return relevances (m,) to some powers, (m, powers); what does not vary has none."""
+    raised: Floats = np.maximum(relevance, 0.0)[:, None] ** np.array(powers)
+    return raised
 
 
 class GramPool(Representatives):
@@ -78,9 +85,9 @@ class GramPool(Representatives):
         """Return what centred columns are multiplied by, (b, powers); 0 for what does not vary."""
         assert self._space is not None  # noqa: S101
         left = self.left(stats)
-        relevance = np.maximum(self._space.relevance(stats.m2, stats.cxy), 0.0)
+        relevance = self._space.relevance(stats.m2, stats.cxy)
         length = np.sqrt(np.where(left > 0.0, left, np.inf))
-        weights: Floats = relevance[:, None] ** np.array(self.powers) / length[:, None]
+        weights: Floats = to_powers(relevance, self.powers) / length[:, None]
         return weights
 
     def merge(self, other: Self, arrived: int) -> None:

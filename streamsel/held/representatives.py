@@ -180,6 +180,10 @@ class Representatives(SamplePool):
     @property
     def indifferent_below(self) -> float:
         """Below which relevance a column is let go, and not even counted."""
+        return self._unworthy_below
+
+    @property
+    def _unworthy_below(self) -> float:
         return min(math.sqrt(self.bar), self.tally.least)
 
     # Learning
@@ -188,7 +192,7 @@ class Representatives(SamplePool):
         """Learn the columns of a chunk, in order."""
         assert self._space is not None  # noqa: S101
         relevance = self._space.relevance(stats.m2, stats.cxy)
-        if relevance.max(initial=0.0) <= min(math.sqrt(self.bar), self.tally.least):
+        if relevance.max(initial=0.0) <= self._unworthy_below:
             return
         self._changes()
         self.tally.add(relevance)
