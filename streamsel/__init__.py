@@ -9,6 +9,7 @@ from streamsel import catalogue
 
 if TYPE_CHECKING:
     from streamsel import evaluate, stream
+    from streamsel.extraction.pca import PCA
     from streamsel.extraction.random_fourier import RandomFourier
     from streamsel.extraction.random_projection import RandomProjection
     from streamsel.extraction.ridge_components import RidgeComponents
@@ -30,6 +31,7 @@ __version__ = "0.4.0.dev0"
 __all__ = [
     "MRMR",
     "OSFS",
+    "PCA",
     "SAOLA",
     "SOSPCA",
     "AlphaInvesting",

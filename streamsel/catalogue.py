@@ -66,6 +66,7 @@ LEARNERS = (
         "canonical ridge on relevant columns",
     ),
     Entry("SOSPCA", "streamsel.extraction.sospca", "extractor", "sparse online supervised PCA"),
+    Entry("PCA", "streamsel.extraction.pca", "extractor", "the directions of most variance"),
     Entry(
         "RandomProjection",
         "streamsel.extraction.random_projection",

@@ -221,6 +221,11 @@ def regressed(weighted: Floats, scores: Floats, n: float, others: float) -> Floa
     return loadings
 
 
+def besides(trace: float, weighted: Floats) -> float:
+    """Return the sum of the squares of all columns, trace, but of these (m, n), weighted."""
+    return max(trace - float(np.square(weighted).sum()), 0.0)
+
+
 def as_long(loadings: Floats, weighted: Floats, scores: Floats) -> Floats:
     """Return loadings (m, q) of weighted columns (m, n) that make components as long as scores."""
     had = np.linalg.norm(weighted.T @ loadings, axis=0)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from streamsel.columns import Chunk, Stats
-from streamsel.extraction._canonical_ridge import as_long, regressed
-from streamsel.extraction._weighted import Solution
-from streamsel.held.gram_pool import GramPool
+from streamsel.extraction._canonical_ridge import as_long, besides, regressed
+from streamsel.held.gram_and_pool import GramAndPool
 from streamsel.held.loadings import Loadings
 from streamsel.held.part import Floats
 
@@ -18,6 +18,37 @@ _PIECE = 4 << 20
 # What two readings of the same columns may differ by.
 _ROUGH = 1e-6
 _ROUNDING = 1e-12
+
+
+# Who is told the loadings of columns: names, means, and weights (b, q).
+Sink = Callable[[Sequence[Hashable], Floats, Floats], None]
+
+
+class Again(NamedTuple):
+    """What columns are read again for.
+
+    Parameters
+    ----------
+    duals, scores
+        (n, q) what turns weighted columns into loadings, α, and what the components are.
+    n
+        Observations less the covariates.
+    trace
+        The sum of the squares of all columns, weighted.
+    weigh
+        What centred columns of such moments are multiplied by, (b,); 0 for what is left out.
+    probe, of_probe
+        (n, k) vectors, and what the inner products of the observations make of them: whether the
+        columns are the same ones is told by these.
+    """
+
+    duals: Floats
+    scores: Floats
+    n: float
+    trace: float
+    weigh: Callable[[Stats], Floats]
+    probe: Floats
+    of_probe: Floats
 
 
 class SecondReading:
@@ -29,20 +60,21 @@ class SecondReading:
 
     Parameters
     ----------
-    held, solution
+    held, again
         What the first reading found.
-    up
-        (q,) the signs of the components.
     limit
         How many variables are kept.
+    sink
+        Who is told the loadings of all columns, as they come.
     """
 
-    def __init__(self, held: GramPool, solution: Solution, up: Floats, limit: int) -> None:
-        self.held, self.solution, self.limit = held, solution, limit
+    def __init__(
+        self, held: GramAndPool, again: Again, limit: int, sink: Sink | None = None
+    ) -> None:
+        self.held, self.again, self.limit, self._sink = held, again, limit, sink
         self.n_columns = 0
-        self._duals, self._scores = solution.duals * up, solution.scores * up
-        # What the columns read make of the target, and those of the pool that are yet to come.
-        self._again = np.zeros_like(held.basis.T)
+        # What the columns read make of the probe, and those of the pool that are yet to come.
+        self._of_probe = np.zeros_like(again.probe)
         self._missing = set(held.names)
         self._least, self._let_go = -1.0, False
         self._names: list[Hashable] = []
@@ -50,13 +82,13 @@ class SecondReading:
         self._means: Floats = np.empty(0)
         self._scale: Floats = np.empty(0)
         self._weighted: Floats = np.empty((0, held.n))
-        self._loadings: Floats = np.empty((0, self._scores.shape[1]))
+        self._loadings: Floats = np.empty((0, again.scores.shape[1]))
 
     def read(self, chunk: Chunk, stats: Stats) -> None:
         """Read the columns of a chunk."""
         self.n_columns += stats.m2.size
         self._check_pool(chunk, stats)
-        scale = np.linalg.norm(self.held.weights(stats) * self.solution.scales, axis=1)
+        scale = self.again.weigh(stats)
         length = np.sqrt(self.held.left(stats))
         places = np.flatnonzero(scale)
         step = max(1, _PIECE // (8 * chunk.n))
@@ -69,22 +101,27 @@ class SecondReading:
     def _check_pool(self, chunk: Chunk, stats: Stats) -> None:
         """Refuse columns that bear a name of the pool's and are others."""
         slots, space = self.held.slots, self.held.space
-        assert space is not None  # noqa: S101
         for j, name in enumerate(chunk.names):
             if name in slots:
                 self._missing.discard(name)
-                mine = self.held.coordinates(np.array([slots[name]]))
-                again = space.coordinates(stats.m2[j : j + 1], stats.cxy[j : j + 1])
-                off = abs(self.held.table["mean"][slots[name]] - stats.mean[j])
+                mine = self.held.stats(np.array([slots[name]]))
+                off = abs(mine.mean[0] - stats.mean[j])
                 is_off = off > _ROUGH * np.sqrt(stats.m2[j]) + _ROUNDING * abs(stats.mean[j])
-                if is_off or not np.allclose(mine, again, rtol=0.0, atol=_ROUGH):
+                is_off |= not np.isclose(mine.m2[0], stats.m2[j], rtol=_ROUGH, atol=0.0)
+                if space is not None and not is_off:
+                    was = space.coordinates(mine.m2, mine.cxy)
+                    now = space.coordinates(stats.m2[j : j + 1], stats.cxy[j : j + 1])
+                    is_off = not np.allclose(was, now, rtol=0.0, atol=_ROUGH)
+                if is_off:
                     raise self.unlike_before(f"other values of {name!r}")
 
     def _add(
         self, names: Sequence[Hashable], means: Floats, scale: Floats, weighted: Floats
     ) -> None:
-        loadings = weighted @ self._duals
-        self._again += weighted.T @ (weighted @ self.held.basis.T)
+        loadings = weighted @ self.again.duals
+        self._of_probe += weighted.T @ (weighted @ self.again.probe)
+        if self._sink is not None:
+            self._sink(names, means, loadings * scale[:, None])
         large = np.flatnonzero(_sizes(loadings) > self._least)
         self._let_go |= large.size < len(names)
         self._names += [names[place] for place in large.tolist()]
@@ -116,18 +153,19 @@ class SecondReading:
             raise self.unlike_before(f"{self.n_columns} columns, after {n_columns}")
         if self._missing:
             raise self.unlike_before(f"columns without {next(iter(self._missing))!r}")
-        before = self.solution.of_target
-        if not np.allclose(self._again, before, rtol=0.0, atol=_ROUGH * np.abs(before).max()):
+        before = self.again.of_probe
+        least = _ROUGH * np.abs(before).max(initial=0.0)
+        if not np.allclose(self._of_probe, before, rtol=0.0, atol=least):
             raise self.unlike_before("columns of other values")
         if len(self._names) > self.limit:
             self._cut_back()
         loadings = self._loadings
         if self._let_go:
-            missed = self._scores - self._weighted.T @ loadings
-            others = self.solution.besides(self._weighted)
-            n = self.solution.axes.n
-            loadings = loadings + regressed(self._weighted, missed, n, others)
-            loadings = as_long(loadings, self._weighted, self._scores)
+            scores = self.again.scores
+            missed = scores - self._weighted.T @ loadings
+            others = besides(self.again.trace, self._weighted)
+            loadings = loadings + regressed(self._weighted, missed, self.again.n, others)
+            loadings = as_long(loadings, self._weighted, scores)
         return Loadings(self._names, self._means, loadings * self._scale[:, None])
 
     @staticmethod

@@ -12,6 +12,7 @@ from streamsel.extraction._canonical_ridge import (
     as_long,
     axes_of_columns,
     axes_of_rows,
+    besides,
     fit,
     regressed,
 )
@@ -63,10 +64,6 @@ class Solution(NamedTuple):
     def n_found(self) -> int:
         """How many components there are; the others are void."""
         return int(np.count_nonzero(self.fit.axes.any(axis=0)))
-
-    def besides(self, weighted: Floats) -> float:
-        """Return the sum of the squared weights of all columns but these (m, n), weighted."""
-        return max(float(self.axes.d.sum() - np.square(weighted).sum()), 0.0)
 
     @property
     def relevance(self) -> Floats:
@@ -172,7 +169,7 @@ def of_pool(held: GramPool, solution: Solution) -> tuple[Floats, Floats]:
     up = signs(loadings)
     if not held.complete:
         weighted = solution.weights[:, None] * unit
-        others = solution.besides(weighted)
+        others = besides(float(solution.axes.d.sum()), weighted)
         loadings = regressed(weighted, solution.scores, solution.axes.n, others)
         loadings = solution.weights[:, None] * as_long(loadings, weighted, solution.scores)
     return loadings * up, up

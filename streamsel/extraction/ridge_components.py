@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from streamsel import params
-from streamsel.columns import chunks, why_bad
+from streamsel.columns import Stats
 from streamsel.extraction._canonical_ridge import CRITERIA
-from streamsel.extraction._second_reading import SecondReading
+from streamsel.extraction._reads_again import ReadsAgain
+from streamsel.extraction._second_reading import Again
 from streamsel.extraction._weighted import (
     Asked,
     Solution,
@@ -30,17 +31,14 @@ from streamsel.held.part import Floats
 from streamsel.held.representatives import Representatives, represent
 from streamsel.learner.base import until_learnt
 from streamsel.learner.extractor import LinearMap
-from streamsel.learner.joint_extractor import JointExtractor
 from streamsel.learner.noise import noise_floor
 from streamsel.learner.report import NOISE_LEVEL, Report, number
 from streamsel.learner.river import Supervised
 from streamsel.params import param
-from streamsel.stream import as_stream
 from streamsel.target.target import Target
-from streamsel.threads import effective_jobs
 
 
-class RidgeComponents(JointExtractor, Supervised):
+class RidgeComponents(ReadsAgain, Supervised):
     r"""Ridge components: a few variables of a million, each a weighted sum of the relevant ones.
 
     Every column counts with a power of its relevance to the target, so that noise fades and what
@@ -62,13 +60,6 @@ class RidgeComponents(JointExtractor, Supervised):
     alpha
         The ridge: chosen by restricted maximum likelihood, `"reml"`, or by generalised
         cross-validation, `"gcv"`; or a number, in mean eigenvalues of the weighted columns.
-    max_loadings
-        With a Gram matrix: how many variables have loadings after a second reading
-        (`learn_loadings`). A pool of as many, and at most twice as many, is held beside the matrix:
-        those that have loadings without a second reading, and that rows go on from.
-    max_rows_gram
-        Most observations of which a Gram matrix is kept; 15,000 take 0.9 GB, and six times as much
-        when components are asked for.
 
     Attributes
     ----------
@@ -185,8 +176,6 @@ class RidgeComponents(JointExtractor, Supervised):
     alpha: str | float = param(
         params.NamedOr(params.Choice(tuple(CRITERIA)), params.Real(0.0, open=True)), default="reml"
     )
-    max_loadings: int = param(params.Whole(1), default=500)
-    max_rows_gram: int = param(params.Whole(2), default=15_000)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -305,34 +294,9 @@ class RidgeComponents(JointExtractor, Supervised):
 
     # A second reading
 
-    @property
-    def _reads_again(self) -> bool:
-        held = self._columns
-        return isinstance(held, GramPool) and not held.complete and held.loadings is None
-
-    def learn_loadings(self, X: Any, names: Sequence[Hashable] | None = None) -> None:
-        """Read the same columns again, for the loadings of all of them, or of the largest.
-
-        Parameters
-        ----------
-        X, names
-            As `learn_columns` has them: all columns that were learnt, and no others, in any order.
-
-        Raises
-        ------
-        ValueError, TypeError
-            As `learn_columns`, for other columns than those learnt, and where no Gram matrix is
-            kept: with `max_support`, before columns, or after rows. The model is as it was.
-
-        Notes
-        -----
-        Without it the components are regressed on the variables of the pool, unless that holds all
-        columns: then all is known, and nothing changes. Columns that are not the pool's and were
-        swapped or negated go unnoticed. Costs O(n q) a column.
-        """
+    def _again(self) -> Again:
         held, found = self._held, self._solution()
-        self._refuse_after_rows()
-        if not isinstance(held, GramPool) or found is None or self._target is None:
+        if not isinstance(held, GramPool) or found is None:
             if self.max_support is not None:
                 got = "a model that has none, for max_support is set"
             else:
@@ -341,21 +305,21 @@ class RidgeComponents(JointExtractor, Supervised):
                 f"Expected columns of which a Gram matrix is kept. Got: {got}.\n"
                 "Hint: learn_columns(X) first, with max_support=None."
             )
-        if names is None and (isinstance(X, np.ndarray) or hasattr(X, "tocsc")) and X.ndim == 2:
-            names = range(X.shape[1])
         _, up = of_pool(held, found)
-        reading = SecondReading(held, found, up, self.max_loadings)
-        for block in as_stream(X, names).blocks():
-            for chunk in chunks(block, self._target.n):
-                stats = chunk.scan(self._target, effective_jobs(self.n_jobs))
-                bad = np.flatnonzero(~np.isfinite(stats.m2))
-                if bad.size:
-                    raise why_bad(chunk.names[bad[0]], chunk.column(int(bad[0])))
-                reading.read(chunk, stats)
-        loadings = reading.found(self.n_columns)
-        if not held.complete:
-            held.take(loadings)
-            self._found.pop("_map", None)
+
+        def weigh(stats: Stats) -> Floats:
+            weights: Floats = np.linalg.norm(held.weights(stats) * found.scales, axis=1)
+            return weights
+
+        return Again(
+            duals=found.duals * up,
+            scores=found.scores * up,
+            n=found.axes.n,
+            trace=float(found.axes.d.sum()),
+            weigh=weigh,
+            probe=held.basis.T,
+            of_probe=found.of_target,
+        )
 
     # What was learnt
 

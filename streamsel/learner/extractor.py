@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import functools
 from collections.abc import Collection, Hashable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class LinearMap(NamedTuple):
 class Extractor(Learner):
     """A learner that builds new variables, linear in the original ones: `_linear_map` says how."""
 
-    _hooks = ("_linear_map",)
+    _hooks: ClassVar[tuple[str, ...]] = ("_linear_map",)
 
     n_components: int = param(
         params.Whole(1), default=10, kw_only=False, doc="The number $q$ of components."

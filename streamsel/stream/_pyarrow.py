@@ -16,7 +16,7 @@ def pyarrow() -> Any:
         import pyarrow.parquet
     except ImportError as error:
         raise ImportError(
-            'Reading Parquet and Arrow files needs pyarrow. Hint: pip install "streamsel[io]".'
+            'Parquet and Arrow files need pyarrow. Hint: pip install "streamsel[io]".'
         ) from error
     return pa
 

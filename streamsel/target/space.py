@@ -107,6 +107,16 @@ class TargetSpace:
         return TargetSpace(cyy, self.n, VariableKernel(), is_given)
 
     @property
+    def own(self) -> Floats:
+        """What makes of all columns those of the target alone, (a, c): covariates taken out."""
+        return np.eye(self.c) if self._left is None else self._left
+
+    @property
+    def own_products(self) -> Floats:
+        """Inner products of the target's columns, covariates taken out, (a, a)."""
+        return self._cyy
+
+    @property
     def square(self) -> float:
         """Sum of squares of the first target column, without what the covariates explain."""
         return float(self._squares[0])

@@ -1,0 +1,137 @@
+"""Linear methods on the Gram matrix of all columns: what they have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from streamsel.columns import Stats
+from streamsel.extraction._canonical_ridge import as_long, besides, regressed
+from streamsel.extraction._of_inner import OfInner, Solution
+from streamsel.extraction._reads_again import ReadsAgain
+from streamsel.extraction._second_reading import Again
+from streamsel.held.gram import check_rows
+from streamsel.held.gram_columns import GramColumns
+from streamsel.held.part import Floats, Places
+from streamsel.learner.extractor import LinearMap
+from streamsel.target.target import Target
+
+# Vectors by which a second reading tells whether the columns are the same ones.
+_PROBES = 2
+
+
+class GramExtractor(OfInner, ReadsAgain):
+    """A linear extractor on the Gram matrix of all columns; on rows, on their joint moments."""
+
+    keeps = GramColumns
+
+    # What it keeps
+
+    def _new_columns(self, n: int) -> GramColumns:
+        check_rows(n, self.max_rows_gram, "a larger max_rows_gram, if there is memory for it.")
+        held = GramColumns(self._space, n, self.max_loadings, scaled=self.scale, n_jobs=self.n_jobs)
+        held.serve(self)
+        if isinstance(self._target, Target):
+            held.follow(self._target.Y[: self._target.c])
+        return held
+
+    def learn_from(self, other: GramExtractor) -> None:
+        """Learn the columns that another method has learnt, without reading them again.
+
+        The Gram matrix is held once, until either of the two learns more.
+
+        Parameters
+        ----------
+        other
+            A learner of this family with the same `scale`, and without covariates, that has learnt
+            columns; left as it is. Its target may be any: what is held does not depend on it, but
+            for which columns are in its pool.
+
+        Raises
+        ------
+        TypeError
+            For a learner of another family.
+        ValueError
+            Where `scale` or the number of rows differ, either has learnt rows, this one columns, or
+            the other has covariates. The model is as it was.
+        """
+        if not isinstance(other, GramExtractor):
+            raise TypeError(
+                "Expected a learner that keeps the Gram matrix of all columns, such as PCA. Got: "
+                f"{type(other).__name__}."
+            )
+        self._refuse_after_rows()
+        other._refuse_after_rows()
+        held, target = other._columns, other._target
+        if self.n_columns or held is None or target is None:
+            got = "no columns to learn from" if held is None else f"one that has {self.n_columns}"
+            raise ValueError(
+                f"Expected a model without columns, and one that has learnt some. Got: {got}.\n"
+                "Hint: model.clone() is a fresh model; learn_target(y) comes before learn_from."
+            )
+        assert isinstance(held, GramColumns)  # noqa: S101
+        if self.scale != other.scale or held.given is not None:
+            got = "covariates" if held.given is not None else f"scale={other.scale}"
+            raise ValueError(
+                f"Expected a model of scale={self.scale} without covariates. Got: {got}.\n"
+                "Hint: one Gram matrix serves methods that weigh columns alike."
+            )
+        mine = self._expected_target(target.n)
+        if mine.n != target.n:
+            raise ValueError(f"Expected columns of {mine.n} rows. Got: {target.n}.")
+        columns = self._new_columns(mine.n)
+        columns.share(held, mine.Y[: mine.c] if isinstance(mine, Target) else np.zeros((0, mine.n)))
+        self._target, self._columns = mine, columns
+        self.n_columns, self._n_constant = other.n_columns, other._n_constant
+        self.n_passes = other.n_passes
+        self._outdate()
+
+    # What it finds
+
+    def _solved(self, held: Any, places: Places) -> Solution:
+        if not isinstance(held, GramColumns):
+            return super()._solved(held, places)
+        stats = held.stats(places)
+        scale = self._scale_of(stats, self._weight_of(held))
+        weighted = self._weighted(held, stats, places, scale)
+        return self._components_of(held.inner(), weighted, places, scale, _PROBES)
+
+    @staticmethod
+    def _weighted(held: GramColumns, stats: Stats, places: Places, scale: Floats) -> Floats:
+        """Return variables of the pool, centred and weighted, (m, n)."""
+        weighted: Floats = held.samples(places) * (np.sqrt(held.left(stats)) * scale)[:, None]
+        return weighted
+
+    def _loadings_of(self, found: Solution) -> Floats:
+        held = self._columns
+        if not isinstance(held, GramColumns) or held.complete:
+            return found.loadings
+        weighted = self._weighted(held, held.stats(found.places), found.places, found.scale)
+        others = besides(found.trace, weighted)
+        loadings = regressed(weighted, found.scores, found.n, others)
+        return as_long(loadings, weighted, found.scores)
+
+    def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
+        held = self._columns
+        if isinstance(held, GramColumns) and held.loadings is not None:
+            loadings = held.loadings
+            return LinearMap(loadings.names, loadings.means, self._padded(loadings.weights))
+        return super()._linear_map(names)
+
+    def _again(self) -> Again:
+        held, found = self._columns, self._solution()
+        if not isinstance(held, GramColumns) or found is None:
+            got = "no columns yet" if held is None else "columns none of which varies"
+            raise ValueError(
+                f"Expected columns to read again. Got: {got}.\nHint: learn_columns(X) first."
+            )
+
+        def weigh(stats: Stats) -> Floats:
+            weights: Floats = held.weights(stats)[:, 0] * np.sqrt(held.unit)
+            return weights
+
+        return Again(
+            found.duals, found.scores, found.n, found.trace, weigh, found.probe, found.of_probe
+        )

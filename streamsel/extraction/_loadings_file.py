@@ -1,0 +1,73 @@
+"""Loadings written to a file, as many as there are columns."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from streamsel.extraction._second_reading import Sink
+from streamsel.held.part import Floats
+from streamsel.stream._pyarrow import pyarrow
+
+
+@contextmanager
+def loadings_file(to: str | Path, components: Sequence[str]) -> Iterator[Sink]:
+    """Open a file for loadings, and give who writes them; what ends by an error leaves no file.
+
+    Parameters
+    ----------
+    to
+        Its path, which ends in .csv or .parquet.
+    components
+        What the weights are called.
+
+    Raises
+    ------
+    ValueError
+        For any other ending.
+    """
+    path = Path(to)
+    kinds = {".csv": _to_csv, ".parquet": _to_parquet}
+    if path.suffix not in kinds:
+        raise ValueError(
+            f"Expected a path that ends in {' or '.join(kinds)}. Got: {path.name!r}.\n"
+            "Hint: learn_loadings(X, to='loadings.csv')."
+        )
+    part = path.with_name(path.name + ".part")
+    try:
+        with kinds[path.suffix](part, ["name", "mean", *components]) as sink:
+            yield sink
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _to_csv(path: Path, header: list[str]) -> Iterator[Sink]:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+
+        def write(names: Sequence[Hashable], means: Floats, weights: Floats) -> None:
+            rows = zip(names, means.tolist(), weights.tolist(), strict=True)
+            writer.writerows([name, mean, *row] for name, mean, row in rows)
+
+        yield write
+
+
+@contextmanager
+def _to_parquet(path: Path, header: list[str]) -> Iterator[Sink]:
+    pa = pyarrow()
+    kinds = [pa.string()] + [pa.float64()] * (len(header) - 1)
+    schema = pa.schema(list(zip(header, kinds, strict=True)))
+    with pa.parquet.ParquetWriter(path, schema) as writer:
+
+        def write(names: Sequence[Hashable], means: Floats, weights: Floats) -> None:
+            columns: list[Any] = [[str(name) for name in names], means, *weights.T]
+            arrays = [pa.array(column) for column in columns]
+            writer.write_batch(pa.record_batch(arrays, names=header))
+
+        yield write

@@ -1,0 +1,210 @@
+"""Extractors whose components are functions of the inner products of the observations."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from streamsel import params
+from streamsel.columns import Chunk, Stats
+from streamsel.extraction._weighted import signs
+from streamsel.held.common import Common
+from streamsel.held.inner import About, Inner, of_variables
+from streamsel.held.part import Floats, Held, Places
+from streamsel.held.pool import Picks, Pool, Sifted
+from streamsel.learner.base import until_learnt
+from streamsel.learner.extractor import LinearMap
+from streamsel.learner.joint_extractor import JointExtractor
+from streamsel.params import param
+from streamsel.ties import most_relevant_first
+
+
+class Solution(NamedTuple):
+    """Components, signed: the largest loading of each is positive.
+
+    Parameters
+    ----------
+    scores, duals
+        (s, k) the components of the observations, and α: loadings are (Dx̃)ᵀα.
+    relevance
+        (k,) of each.
+    places, scale
+        (m,) which of the variables held have loadings, and D, what these are multiplied by.
+    loadings
+        (m, k) theirs, exactly.
+    trace, n, weight
+        As `Inner` has them.
+    probe, of_probe
+        (s, j) vectors, and what the inner products make of them.
+    """
+
+    scores: Floats
+    duals: Floats
+    relevance: Floats
+    places: Places
+    scale: Floats
+    loadings: Floats
+    trace: float
+    n: float
+    weight: float
+    probe: Floats
+    of_probe: Floats
+
+
+class OfInner(JointExtractor):
+    """An extractor of linear components: `_duals` says how they follow from inner products."""
+
+    _hooks = ("_linear_map", "_duals")
+    # Whether columns are worth as much as they are relevant, and not as they vary.
+    _by_relevance: ClassVar[bool] = False
+
+    scale: bool = param(
+        params.Flag(),
+        default=False,
+        doc="""
+        Whether all columns count alike, as if their variance were 1: where their units have nothing
+        to do with each other.
+        """,
+    )
+
+    # What a method says
+
+    @abc.abstractmethod
+    def _duals(self, inner: Inner, q: int) -> Floats:
+        """Return α (s, k) of the first k components, at most q: their scores are Kα."""
+
+    def _places(self, held: Any) -> Places:
+        """Return which of the variables held components may be made of."""
+        stats = held.stats()
+        left = stats.m2 if held.space is None else held.space.left(stats.m2, stats.cxy)
+        return np.flatnonzero(left)
+
+    # Who stays in a pool: those that are worth most
+
+    def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
+        if self._by_relevance:
+            assert pool.space is not None  # noqa: S101
+            return np.maximum(pool.space.relevance(rows["m2"], rows["cxy"]), 0.0)
+        return np.ones(rows["m2"].size) if self.scale else rows["m2"]
+
+    def _sift(self, pool: Pool, chunk: Chunk, stats: Stats, places: Places) -> Sifted | None:
+        del pool, chunk, stats, places
+        return None
+
+    def _relevance_at(self, bound: float) -> float:
+        return bound if self._by_relevance else -np.inf
+
+    def _refill(self, pool: Pool, limit: int) -> Picks:
+        worth = self._bound(pool, {field: pool.table[field] for field in ("m2", "cxy")})
+        first = most_relevant_first(worth / max(float(worth.max()), 1e-300))[:limit]
+        return Picks(first.tolist(), worth[first].tolist(), [0] * first.size)
+
+    def _round(self, pool: Pool) -> int:
+        return len(pool.table)
+
+    # What it finds
+
+    @until_learnt
+    def _solution(self) -> Solution | None:
+        """Return the components of what is held; None where there is nothing to make them of."""
+        held = self._held
+        if held is None or not held.names:
+            return None
+        if self.supervised and (held.space is None or not held.space.rank):
+            return None
+        places = self._places(held)
+        if not places.size:
+            return None
+        return self._solved(held, places)
+
+    def _solved(self, held: Any, places: Places) -> Solution:
+        weight = self._weight_of(held)
+        scale = self._scale_of(held.stats(places), weight)
+        inner, weighted = of_variables(held, places, scale, self._about(held, weight))
+        return self._components_of(inner, weighted, places, scale)
+
+    def _components_of(
+        self, inner: Inner, weighted: Floats, places: Places, scale: Floats, probes: int = 0
+    ) -> Solution:
+        alpha = self._duals(inner, self.n_components)
+        loadings = weighted @ alpha
+        up = signs(loadings)
+        scores = inner.times(alpha) * up
+        length = np.linalg.norm(scores, axis=0)
+        if self.supervised:
+            along = np.linalg.norm(inner.U.T @ scores, axis=0)
+            relevance = np.minimum(along / np.where(length > 0.0, length, 1.0), 1.0)
+        else:
+            relevance = np.ones(length.size)
+        probe = np.random.default_rng(0).choice([-1.0, 1.0], size=(inner.size, probes))
+        return Solution(
+            scores=scores,
+            duals=alpha * up,
+            relevance=relevance,
+            places=places,
+            scale=scale,
+            loadings=loadings * up,
+            trace=inner.trace,
+            n=inner.n,
+            weight=inner.weight,
+            probe=probe,
+            of_probe=inner.times(probe),
+        )
+
+    def _weight_of(self, held: Held) -> float:
+        """Return what the squares of a variable of variance 1 sum to."""
+        n = float(held.n)
+        equal = held.effective_rows if isinstance(held, Common) else n
+        return max(n - n / equal, 0.0) if equal else 0.0
+
+    def _about(self, held: Held, weight: float) -> About:
+        n = held.effective_rows if isinstance(held, Common) else float(held.n)
+        space = held.space
+        given = 0 if space is None else len(space.given)
+        cyy = np.zeros((0, 0)) if space is None else space.own_products
+        return About(n - given, weight, 0, 0.0, cyy)
+
+    def _scale_of(self, stats: Stats, weight: float) -> Floats:
+        """Return what centred variables are multiplied by, (m,)."""
+        if not self.scale:
+            return np.ones(stats.m2.size)
+        scale: Floats = np.sqrt(weight / np.where(stats.m2 > 0.0, stats.m2, np.inf))
+        return scale
+
+    def _loadings_of(self, found: Solution) -> Floats:
+        """Return the loadings of the variables held, (m, k), of which new rows are made."""
+        return found.loadings
+
+    def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
+        del names
+        held, found = self._held, self._solution()
+        if held is None or found is None:
+            return LinearMap([], np.zeros(0), np.zeros((0, self.n_components)))
+        weights = found.scale[:, None] * self._loadings_of(found)
+        mean = held.stats(found.places).mean
+        known = [held.names[place] for place in found.places]
+        return LinearMap(known, mean, self._padded(weights))
+
+    def _padded(self, weights: Floats) -> Floats:
+        """Return weights (m, k) with void ones for the components that are not."""
+        return np.pad(weights, ((0, 0), (0, self.n_components - weights.shape[1])))
+
+    # What was learnt
+
+    @property
+    def relevance(self) -> dict[Hashable, float]:
+        """Relevance of each component on the rows learnt: name -> relevance.
+
+        Without a target each explains itself in full.
+        """
+        found = self._solution()
+        if found is None:
+            return {}
+        return dict(zip(self.components, found.relevance.tolist(), strict=False))
+
+    def _embedding(self) -> Floats:
+        found = self._solution()
+        return np.zeros((self.n_rows or 0, 0)) if found is None else found.scores.copy()

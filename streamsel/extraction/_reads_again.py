@@ -1,0 +1,97 @@
+"""A second reading of the columns, for the loadings: of whoever keeps a Gram matrix."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamsel import params
+from streamsel.columns import chunks, why_bad
+from streamsel.extraction._loadings_file import loadings_file
+from streamsel.extraction._second_reading import Again, SecondReading
+from streamsel.held.gram_and_pool import GramAndPool
+from streamsel.learner.joint_extractor import JointExtractor
+from streamsel.params import param
+from streamsel.stream import as_stream
+from streamsel.threads import effective_jobs
+
+
+class ReadsAgain(JointExtractor):
+    """An extractor that knows observations, and reads columns again to know these."""
+
+    max_loadings: int = param(
+        params.Whole(1),
+        default=500,
+        doc="""
+        How many variables have loadings after a second reading (`learn_loadings`). A pool of as
+        many, and at most twice as many, is held beside the Gram matrix: those that have loadings
+        without a second reading, and that rows go on from.
+        """,
+    )
+    max_rows_gram: int = param(
+        params.Whole(2),
+        default=15_000,
+        doc="""
+        Most observations of which a Gram matrix is kept; 15,000 take 0.9 GB, and six times as much
+        when components are asked for.
+        """,
+    )
+
+    @abc.abstractmethod
+    def _again(self) -> Again:
+        """Return what columns are read again for; ValueError where there is nothing."""
+
+    @property
+    def _reads_again(self) -> bool:
+        held = self._columns
+        return isinstance(held, GramAndPool) and not held.complete and held.loadings is None
+
+    def learn_loadings(
+        self, X: Any, names: Sequence[Any] | None = None, to: str | Path | None = None
+    ) -> None:
+        """Read the same columns again, for the loadings of all of them, or of the largest.
+
+        Parameters
+        ----------
+        X, names
+            As `learn_columns` has them: all columns that were learnt, and no others, in any order.
+        to
+            A file to which the loadings of all columns are written as they come, whatever their
+            number: a line each, the name, the mean and a weight a component. `.csv` or `.parquet`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `learn_columns`, for other columns than those learnt, and where no Gram matrix is
+            kept: with `max_support`, before columns, or after rows. The model is as it was.
+
+        Notes
+        -----
+        Without it the components are regressed on the variables of the pool, unless that holds all
+        columns: then all is known, and nothing changes. Columns that are not the pool's and were
+        swapped or negated go unnoticed. Costs O(n q) a column.
+        """
+        self._refuse_after_rows()
+        again, held, target = self._again(), self._columns, self._target
+        assert isinstance(held, GramAndPool)  # noqa: S101
+        assert target is not None  # noqa: S101
+        if names is None and (isinstance(X, np.ndarray) or hasattr(X, "tocsc")) and X.ndim == 2:
+            names = range(X.shape[1])
+        with nullcontext() if to is None else loadings_file(to, self.components) as sink:
+            reading = SecondReading(held, again, self.max_loadings, sink)
+            for block in as_stream(X, names).blocks():
+                for chunk in chunks(block, target.n):
+                    stats = chunk.scan(target, effective_jobs(self.n_jobs))
+                    bad = np.flatnonzero(~np.isfinite(stats.m2))
+                    if bad.size:
+                        raise why_bad(chunk.names[bad[0]], chunk.column(int(bad[0])))
+                    reading.read(chunk, stats)
+            loadings = reading.found(self.n_columns)
+        if not held.complete:
+            held.take(loadings)
+            self._found.pop("_map", None)

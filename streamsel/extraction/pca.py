@@ -1,0 +1,234 @@
+"""PCA: the directions of most variance, of any number of columns, in one reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from streamsel import params
+from streamsel.columns import Block
+from streamsel.extraction._gram_family import GramExtractor
+from streamsel.extraction._how_many import CHOICES, by_share
+from streamsel.held.inner import Inner
+from streamsel.held.part import Floats
+from streamsel.learner.report import Report
+from streamsel.learner.river import Unsupervised
+from streamsel.params import param
+from streamsel.stream import ColumnStream, as_stream
+
+
+class PCA(GramExtractor, Unsupervised):
+    r"""Principal components: the sums of variables, of squared weights 1, that vary most.
+
+    Of columns they are found in one reading, exactly, from the inner products of the observations:
+    $n \times n$ numbers, however many columns there are. Of rows they are those of the covariance
+    matrix of the variables, which is kept up to date.
+
+    Parameters
+    ----------
+    choose
+        How many of the components are worth having: `"all"` of `n_components`; with a number in
+        (0, 1) the first that have this share of the variance; `"elbow"`: those before the bend of
+        the eigenvalues' curve; `"profile"`: those that the profile likelihood sets apart;
+        `"parallel"`: those that vary more than components of noise. The others are 0.
+
+    Attributes
+    ----------
+    n_rows, n_columns, n_constant
+        Rows seen, as observations of the columns or one by one; variables seen, one that comes back
+        after it was let go counted again; those among them that do not vary.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of its range, and for columns of more observations than a Gram matrix is
+        kept of.
+
+    Notes
+    -----
+    **Method.** Of all linear maps to $q$ numbers, and back, it is the one that loses least: it
+    minimises $\sum_i \|x_i - \hat{x}_i\|^2$, which comes to $\sum_{k>q} \lambda_k$. With the
+    centred columns $X = E \sqrt{d} V^T$ the matrix of inner products is $K = XX^T = E d E^T$: the
+    scores are $E \sqrt{d}$, the loadings $V = X^T E / \sqrt{d}$, of length 1, and the variances
+    $\lambda = d / (n - 1)$. The largest loading of a component is positive.
+
+    **Loadings.** `embedding` is exact after one reading. For loadings, and so for new rows, columns
+    are needed. As long as the pool holds all of them they are exact too; then the components are
+    regressed on the pool's, by ridge regression, until `learn_loadings` has read the columns once
+    more: exact if there are no more than `max_loadings`; otherwise of the largest, on which what
+    they miss is regressed. To a file it writes those of all columns.
+
+    **What it does not look at.** The target: the directions of most variance need not tell anything
+    about it. `PLS`, `Discriminant` and `RidgeComponents` ask for those that do.
+
+    **How many.** The share needs a number from you; the elbow and the profile likelihood look at
+    the eigenvalues alone, and at all of them; parallel analysis asks which are above those of 20
+    draws of noise, at 0.95. All decompose the whole matrix, $O(n^3)$.
+
+    **Cost.** $n^2$ for each column, one product of matrices for hundreds of them, half of it saved
+    by symmetry; a sparse column of $s$ values $s^2$. Components, when they are asked for, $O(n^3)$,
+    or, few of many rows, $O(n^2 q)$ a step of Lanczos. A row learnt costs $O(m^2)$ for its $m$
+    features, a row transformed $O(m q)$.
+
+    **Memory.** $4 n^2$ bytes, twice that while columns come, and three times when components are
+    asked for; $16 n m$ for the pool, $m$ being `max_loadings`. On rows $2 m^2$ numbers, $m$ at most
+    `max_features`.
+
+    **Rows.** The variables of the pool, and all that come with rows, are tracked by their joint
+    moments: components are those of all rows so far. See `max_features` for those that come late.
+
+    **Missing and new features.** A column with a missing value is refused. In a row a variable that
+    is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
+    variable was 0 before. A transform ignores features that were never learnt.
+
+    **What stands.** On rows a transform gives the components as they stood at the last renewal,
+    turned, among themselves, so that they moved the least from those that stood before: the
+    rotation of orthogonal Procrustes, under the rows so far. `loadings` are those of now.
+
+    References
+    ----------
+    [^1]: Jolliffe, I. T. (2002). Principal component analysis. Second edition. Springer.
+
+    [^2]: Zhu, M. and Ghodsi, A. (2006). Automatic dimensionality selection from the scree plot via
+    the use of profile likelihood. Computational Statistics and Data Analysis 51(2), 918-930.
+
+    [^3]: Horn, J. L. (1965). A rationale and test for the number of factors in factor analysis.
+    Psychometrika 30(2), 179-185.
+
+    Examples
+    --------
+    2,000 columns, of which three hidden variables are most:
+
+    >>> import numpy as np
+    >>> from streamsel import PCA
+
+    >>> rng = np.random.default_rng(0)
+    >>> hidden = rng.normal(size=(100, 3))
+    >>> X = hidden @ rng.normal(size=(3, 2_000)) + rng.normal(size=(100, 2_000))
+
+    >>> model = PCA(n_components=10, choose="parallel")
+    >>> model.learn_columns(X)
+    >>> model.n_components_
+    3
+    >>> model.explained_variance_ratio_.round(2)
+    array([0.32, 0.24, 0.2 ])
+
+    The scores are exact. The loadings of all columns take a second reading:
+
+    >>> model.embedding.shape
+    (100, 3)
+    >>> model.learn_loadings(X)
+
+    It goes on with rows, by name, in River:
+
+    >>> model.learn_one(dict(enumerate(X[0])))
+    >>> list(model.transform_one(dict(enumerate(X[1]))))[:2]
+    ['pca0', 'pca1']
+    """
+
+    choose: str | float = param(
+        params.NamedOr(params.Choice(("all", *CHOICES)), params.Real(0.0, open=True, below=1.0)),
+        default="all",
+    )
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"n_components": 2, "warm_up": 10}
+        yield {"n_components": 3, "scale": True, "choose": 0.8, "fading_factor": 0.05}
+
+    def _duals(self, inner: Inner, q: int) -> Floats:
+        if isinstance(self.choose, float):
+            q = min(q, by_share(inner, self.choose))
+        elif self.choose != "all":
+            q = min(q, CHOICES[self.choose](inner))
+        d, E = inner.axes(q)
+        return E / np.sqrt(d)
+
+    # What was learnt
+
+    @property
+    def n_components_(self) -> int:
+        """How many components there are; the others are 0."""
+        found = self._solution()
+        return 0 if found is None else found.scores.shape[1]
+
+    @property
+    def explained_variance_(self) -> Floats:
+        """The variance of each component, (n_components_,): of n - 1 degrees, as NumPy's ddof=1."""
+        found = self._solution()
+        if found is None:
+            return np.zeros(0)
+        variance: Floats = np.square(found.scores).sum(axis=0) / found.weight
+        return variance
+
+    @property
+    def explained_variance_ratio_(self) -> Floats:
+        """The share of each component in the variance of all variables, (n_components_,)."""
+        found = self._solution()
+        if found is None:
+            return np.zeros(0)
+        ratio: Floats = np.square(found.scores).sum(axis=0) / found.trace
+        return ratio
+
+    @property
+    def reconstruction_error_(self) -> float:
+        """The variance that the components leave, Σ λ_k over k > q; NaN before there is any."""
+        found = self._solution()
+        if found is None:
+            return float("nan")
+        return max(0.0, found.trace / found.weight - float(self.explained_variance_.sum()))
+
+    def reconstruct(self, X: Any, names: Sequence[Any] | None = None) -> ColumnStream:
+        """Return columns as the components show them: the nearest that they can make.
+
+        Parameters
+        ----------
+        X, names
+            As `learn_columns` has them: columns of the rows learnt, any of them or others.
+
+        Returns
+        -------
+        A stream of the columns' means plus their projections on the components.
+
+        Raises
+        ------
+        ValueError
+            Once rows were learnt, whose observations are not kept; for columns of another length.
+        """
+        Z = self.embedding
+        length = np.linalg.norm(Z, axis=0)
+        basis = Z[:, length > 0.0] / length[length > 0.0]
+        source = as_stream(X, names)
+
+        def blocks() -> Iterator[Block]:
+            for block in source.blocks():
+                values = block.values
+                dense = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
+                if len(dense) != len(Z):
+                    raise ValueError(f"Expected columns of {len(Z)} rows. Got: {len(dense)}.")
+                shown = basis @ (basis.T @ dense)
+                shown += dense.mean(axis=0, dtype=np.float64)
+                yield Block(block.names, np.asfortranarray(shown))
+
+        return ColumnStream(
+            blocks,
+            n_rows=len(Z),
+            n_columns=source.n_columns,
+            rereadable=source.rereadable,
+            names=source.names,
+        )
+
+    def report(self) -> Report:
+        """Return what was found, for those who look at it: a command, a page, a notebook.
+
+        Returns
+        -------
+        A row a component: its share of the variance, and its loadings, the largest first.
+        """
+        report = super().report()
+        shares = dict(zip(self.components, self.explained_variance_ratio_.tolist(), strict=False))
+        found = [row | {"share": shares[row["name"]]} for row in report.found]
+        return replace(report, found=found)
