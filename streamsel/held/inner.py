@@ -15,6 +15,8 @@ from streamsel.held.part import Floats, Places
 _SPENT = 1e-12
 # A matrix of more rows, of which a smaller part of the axes is asked for, is not decomposed whole.
 _LARGE, _FEW = 1500, 0.05
+# Vectors that Lanczos keeps at least: it restarts less often, which costs more than they do.
+_STEPS = 60
 
 
 class About(NamedTuple):
@@ -119,7 +121,7 @@ class Inner:
         # A start that is the same every time, and in no eigenspace.
         start = np.random.default_rng(0).normal(size=self.size)
         try:
-            d, E = eigsh(self.K, k=q, which="LA", v0=start)
+            d, E = eigsh(self.K, k=q, which="LA", v0=start, ncv=max(2 * q + 1, _STEPS))
         except ArpackError:
             return self._all
         order = np.argsort(-d, kind="stable")
