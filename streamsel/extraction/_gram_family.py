@@ -14,6 +14,7 @@ from streamsel.extraction._reads_again import ReadsAgain
 from streamsel.extraction._second_reading import Again
 from streamsel.held.gram import check_rows
 from streamsel.held.gram_columns import GramColumns
+from streamsel.held.inner import left_of
 from streamsel.held.part import Floats, Places
 from streamsel.learner.extractor import LinearMap
 from streamsel.target.target import Target
@@ -82,6 +83,11 @@ class GramExtractor(OfInner, ReadsAgain):
         if mine.n != target.n:
             raise ValueError(f"Expected columns of {mine.n} rows. Got: {target.n}.")
         columns = self._new_columns(mine.n)
+        if self.scale and columns.given is not None:
+            raise ValueError(
+                "Expected no covariates beside scale=True. Got: some, and what they leave of the "
+                "columns has another scale than the columns learnt.\nHint: learn_columns(X)."
+            )
         columns.share(held, mine.Y[: mine.c] if isinstance(mine, Target) else np.zeros((0, mine.n)))
         self._target, self._columns = mine, columns
         self.n_columns, self._n_constant = other.n_columns, other._n_constant
@@ -93,22 +99,21 @@ class GramExtractor(OfInner, ReadsAgain):
     def _solved(self, held: Any, places: Places) -> Solution:
         if not isinstance(held, GramColumns):
             return super()._solved(held, places)
-        stats = held.stats(places)
-        scale = self._scale_of(stats, self._weight_of(held))
-        weighted = self._weighted(held, stats, places, scale)
+        scale = self._scale_of(held, places, self._weight_of(held))
+        weighted = self._weighted(held, places, scale)
         return self._components_of(held.inner(), weighted, places, scale, _PROBES)
 
     @staticmethod
-    def _weighted(held: GramColumns, stats: Stats, places: Places, scale: Floats) -> Floats:
+    def _weighted(held: GramColumns, places: Places, scale: Floats) -> Floats:
         """Return variables of the pool, centred and weighted, (m, n)."""
-        weighted: Floats = held.samples(places) * (np.sqrt(held.left(stats)) * scale)[:, None]
+        weighted: Floats = held.samples(places) * (np.sqrt(left_of(held, places)) * scale)[:, None]
         return weighted
 
     def _loadings_of(self, found: Solution) -> Floats:
         held = self._columns
         if not isinstance(held, GramColumns) or held.complete:
             return found.loadings
-        weighted = self._weighted(held, held.stats(found.places), found.places, found.scale)
+        weighted = self._weighted(held, found.places, found.scale)
         others = besides(found.trace, weighted)
         loadings = regressed(weighted, found.scores, found.n, others)
         return as_long(loadings, weighted, found.scores)

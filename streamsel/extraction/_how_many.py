@@ -37,6 +37,7 @@ def by_profile(inner: Inner) -> int:
     d = inner.values()
     if d.size < 3:
         return int(d.size)
+    d = d / d[0]
     sums, squares = np.cumsum(d), np.cumsum(np.square(d))
     first = np.arange(1, d.size)
     second = d.size - first

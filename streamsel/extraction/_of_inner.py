@@ -12,7 +12,7 @@ from streamsel import params
 from streamsel.columns import Chunk, Stats
 from streamsel.extraction._weighted import signs
 from streamsel.held.common import Common
-from streamsel.held.inner import About, Inner, of_variables
+from streamsel.held.inner import About, Inner, left_of, of_variables
 from streamsel.held.part import Floats, Held, Places
 from streamsel.held.pool import Picks, Pool, Sifted
 from streamsel.learner.base import until_learnt
@@ -78,9 +78,7 @@ class OfInner(JointExtractor):
 
     def _places(self, held: Any) -> Places:
         """Return which of the variables held components may be made of."""
-        stats = held.stats()
-        left = stats.m2 if held.space is None else held.space.left(stats.m2, stats.cxy)
-        return np.flatnonzero(left)
+        return np.flatnonzero(left_of(held))
 
     # Who stays in a pool: those that are worth most
 
@@ -122,7 +120,7 @@ class OfInner(JointExtractor):
 
     def _solved(self, held: Any, places: Places) -> Solution:
         weight = self._weight_of(held)
-        scale = self._scale_of(held.stats(places), weight)
+        scale = self._scale_of(held, places, weight)
         inner, weighted = of_variables(held, places, scale, self._about(held, weight))
         return self._components_of(inner, weighted, places, scale)
 
@@ -165,13 +163,13 @@ class OfInner(JointExtractor):
         space = held.space
         given = 0 if space is None else len(space.given)
         cyy = np.zeros((0, 0)) if space is None else space.own_products
-        return About(n - given, weight, 0, 0.0, cyy)
+        return About(n - given, float(held.n), weight, 0, 0.0, cyy)
 
-    def _scale_of(self, stats: Stats, weight: float) -> Floats:
+    def _scale_of(self, held: Held, places: Places, weight: float) -> Floats:
         """Return what centred variables are multiplied by, (m,)."""
         if not self.scale:
-            return np.ones(stats.m2.size)
-        scale: Floats = np.sqrt(weight / np.where(stats.m2 > 0.0, stats.m2, np.inf))
+            return np.ones(places.size)
+        scale: Floats = np.sqrt(weight / left_of(held, places))
         return scale
 
     def _loadings_of(self, found: Solution) -> Floats:

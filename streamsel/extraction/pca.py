@@ -231,4 +231,5 @@ class PCA(GramExtractor, Unsupervised):
         report = super().report()
         shares = dict(zip(self.components, self.explained_variance_ratio_.tolist(), strict=False))
         found = [row | {"share": shares[row["name"]]} for row in report.found]
-        return replace(report, found=found)
+        share = {"share_of_variance": float(sum(shares.values()))} if found else {}
+        return replace(report, found=found, facts=report.facts | share)

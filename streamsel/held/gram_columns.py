@@ -69,11 +69,11 @@ class GramColumns(GramAndPool):
 
     def weights(self, stats: Stats) -> Floats:
         """Return what centred columns are multiplied by, (b, 1); 0 for what does not vary."""
-        varies = self.left(stats) > 0.0
+        left = self.left(stats)
+        varies = left > 0.0
         if not self.scaled:
             return varies[:, None].astype(np.float64)
-        length = np.sqrt(np.where(varies, stats.m2, np.inf))
-        weights: Floats = 1.0 / length[:, None]
+        weights: Floats = 1.0 / np.sqrt(np.where(varies, left, np.inf))[:, None]
         return weights
 
     def merge(self, other: Self, arrived: int) -> None:
@@ -120,7 +120,7 @@ class GramColumns(GramAndPool):
         largest = self.largest * self.unit
         even = (float(np.trace(K)) / largest) ** 2 / self.unevenness if largest else 0.0
         cyy = np.zeros((0, 0)) if space is None else space.own_products
-        about = About(float(self.n - given), float(self.n - 1), self.varying, even, cyy)
+        about = About(float(self.n - given), float(self.n), self.n - 1.0, self.varying, even, cyy)
         return Inner(K, self.basis.T, self.Y.T, about)
 
     # Files

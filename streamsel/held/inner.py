@@ -26,8 +26,10 @@ class About(NamedTuple):
     ----------
     n
         Observations, of equal weight, less the rank of the covariates.
+    rows
+        The weight of all observations, the newest of which has 1.
     weight
-        The weight of all observations: what the squares of a variable of variance 1 sum to.
+        What the squares of a variable of variance 1 sum to.
     p
         Columns that vary.
     even
@@ -37,6 +39,7 @@ class About(NamedTuple):
     """
 
     n: float
+    rows: float
     weight: float
     p: int
     even: float
@@ -65,7 +68,7 @@ class Inner:
 
     def __init__(self, K: Floats, U: Floats, Y: Floats, about: About) -> None:
         self.K, self.U, self.Y = K, U, Y
-        self.n, self.weight, self.p, self.even, self.cyy = about
+        self.n, self.rows, self.weight, self.p, self.even, self.cyy = about
         self.trace = float(K.sum() if K.ndim == 1 else K.trace())
 
     @property
@@ -86,6 +89,8 @@ class Inner:
         q
             How many at most; None for all that are more than rounding.
         """
+        if q == 0:
+            return np.zeros(0), np.zeros((self.size, 0))
         if self.K.ndim == 1:
             k = _substantial(self.K, self.trace)
             k = k if q is None else min(q, k)
@@ -135,6 +140,13 @@ def _substantial(d: Floats, trace: float) -> int:
     return int(np.count_nonzero(d > _SPENT * d[0]))
 
 
+def left_of(held: Any, places: Places | None = None) -> Floats:
+    """Return what covariates leave of the sums of squares of variables, of all if None."""
+    stats = held.stats(places)
+    left: Floats = stats.m2 if held.space is None else held.space.left(stats.m2, stats.cxy)
+    return left
+
+
 def of_variables(held: Any, places: Places, scale: Floats, about: About) -> tuple[Inner, Floats]:
     """Return the inner products of variables known one by one, along their principal axes.
 
@@ -153,8 +165,7 @@ def of_variables(held: Any, places: Places, scale: Floats, about: About) -> tupl
         The inner products, and the variables, (m, s), as the axes see them.
     """
     stats, space = held.stats(places), held.space
-    left = stats.m2 if space is None else space.left(stats.m2, stats.cxy)
-    length = np.sqrt(left) * scale
+    length = np.sqrt(left_of(held, places)) * scale
     C = held.products(places)[places] * length * length[:, None]
     d, V = eigh(C, check_finite=False, driver="evd")
     k = int(np.count_nonzero(d > _SPENT * d[-1])) if d[-1] > 0.0 else 0
