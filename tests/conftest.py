@@ -1,5 +1,6 @@
 """What every test file may use: a steady Hypothesis, seeded random numbers, real datasets."""
 
+import gc
 from pathlib import Path
 
 import hypothesis
@@ -51,3 +52,9 @@ def pytest_ignore_collect(collection_path, config):
     if collection_path.name == "bench" and not config.getoption("benchmark_only"):
         return True
     return None
+
+
+def pytest_collection_finish():
+    """Let the collector of garbage pass over what was collected: all tests stay till the end."""
+    gc.collect()
+    gc.freeze()
