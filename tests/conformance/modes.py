@@ -5,14 +5,18 @@ target have each mode once more without. On columns some modes are one, and othe
 a bounded pool too, where a learner has one.
 """
 
+from collections import Counter
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 import pytest
 
 from streamsel import catalogue
 from streamsel.learner.by_name import ByName
+from streamsel.learner.selector import Selector
 from streamsel.params import rules_of
 from tests.conformance import imagined
 
@@ -59,6 +63,15 @@ class Mode(NamedTuple):
         """Whether what it does with a variable follows from the name, and nothing is held of it."""
         return issubclass(self.cls, ByName)
 
+    def traits(self) -> set[Any]:
+        """Return all by which the code that learners share tells modes apart, of what applies."""
+        keeps = self.cls.keeps, self.cls.rows, issubclass(self.cls, Selector)
+        alike = "max_candidates", "exact", "fading_factor", "max_features"
+        model = build(self)
+        return {keeps, ("target", self.has_target), ("window", model._by_window)} | {
+            name for name in alike if self.params.get(name)
+        }
+
     def has(self, parameter: str) -> bool:
         return parameter in rules_of(self.cls)
 
@@ -95,22 +108,74 @@ COLUMN_MODES = by_name(_on_columns())
 IN_PIECES = {name: mode for name, mode in COLUMN_MODES.items() if mode.in_pieces}
 
 
-def over(modes: dict[str, Mode], name: str = "mode") -> Any:
-    """Run a test once in every mode."""
-    return pytest.mark.parametrize(name, list(modes.values()), ids=list(modes))
+# --------------------------------------------------------------------- which test meets which mode
 
 
-def rotated(modes: dict[str, Mode], name: str, cases: Any, each: int) -> Any:
-    """Run a test for every case in `each` of the modes, another set for every next case."""
-    modes, cases = list(modes.items()), list(cases)
-    step = max(1, len(modes) // each)
-    pairs = [
-        pytest.param(mode, case, id=f"{label}-{case}")
-        for i, case in enumerate(cases)
-        for j, (label, mode) in enumerate(modes)
-        if (i + j) % step == 0
-    ]
-    return pytest.mark.parametrize(("mode", name), pairs)
+class Meets(NamedTuple):
+    """What a test says of the modes that it meets, for the audit: of which, and by which rule."""
+
+    rule: str
+    modes: dict[str, Mode]
+    cases: Callable[[Mode], list[Any]]
+
+
+def over(modes: dict[str, Mode]) -> Any:
+    """Run a test in every mode: what is asked of the method itself."""
+    return _meets("over", modes, "mode", modes, lambda _: [()])
+
+
+def rotated(modes: dict[str, Mode], name: str, cases: Any, each: int = 1) -> Any:
+    """Run a test in every mode, with `each` of its cases.
+
+    A mode takes those that its learner has met least, of these what the others have, so that
+    every case meets several learners and every learner several cases. Cases may depend on the mode.
+    """
+    of = cases if callable(cases) else lambda _, cases=list(cases): cases
+    met: Counter[Any] = Counter()
+    pairs = {}
+    for label, mode in modes.items():
+        least = sorted(of(mode), key=lambda case: (met[mode.learner, case], met[case]))
+        for case in least[:each]:
+            met.update([case, (mode.learner, case)])
+            values = case if "," in name else (case,)
+            pairs["-".join(map(str, (label, *values)))] = (mode, *values)
+    split = (lambda case: case) if "," in name else (lambda case: (case,))
+    return _meets("rotated", modes, f"mode,{name}", pairs, lambda m: [split(c) for c in of(m)])
+
+
+def sampled(modes: dict[str, Mode]) -> Any:
+    """Run a test of what learners share in a sample of the modes, another one for every test.
+
+    Every learner is in it, and everything by which shared code tells modes apart.
+    """
+
+    def decorate(test: Any) -> Any:
+        chosen = sample(modes, test.__name__)
+        return _meets("sampled", modes, "mode", chosen, lambda _: [()])(test)
+
+    return decorate
+
+
+def sample(modes: dict[str, Mode], turn: str) -> dict[str, Mode]:
+    """Go through the modes in an order that `turn` shuffles; keep who brings what none has yet."""
+    seen: set[Any] = set()
+    chosen = set()
+    for label in sorted(modes, key=lambda label: crc32(f"{turn} {label}".encode())):
+        brings = {modes[label].learner, *modes[label].traits()}
+        if not brings <= seen:
+            chosen.add(label)
+            seen |= brings
+    return {label: mode for label, mode in modes.items() if label in chosen}
+
+
+def _meets(rule: str, modes: Any, names: str, values: dict[str, Any], cases: Any) -> Any:
+    parametrize = pytest.mark.parametrize(names, list(values.values()), ids=list(values))
+
+    def decorate(test: Any) -> Any:
+        test.meets = Meets(rule, modes, cases)
+        return parametrize(test)
+
+    return decorate
 
 
 # ------------------------------------------------------------------------------- data and models

@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import orthogonal_procrustes
 
 from streamsel import SOSPCA, ProjSe
-from tests.conformance.modes import bits, build, fresh, over
+from tests.conformance.modes import bits, build, fresh, over, rotated, sampled
 from tests.conformance.rowwise import (
     BY_MOMENTS,
     BY_WINDOW,
@@ -22,12 +22,12 @@ from tests.conformance.rowwise import (
 from tests.copies import COPIES, as_of_now
 from tests.reference.calm import Standing
 
-CALM = [
-    {"renewal": 1.0, "slack": 1.0, "warm_up": 0},
-    {"renewal": 1.0, "slack": 2.0, "warm_up": 7},
-    {"renewal": 1.5, "slack": 1.5, "warm_up": 20},
-    {"renewal": 2.0, "slack": 3.0, "warm_up": 10},
-]
+CALM = {
+    "at once": {"renewal": 1.0, "slack": 1.0, "warm_up": 0},
+    "slack": {"renewal": 1.0, "slack": 2.0, "warm_up": 7},
+    "late": {"renewal": 1.5, "slack": 1.5, "warm_up": 20},
+    "rare": {"renewal": 2.0, "slack": 3.0, "warm_up": 10},
+}
 SELECTORS = {
     name: mode
     for name, mode in BY_MOMENTS.items()
@@ -38,15 +38,13 @@ STANDING = {name: mode for name, mode in ROW_MODES.items() if mode.has("renewal"
 EXTRACTORS = {name: mode for name, mode in STANDING.items() if hasattr(mode.cls, "loadings")}
 
 
-@pytest.mark.parametrize("calm", CALM, ids=str)
-@over(SELECTORS)
+@rotated(SELECTORS, "calm", CALM, each=2)
 def test_selectors_stand_by_the_definition(mode, calm):
     """After every row; of models of other k what they select is the ranking."""
-    model = build(mode, **calm)
-    k = mode.params["k"]
+    model, k = build(mode, **CALM[calm]), mode.params["k"]
     limit = {"max_candidates": None} if mode.has("max_candidates") else {}
     others = {size: build(mode, k=size, **limit) for size in range(2, 7)} if k else {None: model}
-    other = Standing(k, fading_factor=model.fading_factor, **calm)
+    other = Standing(k, fading_factor=model.fading_factor, **CALM[calm])
     for x, y in stream(mode, 90, names="abcdefghijklmnopqrst"):
         for one in {id(one): one for one in (model, *others.values())}.values():
             learn_one(one, x, y)
@@ -58,11 +56,8 @@ def test_selectors_stand_by_the_definition(mode, calm):
     assert other.names
 
 
-@pytest.mark.parametrize("copied", COPIES)
-@over(STANDING)
+@rotated(STANDING, "copied", COPIES)
 def test_a_copy_stands_as_its_original(mode, copied, tmp_path):
-    if mode.learner not in ("ProjSe", "SOSPCA", "SelectKBest") and copied == "save":
-        return  # of registered learners alone
     rows = stream(mode, 95)
     model = taught(build(mode, warm_up=20), rows[:60])
     other = COPIES[copied](model, tmp_path)
@@ -75,7 +70,7 @@ def test_a_copy_stands_as_its_original(mode, copied, tmp_path):
     assert bits(other) == bits(model)
 
 
-@over(STANDING)
+@sampled(STANDING)
 def test_renew_is_a_renewal_at_once(mode):
     """Before anything is learnt, and on columns, it does nothing; in the warm-up it ends that."""
     model = build(mode)
@@ -98,7 +93,7 @@ def test_renew_is_a_renewal_at_once(mode):
     assert bits(model) != before
 
 
-@over(SELECTORS)
+@sampled(SELECTORS)
 def test_renew_lets_go_what_slack_had_kept(mode):
     model = taught(
         build(mode, warm_up=10, slack=9.0), stream(mode, 95, names="abcdefghijklmnopqrst")
@@ -151,7 +146,7 @@ def test_of_few_variables_none_stands_for_ever(mode):
     assert model.transform_one(x) == {name: x[name] for name in model.standing}
 
 
-@over(SELECTORS)
+@sampled(SELECTORS)
 def test_few_of_many_that_stand_come_in_their_order(mode):
     rows = stream(mode, 60)
     model = taught(build(mode, warm_up=0), rows)
@@ -257,15 +252,17 @@ def build_again(model):
     return other
 
 
-@pytest.mark.parametrize("due", ["x", [1], -5, 1.5, True, {}])
-@over(STANDING)
+NO_COUNTS = {"text": "x", "list": [1], "negative": -5, "half": 1.5, "bool": True, "dict": {}}
+
+
+@rotated(STANDING, "due", NO_COUNTS)
 def test_a_file_must_say_when_the_next_renewal_is(mode, due):
     state = taught(build(mode), stream(mode, 60))._get_state()
     with pytest.raises(ValueError, match="renewal"):
-        build(mode)._set_state(state | {"due": due})
+        build(mode)._set_state(state | {"due": NO_COUNTS[due]})
 
 
-@over(STANDING)
+@sampled(STANDING)
 def test_a_file_must_say_what_stands(mode):
     model = taught(build(mode, renewal=2.0, warm_up=5), stream(mode, 60))
     state = model._get_state()
@@ -306,7 +303,7 @@ def test_frames_are_renewed_at_the_same_rows(mode):
     np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
 
 
-@over(BY_WINDOW)
+@sampled(BY_WINDOW)
 def test_windows_are_renewed_when_they_are_full(mode):
     model = build(mode, warm_up=0, renewal=3.0)
     size, stood = model._window_size, []
@@ -330,7 +327,7 @@ def test_a_standing_variable_is_not_let_go(rng):
     assert "late" in model.selected
 
 
-@over(BY_WINDOW)
+@sampled(BY_WINDOW)
 def test_no_column_after_a_window(mode):
     """What was swept as columns is no stream of columns."""
     model = taught(build(mode), stream(mode, 65))

@@ -3,7 +3,6 @@
 import pickle
 
 import numpy as np
-import pytest
 
 from streamsel import save
 from tests.conformance.modes import (
@@ -14,9 +13,9 @@ from tests.conformance.modes import (
     data,
     fresh,
     learnt,
-    over,
     rotated,
     same,
+    sampled,
     shown,
 )
 from tests.copies import COPIES
@@ -35,8 +34,7 @@ def alike(one, other):
     assert other.transform_one(row) == one.transform_one(row)
 
 
-@pytest.mark.parametrize("way", COPIES)
-@over(COLUMN_MODES)
+@rotated(COLUMN_MODES, "way", COPIES, each=2)
 def test_a_copy_goes_on_as_the_original_would(mode, way, tmp_path):
     X, y = data(mode, c=3)
     model = fresh(mode, y)
@@ -55,7 +53,7 @@ def test_a_copy_goes_on_as_the_original_would(mode, way, tmp_path):
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
 
 
-@rotated(MODES, "way", COPIES, each=8)
+@rotated(MODES, "way", COPIES)
 def test_a_model_that_has_learnt_nothing(mode, way, tmp_path):
     model = build(mode)
     twin = COPIES[way](model, tmp_path)
@@ -71,7 +69,7 @@ def test_a_model_that_has_learnt_nothing(mode, way, tmp_path):
     alike(model, twin)
 
 
-@over(COLUMN_MODES)
+@sampled(COLUMN_MODES)
 def test_clone_is_fresh(mode):
     X, y = data(mode)
     model = learnt(mode, X, y)
@@ -85,7 +83,7 @@ def test_clone_is_fresh(mode):
     same(clone, model, rtol=0)
 
 
-@over(COLUMN_MODES)
+@sampled(COLUMN_MODES)
 def test_reading_a_model_changes_nothing(mode):
     X, y = data(mode)
     model = learnt(mode, X, y)
@@ -106,7 +104,7 @@ def test_reading_a_model_changes_nothing(mode):
     assert pickle.dumps(model) == before
 
 
-@over(COLUMN_MODES)
+@sampled(COLUMN_MODES)
 def test_nothing_of_the_callers_is_kept(mode):
     """What was handed in may be written over afterwards."""
     X, y = data(mode)

@@ -11,14 +11,10 @@ import numpy as np
 import pytest
 
 from streamsel import load, save
-from tests.conformance.modes import CLASSES, COLUMN_MODES, MODES, build, data, learnt, over
+from tests.conformance.modes import CLASSES, COLUMN_MODES, MODES, build, data, learnt, sampled
 from tests.test_persist import HEADER, array_entry, forge
 
-ON_ROWS = [
-    pytest.param(mode, id=name)
-    for name, mode in MODES.items()
-    if mode.has_target == mode.cls.supervised
-]
+ON_ROWS = {name: mode for name, mode in MODES.items() if mode.has_target == mode.cls.supervised}
 
 
 def parts_of(model, path):
@@ -82,13 +78,13 @@ def check(model, path):
     assert not accepted
 
 
-@over(COLUMN_MODES)
+@sampled(COLUMN_MODES)
 def test_states_of_columns_with_one_thing_changed(mode, tmp_path):
     X, y = data(mode, n=12, p=40, c=3)
     check(learnt(mode, X, y), tmp_path / "model")
 
 
-@pytest.mark.parametrize("mode", ON_ROWS)
+@sampled(ON_ROWS)
 def test_states_of_rows_with_one_thing_changed(mode, tmp_path):
     X, y = data(mode, n=50, p=8)
     model = build(mode)

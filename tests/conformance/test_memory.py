@@ -7,7 +7,16 @@ import numpy as np
 
 from streamsel.columns import Block
 from streamsel.stream import ColumnStream
-from tests.conformance.modes import COLUMN_MODES, MODES, build, fresh, learnt, over, target_of
+from tests.conformance.modes import (
+    COLUMN_MODES,
+    MODES,
+    build,
+    fresh,
+    learnt,
+    over,
+    sampled,
+    target_of,
+)
 
 N = 50
 # Those whose parameters promise it, or whose components are all they keep.
@@ -46,7 +55,7 @@ def held_after(mode, p):
     return len(pickle.dumps(model)), peak
 
 
-@over(BOUNDED)
+@sampled(BOUNDED)
 def test_columns(mode):
     (few, for_few), (many, for_many) = (held_after(mode, p) for p in (900, 9000))
     # A pool holds up to twice its limit; SOSPCA's loadings grow as log p. A panel has 512.

@@ -19,7 +19,9 @@ from tests.conformance.modes import (
     fresh,
     learnt,
     over,
+    rotated,
     same,
+    sampled,
     shown,
 )
 from tests.copies import COPIES
@@ -56,7 +58,7 @@ def test_merged_is_learnt_together(mode):
     same(whole, left)
 
 
-@over(WHOLE)
+@sampled(WHOLE)
 def test_merged_with_a_model_from_a_file(mode, tmp_path):
     X, y = data(mode)
     left, right = (COPIES["save"](part, tmp_path) for part in parts_of(mode, X, y, 70))
@@ -64,7 +66,7 @@ def test_merged_with_a_model_from_a_file(mode, tmp_path):
     same(learnt(mode, X, y, NAMES), left)
 
 
-@over(TOGETHER)
+@sampled(TOGETHER)
 def test_merged_models_go_on(mode):
     X, y = data(mode, c=3)
     X[:, 120] = 1.0
@@ -96,7 +98,7 @@ def test_claims_of_merged_models_are_true(mode):
         assert left.selected[:proven] == whole.selected[:proven]
 
 
-@over(IN_PIECES)
+@sampled(IN_PIECES)
 def test_an_empty_model(mode):
     X, y = data(mode)
     model, empty = learnt(mode, X, y), fresh(mode, y)
@@ -108,7 +110,7 @@ def test_an_empty_model(mode):
     same(model, empty, rtol=0)
 
 
-@over(TOGETHER)
+@sampled(TOGETHER)
 def test_threads_do_not_stand_in_the_way(mode):
     X, y = data(mode)
     left, right = parts_of(mode, X, y, 70)
@@ -118,7 +120,7 @@ def test_threads_do_not_stand_in_the_way(mode):
     assert bits(left) == bits(again)
 
 
-@over(IN_PIECES)
+@sampled(IN_PIECES)
 def test_what_does_not_fit_changes_neither(mode):
     X, y = data(mode)
     model = learnt(mode, X, y)
@@ -143,7 +145,7 @@ def test_what_does_not_fit_changes_neither(mode):
         model.merge(learnt(mode, X, y, NAMES), along="diagonal")
 
 
-@over({name: mode for name, mode in IN_PIECES.items() if name not in MERGING})
+@sampled({name: mode for name, mode in IN_PIECES.items() if name not in MERGING})
 def test_what_cannot_be_put_together_says_what_can_be_done(mode):
     X, y = data(mode)
     model, other = parts_of(mode, X, y, 70)
@@ -154,9 +156,12 @@ def test_what_cannot_be_put_together_says_what_can_be_done(mode):
     assert pickle.dumps(other) == beside
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
-@over(TOGETHER)
+ERRORS = {error.__name__: error for error in (KeyboardInterrupt, MemoryError)}
+
+
+@rotated(TOGETHER, "error", ERRORS)
 def test_an_interrupted_merge_is_none(mode, error, monkeypatch):
+    error = ERRORS[error]
     X, y = data(mode)
     model, other = parts_of(mode, X, y, 70)
     before, keeps = bits(model), type(model._columns)

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from streamsel.learner.report import NOISE_LEVEL
-from tests.conformance.modes import COLUMN_MODES, MODES, build, data, fresh, learnt, over
+from tests.conformance.modes import (
+    COLUMN_MODES,
+    MODES,
+    build,
+    data,
+    fresh,
+    learnt,
+    rotated,
+    sampled,
+)
 
 
 def told(model):
@@ -16,8 +25,7 @@ def told(model):
     return json.loads(json.dumps(told, allow_nan=False, default=str))
 
 
-@pytest.mark.parametrize("c", [1, 3])
-@over(COLUMN_MODES)
+@rotated(COLUMN_MODES, "c", [1, 3])
 def test_it_is_what_the_model_shows(mode, c):
     X, y = data(mode, c=c)
     names = [f"v{j}" for j in range(160)]
@@ -72,7 +80,7 @@ def check_components(model, rows):
         assert sizes == sorted(sizes, reverse=True)
 
 
-@over(MODES)
+@sampled(MODES)
 def test_before_anything_is_learnt(mode):
     _, y = data(mode)
     report = told(build(mode))
@@ -84,7 +92,7 @@ def test_before_anything_is_learnt(mode):
     told(learnt(mode, np.full((40, 2), 3.0), y))
 
 
-@over({name: mode for name, mode in MODES.items() if mode.has_target == mode.cls.supervised})
+@sampled({name: mode for name, mode in MODES.items() if mode.has_target == mode.cls.supervised})
 def test_after_rows(mode):
     X, y = data(mode, n=60, p=12)
     model = build(mode)
@@ -93,9 +101,14 @@ def test_after_rows(mode):
     assert (report["rows"], len(report[model.report().kind])) == (60, len(model.relevance))
 
 
-@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 2, float("nan"), "0.05", None])
-@over(MODES)
+NO_LEVELS = {
+    **{str(level): level for level in (0.0, 1.0, -0.1, 2, float("nan"), None)},
+    "text": "0.05",
+}
+
+
+@rotated(MODES, "level", NO_LEVELS)
 def test_the_level_of_a_noise_floor(mode, level):
     X, y = data(mode)
     with pytest.raises(ValueError, match="level"):
-        learnt(mode, X, y).noise_floor(level)
+        learnt(mode, X, y).noise_floor(NO_LEVELS[level])

@@ -15,14 +15,22 @@ from river.checks import yield_checks
 
 from streamsel.learner.window import Window
 from streamsel.params import Choice, rules_of
-from tests.conformance.modes import CLASSES, REGISTERED, Mode, bits, build, over, shown, takes
+from tests.conformance.modes import (
+    CLASSES,
+    REGISTERED,
+    Mode,
+    bits,
+    build,
+    over,
+    rotated,
+    sampled,
+    shown,
+    takes,
+)
 from tests.conformance.rowwise import ROW_MODES, learn_many, learn_one, outputs, taught
 from tests.copies import COPIES
 from tests.test_package import HEAVY, modules_after
 
-CHECKS = {
-    mode: [run.__name__ for run in yield_checks(build(ROW_MODES[mode]))] for mode in ROW_MODES
-}
 BACKENDS = ["pandas", "polars", "pyarrow"]
 N = 100
 
@@ -93,11 +101,16 @@ def held(host):
 
 
 @every_mode
-def test_no_check_is_lost(mode):
-    """Without pandas or scikit-learn River leaves checks out and says nothing."""
+def test_checks_of_river(make):
+    """All of them. Without pandas or scikit-learn River leaves some out and says nothing."""
     assert river.utils.pandas.PANDAS_INSTALLED
     assert importlib.util.find_spec("sklearn")
-    names = CHECKS[str(mode)]
+    model, names = make(), []
+    assert model._unit_test_skips() == set()
+    for check in yield_checks(model):
+        random.seed(0)  # some checks shuffle features
+        check(model.clone())
+        names.append(check.__name__)
     assert len(set(names)) == len(names) > 25
     assert {f"check_{way}_many_matches_{way}_one" for way in ("learn", "transform")} < {*names}
 
@@ -121,23 +134,7 @@ def test_every_choice_is_a_mode(name):
     assert "max_features" not in rules or any(params["max_features"] for params in modes)
 
 
-@pytest.mark.parametrize(
-    ("mode", "check"),
-    [
-        pytest.param(mode, check, id=f"{name}-{check}")
-        for name, mode in ROW_MODES.items()
-        for check in CHECKS[name]
-    ],
-)
-def test_river_check(make, check):
-    random.seed(0)  # some checks shuffle features
-    model = make()
-    assert model._unit_test_skips() == set()
-    (run,) = (found for found in yield_checks(model) if found.__name__ == check)
-    run(model.clone())
-
-
-@every_mode
+@sampled(ROW_MODES)
 def test_bases(make):
     """Of all that River offers these alone are right in all hosting positions."""
     model = make()
@@ -235,11 +232,10 @@ def feed_alone(model, rows, way):
     return before, meanwhile
 
 
-@pytest.mark.parametrize(
-    ("position", "way"),
-    [*itertools.product(POSITIONS, ["one", "pandas"]), ("mid-pipeline", "polars")],
-)
-@every_mode
+HOSTED = [*itertools.product(POSITIONS, ["one", "pandas"]), ("mid-pipeline", "polars")]
+
+
+@rotated(ROW_MODES, "position,way", HOSTED, each=3)
 def test_hosted(make, position, way, rows):
     host, alone = POSITIONS[position](make()), make()
     seen = feed(host, rows, way)
@@ -280,8 +276,7 @@ def test_outputs_are_plain(make, rows):
 # ------------------------------------------------------------------------- built on pipelines
 
 
-@pytest.mark.parametrize("task", ["classes", "numbers"])
-@every_mode
+@rotated(ROW_MODES, "task", ["classes", "numbers"])
 def test_progressive_validation(make, task):
     """Without features 0.53 are right, or 0.84 the error; with all of them 0.85 and 0.55."""
     good, further = steady(make()), {}
@@ -306,7 +301,7 @@ def test_progressive_validation(make, task):
     assert bits(model) == bits(taught(make(**further), data))
 
 
-@every_mode
+@sampled(ROW_MODES)
 def test_as_a_transformer_of_scikit_learn(make, rows):
     convert = river.compat.convert_river_to_sklearn
     X = np.array([list(x.values()) for x, _ in rows])
@@ -327,7 +322,7 @@ def can_be(make, **params):
         return False
 
 
-@every_mode
+@sampled(ROW_MODES)
 def test_model_selection(make, rows):
     size = next(name for name, value in make()._get_params().items() if type(value) is int)
     sizes = [number for number in range(1, 6) if can_be(make, **{size: number})][:3]
@@ -339,8 +334,7 @@ def test_model_selection(make, rows):
     assert {held(model).n_rows for model in chosen} == {N}
 
 
-@pytest.mark.parametrize("n_models", [0, 3])
-@every_mode
+@rotated(ROW_MODES, "n_models", [0, 3])
 def test_wrapped(make, rows, n_models):
     """In a bag, or, n_models = 0, behind a target that is scaled."""
     if n_models:
@@ -358,7 +352,7 @@ def test_wrapped(make, rows, n_models):
         assert np.corrcoef(found[50:], [y for _, y in rows[50:]])[0, 1] > 0.1
 
 
-@every_mode
+@sampled(ROW_MODES)
 def test_clones(make, rows):
     pipeline = taught(pipeline_of(make()), rows)
     before = bits(held(pipeline))
@@ -371,7 +365,7 @@ def test_clones(make, rows):
     assert bits(held(pipeline)) == before  # nothing is shared
 
 
-@every_mode
+@sampled(ROW_MODES)
 def test_debug_one(make, rows):
     pipeline, x = taught(pipeline_of(make()), rows), rows[0][0]
     before = bits(held(pipeline))
@@ -383,9 +377,7 @@ def test_debug_one(make, rows):
 # ------------------------------------------------------------------------- in mid-stream
 
 
-@pytest.mark.parametrize("way", COPIES)
-@pytest.mark.parametrize("cut", [1, 137])
-@every_mode
+@rotated(ROW_MODES, "way,cut", itertools.product(COPIES, [1, 137]), each=2)
 def test_a_copy_in_mid_stream_goes_on(make, way, cut, rows, tmp_path):
     rows = rows + rows[::-1]
     whole, model = taught(make(), rows), taught(make(), rows[:cut])
@@ -397,7 +389,7 @@ def test_a_copy_in_mid_stream_goes_on(make, way, cut, rows, tmp_path):
     assert bits(model) == before  # nothing is shared
 
 
-@every_mode
+@sampled(ROW_MODES)
 def test_reading_changes_nothing(make, rows):
     model, silent = make(), make()
     for i, (x, y) in enumerate(rows[:60]):
@@ -412,7 +404,7 @@ def test_reading_changes_nothing(make, rows):
 # ------------------------------------------------------------------------- features
 
 
-@every_mode
+@sampled(ROW_MODES)
 def test_names_are_any_hashable(make):
     names = [7, "7", ("a", 7), (7, "a"), None, 2.5, frozenset({1}), 1j, 2j]
     rng = np.random.default_rng(0)

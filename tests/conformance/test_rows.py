@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tests.conformance.modes import bits, build, close, fresh, over, shown
+from tests.conformance.modes import bits, build, close, fresh, over, rotated, sampled, shown
 from tests.conformance.rowwise import (
     BY_MOMENTS,
     BY_WINDOW,
@@ -37,18 +37,14 @@ from tests.reference.rows import canonical, observed
 NAN = float("nan")
 NAMES = "abcdef"
 N = 100
+WITH_TARGET = {name: mode for name, mode in ROW_MODES.items() if mode.cls.supervised}
+BY_WINDOW_TAUGHT = {name: mode for name, mode in BY_WINDOW.items() if mode.cls.supervised}
+PHASES = ["fresh", "rows", "columns", "columns and rows"]
 
 
-def over_kinds(modes, start=0):
-    """Run a test in every mode with every kind of target that it takes, or but the first few."""
-    return pytest.mark.parametrize(
-        ("mode", "kind"),
-        [
-            pytest.param(mode, kind, id=f"{name}-{kind}")
-            for name, mode in modes.items()
-            for kind in kinds_of(mode)[start:]
-        ],
-    )
+def phases_of(mode):
+    """Return what a mode may have learnt; few rows are no other case than many but to a window."""
+    return PHASES + ["few rows"] * (mode in BY_WINDOW.values())
 
 
 def parts_of(rows, sizes, names=None):
@@ -73,15 +69,11 @@ def many_targets(backend, ys):
 # ------------------------------------------------------------------------------------- frames
 
 
-@pytest.mark.parametrize(
-    ("mode", "kind", "backend"),
-    [
-        pytest.param(mode, kind, backend, id=f"{name}-{kind}-{backend}")
-        for i, (name, mode) in enumerate(ROW_MODES.items())
-        for j, kind in enumerate(kinds_of(mode))
-        for turn, backend in enumerate(BACKENDS)
-        if not j or (i + j + turn) % 5 < 2  # all of them, and of further kinds two in turn
-    ],
+@rotated(
+    ROW_MODES,
+    "kind,backend",
+    lambda mode: [(kind, backend) for backend in BACKENDS for kind in kinds_of(mode)],
+    each=4,
 )
 def test_frames_in_any_split_are_loops_of_rows(mode, kind, backend):
     """Features, classes and targets come late; some are gone for a while, or not observed."""
@@ -124,7 +116,7 @@ def test_ties_are_broken_alike(mode):
     alike(many, one)
 
 
-@over(ROW_MODES)
+@sampled(ROW_MODES)
 def test_a_frame_leaves_nothing_of_the_callers(mode):
     rows = stream(mode, 50, names=range(4))
     X = np.array([[*x.values()] for x, _ in rows])
@@ -138,7 +130,7 @@ def test_a_frame_leaves_nothing_of_the_callers(mode):
     close(shown(model), found)
 
 
-@over(ROW_MODES)
+@sampled(ROW_MODES)
 def test_an_index_is_not_a_name(mode):
     """Rows of pandas are taken as they stand, whatever X and y call them."""
     rows = stream(mode, 50)
@@ -150,8 +142,7 @@ def test_an_index_is_not_a_name(mode):
     assert bits(one) == bits(other)
 
 
-@pytest.mark.parametrize("phase", ["fresh", "few rows", "rows", "columns"])
-@over(ROW_MODES)
+@rotated(ROW_MODES, "phase", phases_of)
 def test_no_rows_change_nothing(mode, phase):
     model, _ = in_phase(mode, phase)
     before = bits(model)
@@ -164,7 +155,7 @@ def test_no_rows_change_nothing(mode, phase):
 # ----------------------------------------------------------------------------- names and values
 
 
-@over_kinds(ROW_MODES)
+@rotated(ROW_MODES, "kind", kinds_of)
 def test_the_order_of_names_does_not_matter(mode, kind):
     """New names are ties, and the last row's order is no hint for the next."""
     rng = np.random.default_rng(0)
@@ -178,7 +169,7 @@ def test_the_order_of_names_does_not_matter(mode, kind):
     assert one.transform_one(x) == other.transform_one(x)
 
 
-@over(ROW_MODES)
+@sampled(ROW_MODES)
 def test_a_row_that_is_written_over_and_learnt_again(mode):
     """The caller's one dict, its keys and values changed in place."""
     one, other, x = build(mode), build(mode), {}
@@ -196,7 +187,7 @@ NUMBERS = [
 ]
 
 
-@over(ROW_MODES)
+@sampled(ROW_MODES)
 def test_kinds_of_numbers(mode):
     rng = np.random.default_rng(0)
     plain = build(mode)
@@ -211,7 +202,7 @@ def test_kinds_of_numbers(mode):
         assert bits(model) == bits(plain)
 
 
-@over({name: mode for name, mode in ROW_MODES.items() if mode.cls.supervised})
+@sampled(WITH_TARGET)
 def test_kinds_of_numbers_as_targets(mode):
     """Booleans are numbers where numbers are asked for."""
     further = {} if is_of_classes(mode) else {"target": "numeric"}
@@ -250,7 +241,7 @@ def zeros_before(rows):
     return [(dict.fromkeys(names, 0.0) | x, y) for x, y in rows]
 
 
-@over_kinds(BY_MOMENTS | BY_WINDOW)
+@rotated(BY_MOMENTS | BY_WINDOW, "kind", kinds_of, each=2)
 def test_what_is_absent_is_0(mode, kind):
     """Before it first came too: so it is on columns."""
     names = NAMES[: build(mode).max_features]  # none has to make room
@@ -299,18 +290,15 @@ def test_targets_that_are_yet_to_come_were_0(mode):
     assert one.n_rows == 70
 
 
-@pytest.mark.parametrize("many", [False, True])
-@over(ROW_MODES)
-def test_few_distinct_integers_are_asked_about_once(mode, many):
+@rotated(WITH_TARGET, "way", ["one", "many"])
+def test_few_distinct_integers_are_asked_about_once(mode, way):
     """Numbers that may be codes of classes are; not what is said to be one or the other."""
-    if not mode.cls.supervised:
-        return
     rows = [(x, i * 7 % 5) for i, (x, _) in enumerate(stream(mode, N))]
 
     def learn(model):
         for start in range(0, N, 25):
             part = rows[start : start + 25]
-            if many:
+            if way == "many":
                 learn_many(model, pd.DataFrame([x for x, _ in part]), [y for _, y in part])
             else:
                 taught(model, part)
@@ -353,21 +341,6 @@ def test_covariates_are_no_variables(mode):
 
 
 # ------------------------------------------------------------------------ errors leave no trace
-
-# Few rows are no other case than many but to a window.
-PHASES = ["fresh", "few rows", "rows", "columns", "columns and rows"]
-
-
-def over_phases(modes):
-    return pytest.mark.parametrize(
-        ("mode", "phase"),
-        [
-            pytest.param(mode, phase, id=f"{name}-{phase}")
-            for name, mode in modes.items()
-            for phase in PHASES
-            if phase != "few rows" or name in BY_WINDOW
-        ],
-    )
 
 
 def columns_of(mode, n=12, names=NAMES):
@@ -493,7 +466,7 @@ def goes_on(mode, phase, model):
     assert bits(model) == bits(twin)
 
 
-@over_phases(ROW_MODES)
+@rotated(ROW_MODES, "phase", phases_of)
 def test_bad_values(mode, phase):
     """The good names of the row, and what is new in its target, are held back with it."""
     model, _ = in_phase(mode, phase)
@@ -511,7 +484,7 @@ def test_bad_values(mode, phase):
     goes_on(mode, phase, model)
 
 
-@over_phases(ROW_MODES)
+@rotated(ROW_MODES, "phase", phases_of)
 def test_bad_frames(mode, phase):
     model, _ = in_phase(mode, phase)
     refused = Refusals(model)
@@ -522,7 +495,7 @@ def test_bad_frames(mode, phase):
     goes_on(mode, phase, model)
 
 
-@over_phases({name: mode for name, mode in ROW_MODES.items() if mode.cls.supervised})
+@rotated(WITH_TARGET, "phase", phases_of)
 def test_bad_targets(mode, phase):
     model, _ = in_phase(mode, phase)
     refused, x = Refusals(model), {"a": 9.0, "new": 1.0}
@@ -563,7 +536,7 @@ def test_bad_targets(mode, phase):
     goes_on(mode, phase, model)
 
 
-@over_kinds({name: mode for name, mode in ROW_MODES.items() if mode.cls.supervised})
+@rotated(WITH_TARGET, "kind", kinds_of)
 def test_the_target_stays_what_it_was(mode, kind):
     model = taught(build(mode), stream(mode, 45, kind))
     refused = Refusals(model)
@@ -581,7 +554,7 @@ def test_the_target_stays_what_it_was(mode, kind):
         refused(y, lambda ys=ys: model.learn_many(pd.DataFrame({"new": [1.0]}), ys))
 
 
-@over({name: mode for name, mode in ROW_MODES.items() if mode.cls.supervised})
+@over(WITH_TARGET)
 def test_a_target_that_does_not_suit_is_refused_at_once(mode):
     """On rows as on columns: not accepted and then never learnt."""
     X, names, _ = columns_of(mode, 60)
@@ -607,7 +580,7 @@ def test_a_target_that_does_not_suit_is_refused_at_once(mode):
             assert model.n_columns >= len(names[: model.max_features])
 
 
-@over(WITHOUT_TARGET)
+@sampled(WITHOUT_TARGET)
 def test_a_model_that_selects_without_a_target_learns_no_rows(mode):
     model = fresh(mode, None)
     for columns in (False, True):
@@ -623,8 +596,9 @@ def test_a_model_that_selects_without_a_target_learns_no_rows(mode):
 # ------------------------------------------------------------------------------------- copies
 
 
-@pytest.mark.parametrize("way", COPIES)
-@over_kinds(ROW_MODES, start=1)
+@rotated(
+    WITH_TARGET, "way,kind", lambda mode: itertools.product(COPIES, kinds_of(mode)[1:]), each=2
+)
 def test_a_copy_goes_on_as_the_original_would(mode, kind, way, tmp_path):
     """After a row, in the midst of a window, and after one; for numbers test_river says it."""
     model, twin = build(mode), build(mode)
@@ -641,8 +615,7 @@ def test_a_copy_goes_on_as_the_original_would(mode, kind, way, tmp_path):
 # --------------------------------------------------------------------------- from columns to rows
 
 
-@pytest.mark.parametrize("phase", ["few rows", "rows", "columns and rows"])
-@over(ROW_MODES)
+@rotated(ROW_MODES, "phase", lambda mode: [phase for phase in phases_of(mode) if "rows" in phase])
 def test_columns_after_rows_are_refused(mode, phase):
     model, n = in_phase(mode, phase)
     refused, y = Refusals(model), np.arange(float(n))
@@ -653,8 +626,7 @@ def test_columns_after_rows_are_refused(mode, phase):
         refused("a target", lambda: model.learn_target(y))
 
 
-@pytest.mark.parametrize("way", [None, *COPIES])
-@over(BY_MOMENTS)
+@rotated(BY_MOMENTS, "way", ["none", *COPIES], each=2)
 def test_columns_then_rows_is_all_of_it(mode, way, tmp_path):
     """To the variables that were let go applies what is said of them elsewhere."""
     names = NAMES[: build(mode).max_features]
@@ -664,34 +636,33 @@ def test_columns_then_rows_is_all_of_it(mode, way, tmp_path):
     whole.learn_columns(X, held)
     if not whole._held.complete or model.fading_factor:
         return
-    if way:
+    if way != "none":
         model = COPIES[way](model, tmp_path)
     for i in range(25, 33):
         assert model.n_rows == i
         learn_one(model, dict(zip(held, X[i].tolist(), strict=True)), y[i])
-        model = COPIES[way](model, tmp_path) if way else model
+        model = COPIES[way](model, tmp_path) if way != "none" else model
     learn_many(model, pd.DataFrame(X[33:], columns=held), y[33:])
     np.testing.assert_allclose(model.noise_floor(), whole.noise_floor(), rtol=1e-9)
     mine, theirs = shown(model), shown(whole)
     close(mine, theirs, 1e-9)
 
 
-@pytest.mark.parametrize("way", [None, *COPIES])
-@over(ROW_MODES)
+@rotated(ROW_MODES, "way", ["none", *COPIES], each=2)
 def test_columns_go_on_as_rows(mode, way, tmp_path):
     """Frames as loops, copies as the original; the columns' rows are counted."""
     X, held, y = columns_of(mode, 30)
     model = fresh(mode, y)
     model.learn_columns(X, held)
     found, twin, many = shown(model), copy.deepcopy(model), copy.deepcopy(model)
-    if way:
+    if way != "none":
         twin = COPIES[way](twin, tmp_path)
     rows = stream(mode, 45, seed=3)
     for i, (x, t) in enumerate(rows):
         learn_one(model, x, t)
         learn_one(twin, x, t)
         assert model.n_rows == 31 + i
-        if way and i in (0, 3, 22):
+        if way != "none" and i in (0, 3, 22):
             twin = COPIES[way](twin, tmp_path)
         assert bits(model) == bits(twin)
         if model._by_window and i + 1 < model._window_size:  # what stood before stands
@@ -744,7 +715,7 @@ def says_what(model, last, n, x):
         np.testing.assert_allclose(model.noise_floor(), last.model.noise_floor(), rtol=1e-9)
 
 
-@over_kinds(BY_WINDOW)
+@rotated(BY_WINDOW, "kind", kinds_of)
 def test_the_last_full_window_is_what_counts(mode, kind):
     """Features come, go, and are not observed; classes and targets come, and go for a while."""
     model, last = build(at_once(mode)), LastWindow(mode)
@@ -769,11 +740,9 @@ def test_the_last_full_window_is_what_counts(mode, kind):
         says_what(model, last, i + 1, x)
 
 
-@over_kinds(BY_WINDOW)
+@rotated(BY_WINDOW_TAUGHT, "kind", kinds_of)
 def test_a_class_or_target_that_is_gone(mode, kind):
     """What a window has not seen is not there, though one before had."""
-    if not mode.cls.supervised:
-        return
     model, last = build(at_once(mode)), LastWindow(mode)
     rows = stream(mode, 40 + last.size * 2, kind)
     early = rows[20:40]
@@ -784,10 +753,8 @@ def test_a_class_or_target_that_is_gone(mode, kind):
         says_what(model, last, i + 1, x)
 
 
-@over_kinds(BY_WINDOW)
+@rotated(BY_WINDOW_TAUGHT, "kind", kinds_of)
 def test_a_target_that_does_not_vary_leaves_it_as_it_was(mode, kind):
-    if not mode.cls.supervised:
-        return
     model, last = build(at_once(mode)), LastWindow(mode)
     size, rows = last.size, stream(mode, 60, kind)
     same = [(x, rows[0][1]) for x, _ in rows[:size]]
@@ -800,8 +767,7 @@ def test_a_target_that_does_not_vary_leaves_it_as_it_was(mode, kind):
         says_what(model, last, i + 1, x)
 
 
-@pytest.mark.parametrize("backend", ["pandas", "polars", "array"])
-@over(BY_WINDOW)
+@rotated(BY_WINDOW, "backend", ["pandas", "polars", "array"])
 def test_a_frame_may_be_many_windows(mode, backend):
     names = range(6) if backend == "array" else NAMES
     rows = stream(mode, 130, names=names)
@@ -814,7 +780,7 @@ def test_a_frame_may_be_many_windows(mode, backend):
             says_what(model, last, model.n_rows, rows[0][0])
 
 
-@over(BY_WINDOW)
+@sampled(BY_WINDOW)
 def test_windows_after_columns(mode):
     """What came from columns stands until the first window is full; its rows are counted."""
     X, held, y = columns_of(mode, 35)
@@ -827,7 +793,7 @@ def test_windows_after_columns(mode):
         says_what(model, last, 36 + i, x)
 
 
-@over(BY_WINDOW)
+@sampled(BY_WINDOW)
 def test_a_report_in_the_midst_of_a_window(mode):
     """Before the first is full there is nothing to report, and no error."""
     model = build(mode)
@@ -840,7 +806,7 @@ def test_a_report_in_the_midst_of_a_window(mode):
         learn_one(model, x, y)
 
 
-@over(BY_WINDOW)
+@sampled(BY_WINDOW)
 def test_rows_of_windows_do_not_add_up(mode):
     one, other = (taught(build(mode), stream(mode, 45, seed=seed)) for seed in (0, 1))
     before = bits(one), bits(other)
@@ -850,7 +816,7 @@ def test_rows_of_windows_do_not_add_up(mode):
     assert (bits(one), bits(other)) == before
 
 
-@over(BY_WINDOW)
+@sampled(BY_WINDOW)
 def test_values_that_never_leave_the_window(mode):
     """Constant features, and a window in which none varies: nothing is selected, nothing breaks."""
     model, last = build(at_once(mode)), LastWindow(mode)

@@ -18,6 +18,7 @@ from tests.conformance.modes import (
     flat,
     fresh,
     over,
+    sampled,
     target_of,
 )
 
@@ -172,7 +173,7 @@ def test_whatever_is_called(mode, calls, seed):
         check(mode, walk.model)
 
 
-@over(ALL)
+@sampled(ALL)
 def test_a_state_with_a_number_that_is_not_finite_is_refused(mode):
     walk = Walk(mode, 3)
     walk.model = fresh(mode, walk.y)

@@ -18,6 +18,7 @@ from tests.conformance.modes import (
     over,
     rotated,
     same,
+    sampled,
 )
 
 FIRST = [f"first {j}" for j in range(20)]
@@ -42,8 +43,7 @@ def begun(mode, X, y):
     return model
 
 
-@pytest.mark.parametrize("at", [0, 37, 159])
-@over(COLUMN_MODES)
+@rotated(COLUMN_MODES, "at", [0, 37, 159])
 def test_a_bad_column_of_what_can_be_read_again(mode, at):
     X, y = data(mode, c=3)
     model = begun(mode, X, y)
@@ -63,7 +63,7 @@ def test_a_bad_column_of_what_can_be_read_again(mode, at):
     same(expected, model, rtol=0)
 
 
-@over(IN_PIECES)
+@sampled(IN_PIECES)
 def test_a_bad_column_of_what_can_be_read_once(mode):
     """The columns before it would be lost."""
     X, y = data(mode)
@@ -85,7 +85,7 @@ def broken(X, error, at=37):
 ERRORS = {error.__name__: error for error in (ValueError, OSError, KeyboardInterrupt, MemoryError)}
 
 
-@rotated(IN_PIECES, "error", ERRORS, each=12)
+@rotated(IN_PIECES, "error", ERRORS)
 def test_a_source_that_breaks_leaves_a_model_that_goes_on(mode, error):
     X, y = data(mode)
     error = ERRORS[error]("broken")
@@ -102,10 +102,10 @@ def test_a_source_that_breaks_leaves_a_model_that_goes_on(mode, error):
     same(expected, model)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
-@over(COLUMN_MODES)
+@rotated(COLUMN_MODES, "error", ["KeyboardInterrupt", "MemoryError"])
 def test_an_interruption_in_the_midst_of_a_block(mode, error, monkeypatch):
     """Wherever it comes, what was whole before it stays, and the model goes on."""
+    error = ERRORS[error]
     X, y = data(mode, c=3)
     keeps = type(learnt(mode, X, y)._columns)
     for n in (1, 2, 3):
@@ -164,7 +164,7 @@ def test_an_interruption_while_a_source_is_read_again(mode, monkeypatch):
     assert len(model.selected) == len(whole.selected)
 
 
-@over(IN_PIECES)
+@sampled(IN_PIECES)
 def test_a_rejected_block_copies_nothing(mode, monkeypatch):
     X, y = data(mode)
     model = learnt(mode, X, y)

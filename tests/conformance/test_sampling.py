@@ -1,0 +1,90 @@
+"""Nothing is left out where the suite samples: no learner, no mode of a case, no case.
+
+Which test meets which mode is said by `over`, `rotated` and `sampled` of `modes`; here it is read
+off what pytest is going to run.
+"""
+
+import inspect
+from collections import Counter, defaultdict
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.modes import COLUMN_MODES
+from tests.conformance.rowwise import ROW_MODES
+
+HERE = Path(__file__)
+
+
+def over_modes():
+    """Return the tests of this folder that ask something of a mode, by name."""
+    found = {}
+    for path in sorted(HERE.parent.glob("test_*.py")):
+        module = vars(import_module(f"tests.conformance.{path.stem}")) if path != HERE else {}
+        for name, test in module.items():
+            asked = inspect.signature(test).parameters if name.startswith("test_") else ()
+            if {"mode", "make"} & {*asked}:
+                found[f"{path.stem}.{name}"] = test
+    return found
+
+
+TESTS = over_modes()
+every_test = pytest.mark.parametrize("name", TESTS)
+
+
+def pairs(test):
+    """Return the modes that a test is run in, each with its case."""
+    for mark in test.pytestmark:
+        names, values = mark.args
+        if names == "mode":
+            return [(mode, ()) for mode in values]
+        if names.startswith("mode,"):
+            return [(mode, tuple(case)) for mode, *case in values]
+    return []
+
+
+def learners(modes):
+    return {mode.learner for mode in modes}
+
+
+def traits(modes):
+    return set().union(*(mode.traits() for mode in modes))
+
+
+@every_test
+def test_every_learner_is_met_and_every_mode_but_in_samples(name):
+    """A test says by which rule it meets modes; who makes pairs of its own is found here."""
+    meets = TESTS[name].meets
+    met = {str(mode): mode for mode, _ in pairs(TESTS[name])}
+    if meets.rule == "sampled":
+        assert met.keys() <= meets.modes.keys()
+        assert learners(met.values()) == learners(meets.modes.values())
+        assert traits(met.values()) == traits(meets.modes.values())
+    else:
+        assert met == {label: mode for label, mode in meets.modes.items() if meets.cases(mode)}
+
+
+@pytest.mark.parametrize("name", [name for name in TESTS if TESTS[name].meets.rule == "rotated"])
+def test_every_case_meets_two_learners_and_every_learner_two_cases(name):
+    """If it has two; and a learner of one mode, and one case a mode, meets one."""
+    meets = TESTS[name].meets
+    met, could, modes = defaultdict(set), defaultdict(set), Counter()
+    for mode, case in pairs(TESTS[name]):
+        met[case].add(mode.learner)
+        met[mode.learner].add(case)
+    for mode in meets.modes.values():
+        modes[mode.learner] += bool(meets.cases(mode))
+        for case in meets.cases(mode):
+            could[case].add(mode.learner)
+            could[mode.learner].add(case)
+    for one, others in could.items():
+        assert len(met[one]) >= min(2, len(others), modes.get(one, 2)), one
+
+
+def test_every_mode_is_met_often():
+    """By twenty tests at least: populations that lose a mode are found here."""
+    met = Counter()
+    for test in TESTS.values():
+        met.update({str(mode) for mode, _ in pairs(test)})
+    assert {name: met[name] for name in ROW_MODES | COLUMN_MODES if met[name] < 20} == {}
