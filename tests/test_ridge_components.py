@@ -202,6 +202,7 @@ def test_a_second_reading_is_of_the_same_columns():
 @pytest.mark.parametrize("limit", [4, 10, 25])
 @pytest.mark.parametrize("n", [12, 40])
 def test_pool_mode_agrees_after_every_column(kind, limit, n):
+    """The pool after every column, and the components of it after every fourth."""
     X, y = data(n=n, p=90, kind=kind, seed=limit)
     X[:, 50:60] = X[:, 20:30] + 1e-3 * np.random.default_rng(1).normal(size=(n, 10))
     X[:, 70] = 2.0
@@ -212,7 +213,7 @@ def test_pool_mode_agrees_after_every_column(kind, limit, n):
         model.learn_column(j, x)
         pool.learn(j, x)
         check_pool(model, pool)
-        if j >= 3:
+        if j % 4 == 1 and j > 3:  # 89, the last, is one of them
             of = pool.pruned()
             found = reference.solve(of, U, n_components=3)
             agree(model, reference.shown(found, of, U, found.loadings), range(90))
