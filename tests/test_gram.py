@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from streamsel._jit.blas import add_product, add_square
 from streamsel.columns import Block, chunks
-from streamsel.held.gram import Gram, check_rows
+from streamsel.held.gram import WIDTH, Gram, check_rows
 from streamsel.held.triangle import Tiles
-from streamsel.held.waiting import WIDTH
 from streamsel.target.target import NoTarget
 from tests.reference import gram as reference
 

@@ -12,9 +12,6 @@ from streamsel.columns import SparseChunk, Stats
 from streamsel.held.part import Floats, Places
 from streamsel.threads import in_threads
 
-# So many dense columns wait until they are multiplied, all at once.
-WIDTH = 512
-
 
 class Panel:
     """Dense columns that wait, one a row, centred and scaled.
@@ -23,15 +20,16 @@ class Panel:
     those that are used, by whoever uses all of them.
     """
 
-    def __init__(self, n: int, q: int) -> None:
-        self.values: Floats = np.zeros((WIDTH, n))
-        self.factors: Floats = np.zeros((WIDTH, q))
+    def __init__(self, n: int, q: int, width: int) -> None:
+        self.values: Floats = np.zeros((width, n))
+        self.factors: Floats = np.zeros((width, q))
         self.used = 0
         self.is_shared = False
 
     def upto(self, size: int) -> Panel:
         """Return a copy of the first rows, of which only these are used."""
-        panel = Panel(self.values.shape[1], self.factors.shape[1])
+        width, n = self.values.shape
+        panel = Panel(n, self.factors.shape[1], width)
         panel.values[:size], panel.factors[:size] = self.values[:size], self.factors[:size]
         panel.used = size
         return panel
