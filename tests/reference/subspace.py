@@ -1,0 +1,33 @@
+"""Leading axes of columns, by the definition of each way to them, in plain NumPy."""
+
+import numpy as np
+
+
+def centred(X, weights):
+    """Return columns X (n, p) less their means, times the roots of weights (p,)."""
+    return (X - X.mean(axis=0)) * np.sqrt(weights)
+
+
+def leading(X, rank):
+    """Return the `rank` largest eigenvalues of X Xᵀ and their eigenvectors; none is rounding."""
+    E, lengths, _ = np.linalg.svd(X, full_matrices=False)
+    real = lengths > 1e-7 * lengths.max(initial=0.0)
+    return lengths[real][:rank] ** 2, E[:, real][:, :rank]
+
+
+def incremental(X, rank, width):
+    """Return what is left of centred columns that were taken in `width` at a time."""
+    d, E = np.zeros(0), np.zeros((len(X), 0))
+    for start in range(0, X.shape[1], width):
+        d, E = leading(np.hstack([E * np.sqrt(d), X[:, start : start + width]]), rank)
+    return d, E
+
+
+def krylov(X, start, readings):
+    """Return eigenpairs of K = X Xᵀ within the space of start, K start, K² start, ..."""
+    K, blocks = X @ X.T, [start]
+    for _ in range(readings - 1):
+        blocks.append(K @ np.linalg.qr(blocks[-1])[0])
+    basis = leading(np.hstack([np.linalg.qr(block)[0] for block in blocks]), len(X))[1]
+    d, W = np.linalg.eigh(basis.T @ K @ basis)
+    return d[::-1], basis @ W[:, ::-1]

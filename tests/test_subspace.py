@@ -1,0 +1,400 @@
+"""Leading axes of columns against their definitions, and against those of all the columns."""
+
+import copy
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.decomposition import IncrementalPCA
+
+from streamsel.columns import Block, chunks
+from streamsel.held.ritz import Product, Ritz
+from streamsel.held.subspace import Subspace
+from streamsel.target.target import NoTarget
+from tests.reference import subspace as reference
+
+N, RANK = 40, 6
+WIDTH = 4 * RANK
+# Sparse ones are taken in 512 at a time.
+P = 1100
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def add(state, X, weights):
+    """Add an (n, p) array or CSC matrix as one block."""
+    X = X if scipy.sparse.issparse(X) else np.asfortranarray(X)
+    done = 0
+    for chunk in chunks(Block(range(X.shape[1]), X), state.n):
+        stats = chunk.scan(NoTarget(state.n), 1)
+        b = stats.m2.size
+        state.add(chunk, stats, weights[done : done + b, None])
+        done += b
+    return state
+
+
+def learnt(X, weights, cuts=(), n_jobs=1, rank=RANK):
+    """Return the state that has learnt X, cut into blocks at these columns."""
+    state = Subspace(X.shape[0], rank, n_jobs)
+    for start, stop in pairwise([0, *sorted(cuts), X.shape[1]]):
+        if start < stop:
+            add(state, X[:, start:stop], weights[start:stop])
+    return state
+
+
+def dense(X):
+    return X.toarray() if scipy.sparse.issparse(X) else X
+
+
+def same(one, other):
+    """Whether two states hold the same bits, what waits included."""
+    mine, theirs = one.to_state(), other.to_state()
+    mine, theirs = mine | mine.pop("stored"), theirs | theirs.pop("stored")
+    return all(np.array_equal(mine[key], theirs[key]) for key in mine)
+
+
+def matrix(axes):
+    d, E = axes
+    return (E * d) @ E.T
+
+
+def assert_equal(found, expected, tolerance=1e-10):
+    """Compare eigenpairs, as the matrices that they make."""
+    d, E = found
+    np.testing.assert_allclose(d, expected[0], rtol=tolerance, atol=tolerance * d.max(initial=0))
+    np.testing.assert_allclose(E.T @ E, np.eye(d.size), rtol=0.0, atol=1e-12)
+    largest = d.max(initial=0.0)
+    np.testing.assert_allclose(
+        matrix(found), matrix(expected), rtol=0.0, atol=tolerance * max(largest, 1e-300)
+    )
+
+
+def falling(rng, n, p):
+    """Columns whose variances fall off, as those of real ones do."""
+    return rng.normal(size=(n, n)) * 0.7 ** np.arange(n) @ rng.normal(size=(n, p)) + 3.0
+
+
+def sparse(rng, n, p):
+    """CSC columns of every density, some of them dense and some constant."""
+    X = rng.normal(size=(n, p)) * (rng.uniform(size=(n, p)) < rng.uniform(0.0, 0.25, size=p))
+    return scipy.sparse.csc_array(X + (np.arange(p) % 97 == 3))
+
+
+def few(rng, n, p):
+    """CSC columns that are sparse, all of them, in more than one part."""
+    X = rng.normal(size=(n, p)) * (np.arange(n)[:, None] % 11 == np.arange(p) % 11)
+    return scipy.sparse.csc_array(X)
+
+
+KINDS = {"dense": falling, "sparse": sparse, "few": few}
+
+
+@pytest.fixture(params=KINDS)
+def made(request, rng):
+    """Columns and weights, some of them 0."""
+    weights = rng.uniform(0.1, 1.0, size=P) * (rng.uniform(size=P) > 0.2)
+    return KINDS[request.param](rng, N, P), weights
+
+
+# The definition
+
+
+@pytest.mark.parametrize("kind", ["dense", "few"])
+def test_is_the_definition(kind, rng):
+    X, weights = KINDS[kind](rng, N, P), rng.uniform(0.1, 1.0, size=P)
+    state = learnt(X, weights)
+    width = WIDTH if kind == "dense" else 512
+    X = reference.centred(dense(X), weights)
+    assert_equal(state.axes(), reference.incremental(X, RANK, width))
+    assert state.trace == pytest.approx((X**2).sum(), rel=1e-13)
+
+
+def test_is_incremental_pca_of_the_transposed_problem(rng):
+    """Of each column with its opposite: scikit-learn centres the columns about their mean too."""
+    X = rng.normal(size=(N, 500)) * rng.uniform(size=500)
+    both = np.stack([X, -X], axis=2).reshape(N, 1000)
+    peer = IncrementalPCA(RANK, batch_size=WIDTH).fit((both - both.mean(axis=0)).T[:984])
+    found = learnt(both[:, :984], np.ones(984)).axes()
+    assert_equal(found, (peer.singular_values_**2, peer.components_.T))
+
+
+def test_loses_nothing_of_as_many_axes_as_are_kept(made, rng):
+    X, weights = made
+    few_axes = dense(X)[:, :RANK] @ rng.normal(size=(RANK, P))
+    for n_columns in (1, RANK - 1, RANK, WIDTH, P):
+        Y, w = few_axes[:, :n_columns], weights[:n_columns] + 0.1
+        expected = reference.leading(reference.centred(Y, w), RANK)
+        assert_equal(learnt(Y, w).axes(), expected, 1e-11)
+
+
+def test_is_never_above_the_whole(made):
+    X, weights = made
+    found, X = learnt(X, weights).axes(), reference.centred(dense(X), weights)
+    d, _ = reference.leading(X, RANK)
+    assert (found[0] <= d * (1 + 1e-12)).all()
+    assert np.linalg.eigvalsh(X @ X.T - matrix(found)).min() > -1e-12 * d[0]
+
+
+def test_loses_little_where_variances_fall_off(rng):
+    X = falling(rng, N, P)
+    d, _ = reference.leading(reference.centred(X, np.ones(P)), 3)
+    found, _ = learnt(X, np.ones(P), rank=16).axes()
+    np.testing.assert_allclose(found[:3], d, rtol=1e-3)
+
+
+# Corners
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_few_rows(n, rng):
+    X, weights = rng.normal(size=(n, 200)), np.ones(200)
+    expected = reference.leading(reference.centred(X, weights), RANK)
+    assert_equal(learnt(X, weights).axes(), expected)
+    assert learnt(X, weights).axes()[0].size == min(n - 1, RANK)
+
+
+def test_nothing_and_what_does_not_vary(rng):
+    for state in (
+        Subspace(5, RANK),
+        learnt(np.ones((5, 9)), np.ones(9)),
+        learnt(rng.normal(size=(5, 9)), np.zeros(9)),
+        learnt(scipy.sparse.csc_array((5, 900)), np.ones(900)),
+    ):
+        d, E = state.axes()
+        assert (d.size, E.shape, state.trace) == (0, (5, 0), 0.0)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e9, 1e150])
+def test_scale(made, scale):
+    X, weights = made
+    d, E = learnt(X, weights).axes()
+    found = learnt(X * scale, weights / scale / scale).axes()
+    assert_equal(found, (d, E), 1e-9)
+
+
+def test_offset_of_what_is_stored(rng):
+    X = few(rng, N, P)
+    X.data = np.round(X.data, 3) + 1e6
+    both = [learnt(kind, np.ones(P), rank=20) for kind in (X, X.toarray())]
+    assert_equal(*(state.axes() for state in both), 1e-9)
+
+
+def test_more_rows_than_a_piece(rng):
+    X = falling(rng, 20, 60)[np.arange(9000) % 20] + 1e-3 * rng.normal(size=(9000, 60))
+    assert_equal(
+        learnt(X, np.ones(60), n_jobs=3).axes(),
+        reference.incremental(reference.centred(X, np.ones(60)), RANK, WIDTH),
+    )
+
+
+# Cuts, threads, merging
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    kind=st.sampled_from(sorted(KINDS)),
+    cuts=st.lists(st.integers(0, P), max_size=6),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_any_cut_has_the_same_bits(kind, cuts, seed):
+    rng = np.random.default_rng(seed)
+    X, weights = KINDS[kind](rng, 12, P), rng.uniform(size=P)
+    whole, parts = learnt(X, weights), learnt(X, weights, cuts)
+    assert same(whole, parts)
+    for mine, theirs in zip(whole.axes(), parts.axes(), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_one_by_one_and_threads_have_the_same_bits(made):
+    X, weights = made
+    whole = learnt(X, weights)
+    assert same(whole, learnt(X, weights, range(P)))
+    assert same(whole, learnt(X, weights, n_jobs=3))
+
+
+def test_threads_have_the_same_bits_over_many_pieces(rng):
+    X, V = rng.normal(size=(9000, 60)), rng.normal(size=(9000, 3))
+    assert same(learnt(X, np.ones(60)), learnt(X, np.ones(60), n_jobs=3))
+    found = (add(Product(V, n_jobs), X, np.ones(60)).found() for n_jobs in (1, 3))
+    np.testing.assert_array_equal(*found)
+
+
+def test_reading_off_changes_nothing(made):
+    X, weights = made
+    read = Subspace(N, RANK)
+    for start in range(0, P, 90):
+        add(read, X[:, start : start + 90], weights[start : start + 90])
+        d, E = read.axes()
+        d[:], E[:] = np.nan, np.nan
+    assert same(read, learnt(X, weights))
+
+
+@pytest.mark.parametrize("at", [0, 1, 30, 600, P])
+def test_merge(at, made):
+    """The whole where nothing is lost, and no more than it, about, where something is."""
+    X, weights = made
+    for columns in (X, dense(X)[:, :RANK] @ np.ones((RANK, P)) * np.arange(P)):
+        one = learnt(columns[:, :at], weights[:at])
+        other = learnt(columns[:, at:], weights[at:])
+        before = copy.deepcopy(other)
+        one.merge(other)
+        assert same(other, before)
+        whole = learnt(columns, weights)
+        assert one.trace == pytest.approx(whole.trace, rel=1e-12)
+        tolerance = 1e-10 if columns is not X else 0.2
+        np.testing.assert_allclose(one.axes()[0], whole.axes()[0], rtol=tolerance)
+
+
+def test_what_was_merged_goes_on(made):
+    """The two share nothing."""
+    X, weights = made
+    one, other = learnt(X, weights), learnt(X, weights)
+    one.merge(other)
+    before = copy.deepcopy(one)
+    add(other, X, weights)
+    assert same(one, before)
+
+
+# Undo, files
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    kind=st.sampled_from(sorted(KINDS)),
+    steps=st.lists(
+        st.one_of(
+            st.tuples(st.just("add"), st.sampled_from([1, 7, 25, 600])),
+            st.tuples(st.sampled_from(["mark", "rewind", "as of now", "merge"]), st.integers(0, 9)),
+        ),
+        min_size=3,
+        max_size=15,
+    ),
+)
+def test_any_state_can_be_gone_back_to(kind, steps):
+    """Whatever came after it, in whatever order, and as often as one likes."""
+    X, weights = KINDS[kind](np.random.default_rng(1), 8, 600), np.ones(600)
+    state, other, marks = Subspace(8, 3), learnt(X[:, :300], weights[:300], rank=3), []
+    for step, size in steps:
+        if step == "add":
+            add(state, X[:, :size], weights[:size])
+        elif step == "merge":
+            state.merge(other)
+        elif step == "mark":
+            marks.append((state.mark(), copy.deepcopy(state)))
+        elif step == "as of now":
+            marks.append((state.as_of_now(), copy.deepcopy(state)))
+        elif marks:
+            mark, expected = marks[size % len(marks)]
+            if callable(mark):
+                state = mark()
+            else:
+                state.rewind(mark)
+            assert same(state, expected)
+
+
+def test_files_hold_all(made):
+    X, weights = made
+    for at in (0, 3, 700, P):
+        state, again = learnt(X[:, :at], weights[:at]), Subspace(N, RANK)
+        again.set_state(copy.deepcopy(state.to_state()))
+        assert same(state, again)
+        for one in (state, again):
+            add(one, X[:, at:], weights[at:])
+        assert same(state, again)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("axes", np.zeros((N + 1, 2))),
+        ("axes", np.zeros((N, RANK + 1))),
+        ("axes", np.full((N, 2), np.nan)),
+        ("axes", np.zeros(N)),
+        ("trace", np.inf),
+        ("trace", np.zeros(2)),
+        ("waiting", np.zeros((WIDTH, N))),
+        ("factors", np.zeros((1, 1))),
+    ],
+)
+def test_files_that_do_not_fit_are_refused(field, value):
+    with pytest.raises(ValueError, match=r"^Expected"):
+        Subspace(N, RANK).set_state(Subspace(N, RANK).to_state() | {field: value})
+
+
+# Several readings
+
+
+def test_product_is_the_definition(made, rng):
+    X, weights = made
+    V = rng.normal(size=(N, 4))
+    Z = reference.centred(dense(X), weights)
+    for cuts in ([], [5, 300, 301, 900]):
+        product = Product(V)
+        for start, stop in pairwise([0, *cuts, P]):
+            add(product, X[:, start:stop], weights[start:stop])
+        found, expected = product.found(), Z @ (Z.T @ V)
+        np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-12 * np.abs(expected).max())
+        np.testing.assert_array_equal(found, product.found())
+
+
+def read_until_settled(X, weights, start, rank, q):
+    ritz, readings = Ritz(start, rank, q), 0
+    while not ritz.settled:
+        ritz.take(add(Product(ritz.asked), X, weights).found())
+        readings += 1
+    return ritz, readings
+
+
+def test_two_readings_are_the_krylov_space(made, rng):
+    X, weights = made
+    Z, start = reference.centred(dense(X), weights), rng.normal(size=(N, 5))
+    ritz = Ritz(start, 5, 5)
+    for readings in (1, 2):
+        ritz.take(add(Product(ritz.asked), X, weights).found())
+        d, E = reference.krylov(Z, start, readings)
+        assert_equal((ritz.d, ritz.E), (d[:5], E[:, :5]), 1e-9)
+
+
+@pytest.mark.parametrize("begin", ["at random", "with what is held"])
+def test_settles_on_the_leading_axes(made, rng, begin):
+    X, weights = made
+    start = learnt(X, weights).axes()[1] if begin != "at random" else rng.normal(size=(N, RANK))
+    ritz, _ = read_until_settled(X, weights, start, RANK, 3)
+    d, E = reference.leading(reference.centred(dense(X), weights), 3)
+    np.testing.assert_allclose(ritz.d[:3], d, rtol=1e-7)
+    np.testing.assert_allclose(matrix((d, ritz.E[:, :3])), matrix((d, E)), atol=1e-3 * d[0])
+    np.testing.assert_allclose(ritz.E.T @ ritz.E, np.eye(RANK), rtol=0.0, atol=1e-12)
+
+
+def test_what_is_held_saves_readings(rng):
+    X, weights = falling(rng, N, P), np.ones(P)
+    held = read_until_settled(X, weights, learnt(X, weights).axes()[1], RANK, 3)[1]
+    assert held < read_until_settled(X, weights, rng.normal(size=(N, RANK)), RANK, 3)[1]
+
+
+def test_has_no_more_axes_than_there_are(rng):
+    X = rng.normal(size=(N, 3)) @ rng.normal(size=(3, 100))
+    ritz, readings = read_until_settled(X, np.ones(100), rng.normal(size=(N, RANK)), RANK, RANK)
+    assert_equal((ritz.d, ritz.E), reference.leading(reference.centred(X, np.ones(100)), RANK))
+    assert readings <= 2
+
+
+def test_a_start_need_not_be_independent(rng):
+    X, start = falling(rng, N, 100), np.ones((N, 3))
+    start[:, 1] = 0.0
+    ritz = Ritz(start, RANK, 2)
+    assert ritz.asked.shape == (N, 1)
+    assert Ritz(np.zeros((N, 0)), RANK, 2).settled
+    ritz.take(add(Product(ritz.asked), X, np.ones(100)).found())
+    assert np.isfinite(ritz.asked).all()
+
+
+def test_nothing_settles_at_once(rng):
+    ritz, readings = read_until_settled(np.ones((N, 9)), np.ones(9), rng.normal(size=(N, 2)), 2, 2)
+    assert (readings, ritz.d.size, ritz.E.shape) == (1, 0, (N, 0))
