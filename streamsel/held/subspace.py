@@ -17,6 +17,20 @@ from streamsel.shapes import expect_shapes
 _SPARSE, _TIMES = 512, 4
 
 
+def leading(products: Floats, rank: int) -> Floats:
+    """Return what turns vectors into their leading axes, (m, k), of their inner products (m, m).
+
+    At most `rank` of them, and none that is rounding.
+    """
+    from scipy.linalg import eigh
+
+    m = len(products)
+    d, W = eigh(products, subset_by_index=[max(0, m - rank), m - 1])
+    W = W[:, d > m * np.finfo(float).eps * d[-1]]
+    turn: Floats = W[:, ::-1]
+    return turn
+
+
 class Subspace(Inflow):
     """The leading axes of K = Σ w x̃ x̃ᵀ over centred columns x̃, by incremental singular values.
 
@@ -104,16 +118,11 @@ class Subspace(Inflow):
 
     def _with(self, axes: Floats, columns: Operand) -> Floats:
         """Return the leading axes of some and of columns."""
-        from scipy.linalg import eigh
-
         k = axes.shape[1]
         across = columns.onto(axes)
         mine = Dense(axes.T, self.n_jobs).own()
         products = np.block([[mine, across.T], [across, columns.own()]])
-        m = len(products)
-        d, W = eigh(products, subset_by_index=[max(0, m - self.rank), m - 1])
-        first = d > m * np.finfo(float).eps * d[-1]
-        W = W[:, first][:, ::-1]
+        W = leading(products, self.rank)
         new = columns.along(W[k:])
 
         def add(part: slice) -> None:

@@ -1,0 +1,197 @@
+"""Leading axes of variables over rows, against scikit-learn's and against those of all rows."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.decomposition import IncrementalPCA
+
+from streamsel.held.row_subspace import RowSubspace
+
+P, RANK = 25, 5
+WIDTH = 4 * RANK
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def falling(rng, n, p=P):
+    return rng.normal(size=(n, p)) * 0.7 ** np.arange(p) @ rng.normal(size=(p, p)) + np.arange(p)
+
+
+def learnt(X, cuts=(), keep=1.0, rank=RANK):
+    state = RowSubspace(rank, keep)
+    for part in np.split(X, sorted(cuts)):
+        state.learn(part, np.arange(X.shape[1]), X.shape[1])
+    return state
+
+
+def products(level):
+    return level.axes @ level.axes.T
+
+
+def about_mean(X, weights=None):
+    """Return means and sums of products of rows, of weights; NaN counts as the mean."""
+    weights = np.ones(len(X)) if weights is None else weights
+    mean = np.array([np.average(x[~np.isnan(x)], weights=weights[~np.isnan(x)]) for x in X.T])
+    Z = np.where(np.isnan(X), 0.0, X - mean) * np.sqrt(weights)[:, None]
+    return mean, Z.T @ Z
+
+
+def same(one, other):
+    return pickle.dumps(one.to_state()) == pickle.dumps(other.to_state())
+
+
+def test_is_incremental_pca(rng):
+    X = falling(rng, 10 * WIDTH)
+    peer = IncrementalPCA(RANK, batch_size=WIDTH).fit(X)
+    level = learnt(X).as_of(P)
+    np.testing.assert_allclose(level.mean, peer.mean_, rtol=1e-12)
+    expected = (peer.components_.T * peer.singular_values_**2) @ peer.components_
+    np.testing.assert_allclose(products(level), expected, atol=1e-10 * expected.max())
+    np.testing.assert_array_equal(level.seen, len(X))
+
+
+@pytest.mark.parametrize("keep", [1.0, 0.97])
+@pytest.mark.parametrize("n", [1, 2, WIDTH - 1, WIDTH, 3 * WIDTH + 7])
+def test_loses_nothing_of_as_many_axes_as_are_kept(rng, n, keep):
+    X = falling(rng, n)
+    level = learnt(X, keep=keep, rank=P).as_of(P)
+    weights = keep ** np.arange(n - 1.0, -1.0, -1.0)
+    mean, expected = about_mean(X, weights)
+    np.testing.assert_allclose(level.mean, mean, rtol=1e-10)
+    np.testing.assert_allclose(products(level), expected, atol=1e-11 * max(1.0, expected.max()))
+    np.testing.assert_allclose(level.seen, weights.sum())
+
+
+def test_is_never_above_the_whole(rng):
+    X = falling(rng, 7 * WIDTH + 3)
+    _, expected = about_mean(X)
+    d = np.linalg.eigvalsh(expected - products(learnt(X).as_of(P)))
+    assert d.min() > -1e-12 * expected.max()
+
+
+def test_offset(rng):
+    """What an offset takes from the digits of the data is lost, and nothing more."""
+    X = np.round(falling(rng, 5 * WIDTH), 6)
+    level, far = learnt(X, rank=P).as_of(P), learnt(X + 1e9, rank=P).as_of(P)
+    np.testing.assert_allclose(products(far), products(level), atol=1e-4)
+
+
+@settings(max_examples=20, deadline=None)
+@given(cuts=st.lists(st.integers(0, 70), max_size=6), seed=st.integers(0, 2**32 - 1))
+def test_any_cut_has_the_same_bits(cuts, seed):
+    X = falling(np.random.default_rng(seed), 70)
+    whole, parts = learnt(X).as_of(P), learnt(X, cuts).as_of(P)
+    for mine, theirs in zip(whole, parts, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_variables_that_a_row_does_not_name_were_0(rng):
+    X = falling(rng, 3 * WIDTH + 7) * (rng.uniform(size=(3 * WIDTH + 7, P)) < 0.2)
+    state = RowSubspace(P, 1.0)
+    for x in X:
+        state.learn(x[None, x != 0.0], np.flatnonzero(x), P)
+    mean, expected = about_mean(X)
+    level = state.as_of(P)
+    np.testing.assert_allclose(level.mean, mean, atol=1e-12)
+    np.testing.assert_allclose(products(level), expected, atol=1e-11 * expected.max())
+
+
+def test_variables_that_come_late_were_0(rng):
+    X = falling(rng, 3 * WIDTH + 7)
+    X[: WIDTH + 3, 10:] = 0.0
+    state = RowSubspace(P, 1.0)
+    state.learn(X[: WIDTH + 3, :10], np.arange(10), 10)
+    state.learn(X[WIDTH + 3 :], np.arange(P), P)
+    mean, expected = about_mean(X)
+    level = state.as_of(P)
+    np.testing.assert_allclose(level.mean, mean, atol=1e-12)
+    np.testing.assert_allclose(products(level), expected, atol=1e-11 * expected.max())
+
+
+def test_variables_that_come_late_and_may_have_been_others(rng):
+    """Of these nothing is said about the rows before."""
+    X = falling(rng, 3 * WIDTH + 7) + 1e3
+    X[: WIDTH + 3, 10:] = np.nan
+    state = RowSubspace(P, 1.0)
+    state.is_open = False
+    state.learn(X[: WIDTH + 3, :10], np.arange(10), 10)
+    state.learn(X[WIDTH + 3 :], np.arange(P), P)
+    mean, expected = about_mean(X)
+    level = state.as_of(P)
+    np.testing.assert_allclose(level.mean, mean, rtol=1e-12)
+    variances = np.diag(expected)
+    np.testing.assert_allclose(np.diag(products(level)), variances, rtol=1e-9)
+    np.testing.assert_array_equal(level.seen[10:], 2 * WIDTH + 4)
+
+
+def test_what_was_not_observed_has_its_mean(rng):
+    X = falling(rng, WIDTH + 3)
+    X[rng.uniform(size=X.shape) < 0.2] = np.nan
+    X[:, 3] = np.nan
+    X[0, 3] = 2.0
+    level = learnt(X, rank=P).as_of(P)
+    mean, expected = about_mean(X)
+    np.testing.assert_allclose(level.mean, mean, rtol=1e-12)
+    np.testing.assert_allclose(np.diag(products(level)), np.diag(expected), atol=1e-9)
+    assert RowSubspace(3, 1.0).as_of(2).axes.shape == (2, 0)
+    nothing = learnt(np.full((WIDTH, 2), np.nan)).as_of(2)
+    assert (nothing.axes.size, nothing.seen.sum()) == (0, 0.0)
+
+
+@pytest.mark.parametrize("at", [1, WIDTH, 2 * WIDTH + 3])
+def test_merge_is_the_whole(rng, at):
+    X = falling(rng, 3 * WIDTH)
+    one, other = learnt(X[:at], rank=P), learnt(X[at:, ::-1], rank=P)
+    before = copy.deepcopy(other)
+    one.merge(other, np.arange(P)[::-1], P)
+    assert same(other, before)
+    mean, expected = about_mean(X)
+    np.testing.assert_allclose(one.as_of(P).mean, mean, rtol=1e-10)
+    np.testing.assert_allclose(products(one.as_of(P)), expected, atol=1e-11 * expected.max())
+    assert one.weight == len(X)
+
+
+def test_merge_of_other_variables(rng):
+    X = falling(rng, 3 * WIDTH)
+    X[:WIDTH, 10:], X[WIDTH:, :3] = 0.0, 0.0
+    one, other = learnt(X[:WIDTH, :10], rank=P), learnt(X[WIDTH:, 3:], rank=P)
+    one.merge(other, np.arange(3, P), P)
+    _, expected = about_mean(X)
+    np.testing.assert_allclose(products(one.as_of(P)), expected, atol=1e-11 * expected.max())
+
+
+def test_files_and_undo(rng):
+    X = falling(rng, 2 * WIDTH + 5)
+    state, again = learnt(X, cuts=[44]), RowSubspace(RANK, 1.0)
+    again.set_state(copy.deepcopy(state.to_state()))
+    mark = state.mark()
+    for one in (state, again):
+        one.learn(X, np.arange(P), P)
+    assert same(state, again)
+    state.rewind(mark)
+    assert same(state, learnt(X, cuts=[44]))
+
+
+@pytest.mark.parametrize(
+    ("part", "field", "value"),
+    [
+        ("level", "axes", np.zeros((P + 1, 2))),
+        ("level", "axes", np.zeros((P, RANK + 1))),
+        ("level", "mean", np.zeros(P - 1)),
+        ("waiting", "places", np.arange(P) + 1),
+        ("waiting", "X", np.zeros((2, P + 1))),
+        ("waiting", "X", np.zeros((WIDTH, P))),
+    ],
+)
+def test_files_that_do_not_fit_are_refused(rng, part, field, value):
+    state = learnt(falling(rng, 2 * WIDTH + 5)).to_state()
+    (state[part] if part == "level" else state[part][0])[field] = value
+    with pytest.raises(ValueError, match=r"^Expected"):
+        RowSubspace(RANK, 1.0).set_state(state)
