@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,21 @@ from streamsel.columns import Stats
 from streamsel.extraction._canonical_ridge import as_long, besides, regressed
 from streamsel.extraction._of_inner import OfInner, Solution
 from streamsel.extraction._reads_again import ReadsAgain
-from streamsel.extraction._second_reading import Again
+from streamsel.extraction._second_reading import Again, unlike_before
 from streamsel.held.gram import check_rows
 from streamsel.held.gram_columns import GramColumns
-from streamsel.held.inner import left_of
+from streamsel.held.inner import left_of, of_variables
 from streamsel.held.part import Floats, Places
+from streamsel.held.ritz import Product, Ritz
 from streamsel.learner.extractor import LinearMap
+from streamsel.learner.report import Report
+from streamsel.stream import ColumnStream
 from streamsel.target.target import Target
 
 # Vectors by which a second reading tells whether the columns are the same ones.
 _PROBES = 2
+# So many axes are kept beyond twice the components, and so often columns are read for them.
+_SPARE, _READINGS = 10, 12
 
 
 class GramExtractor(OfInner, ReadsAgain):
@@ -28,11 +34,22 @@ class GramExtractor(OfInner, ReadsAgain):
 
     keeps = GramColumns
 
+    @property
+    def _needs_matrix(self) -> str:
+        """What to do where there are too many rows for a Gram matrix; "" where axes do."""
+        return ""
+
     # What it keeps
 
     def _new_columns(self, n: int) -> GramColumns:
-        check_rows(n, self.max_rows_gram, "a larger max_rows_gram, if there is memory for it.")
-        held = GramColumns(self._space, n, self.max_loadings, scaled=self.scale, n_jobs=self.n_jobs)
+        rank = None
+        if n > self.max_rows_gram:
+            if self._needs_matrix:
+                check_rows(n, self.max_rows_gram, self._needs_matrix)
+            rank = 2 * self.n_components + _SPARE
+        held = GramColumns(
+            self._space, n, self.max_loadings, scaled=self.scale, rank=rank, n_jobs=self.n_jobs
+        )
         held.serve(self)
         if isinstance(self._target, Target):
             held.follow(self._target.Y[: self._target.c])
@@ -79,6 +96,8 @@ class GramExtractor(OfInner, ReadsAgain):
                 f"Expected a model of scale={self.scale} without covariates. Got: {got}.\n"
                 "Hint: one Gram matrix serves methods that weigh columns alike."
             )
+        if held.rank is not None:
+            self._check_axes(held.rank, target.n)
         mine = self._expected_target(target.n)
         if mine.n != target.n:
             raise ValueError(f"Expected columns of {mine.n} rows. Got: {target.n}.")
@@ -94,6 +113,32 @@ class GramExtractor(OfInner, ReadsAgain):
         self.n_passes = other.n_passes
         self._outdate()
 
+    def _check_axes(self, rank: int, n: int) -> None:
+        """Refuse the leading axes of another model where they are too few."""
+        if self._needs_matrix:
+            check_rows(n, self.max_rows_gram, self._needs_matrix)
+        if rank < 2 * self.n_components + _SPARE:
+            raise ValueError(
+                f"Expected a model of at least {self.n_components} components, for {n} rows are "
+                f"too many for a Gram matrix. Got: {rank} axes.\n"
+                "Hint: let the one of most components learn, and the others from it."
+            )
+
+    def report(self) -> Report:
+        """Return what was found, for those who look at it: a command, a page, a notebook.
+
+        Returns
+        -------
+        A row a component, the most relevant first: its relevance, whether that is above the noise
+        floor of single columns, and its loadings, the largest first.
+        """
+        report, held = super().report(), self._columns
+        if not isinstance(held, GramColumns):
+            return report
+        axes = f"incremental SVD of rank {held.rank}"
+        facts = {"held": "Gram matrix" if held.rank is None else axes, "n_passes": self.n_passes}
+        return replace(report, facts=report.facts | facts)
+
     # What it finds
 
     def _solved(self, held: Any, places: Places) -> Solution:
@@ -101,7 +146,23 @@ class GramExtractor(OfInner, ReadsAgain):
             return super()._solved(held, places)
         scale = self._scale_of(held, places, self._weight_of(held))
         weighted = self._weighted(held, places, scale)
-        return self._components_of(held.inner(), weighted, places, scale, _PROBES)
+        if held.rank is None:
+            return self._components_of(held.inner(), weighted, places, scale, _PROBES)
+        if held.complete:
+            # All columns are there: what they make of one another is exact.
+            about = self._about(held, self._weight_of(held))
+            inner, along = of_variables(held, places, scale, about)
+            E = weighted.T @ (along / inner.K)
+        else:
+            inner, E = held.along_axes()
+            along = weighted @ E
+        found = self._components_of(inner, along, places, scale)
+        return found._replace(
+            scores=E @ found.scores,
+            duals=E @ found.duals,
+            probe=E @ found.probe,
+            of_probe=E @ found.of_probe,
+        )
 
     @staticmethod
     def _weighted(held: GramColumns, places: Places, scale: Floats) -> Floats:
@@ -117,6 +178,34 @@ class GramExtractor(OfInner, ReadsAgain):
         others = besides(found.trace, weighted)
         loadings = regressed(weighted, found.scores, found.n, others)
         return as_long(loadings, weighted, found.scores)
+
+    def _settle(self, source: ColumnStream) -> bool:
+        """Read the columns until the leading axes are those of all, where one reading has not."""
+        held = self._columns
+        assert isinstance(held, GramColumns)  # noqa: S101
+        if held.rank is None or held.complete or not source.rereadable:
+            return False
+        inner, E = held.along_axes()
+        d = inner.K / held.unit
+        ritz = Ritz(E * np.sqrt(d), held.rank, self.n_components)
+        for _ in range(_READINGS):
+            if ritz.settled:
+                break
+            product, n_columns, total = Product(ritz.asked, self.n_jobs), 0, 0.0
+            for chunk, stats in self._read(source):
+                squares = np.square(held.weights(stats))
+                product.add(chunk, stats, squares)
+                n_columns += stats.m2.size
+                total += float(squares[:, 0] @ held.left(stats))
+            if n_columns != self.n_columns:
+                raise unlike_before(f"{n_columns} columns, after {self.n_columns}")
+            if not np.isclose(total, held.total, rtol=1e-6, atol=0.0):
+                raise unlike_before("columns of other values")
+            ritz.take(held.left_of(product.found()))
+            self.n_passes += 1
+        held.settle(ritz.d, ritz.E)
+        self._outdate()
+        return True
 
     def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
         held = self._columns

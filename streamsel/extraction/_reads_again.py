@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel.columns import chunks, why_bad
+from streamsel.columns import Chunk, Stats, chunks, why_bad
 from streamsel.extraction._loadings_file import loadings_file
 from streamsel.extraction._second_reading import Again, SecondReading
 from streamsel.held.gram_and_pool import GramAndPool
 from streamsel.learner.joint_extractor import JointExtractor
 from streamsel.params import param
-from streamsel.stream import as_stream
+from streamsel.stream import ColumnStream, as_stream
 from streamsel.threads import effective_jobs
 
 
@@ -77,21 +77,36 @@ class ReadsAgain(JointExtractor):
         swapped or negated go unnoticed. Costs O(n q) a column.
         """
         self._refuse_after_rows()
-        again, held, target = self._again(), self._columns, self._target
+        again, held = self._again(), self._columns
         assert isinstance(held, GramAndPool)  # noqa: S101
-        assert target is not None  # noqa: S101
         if names is None and (isinstance(X, np.ndarray) or hasattr(X, "tocsc")) and X.ndim == 2:
             names = range(X.shape[1])
-        with nullcontext() if to is None else loadings_file(to, self.components) as sink:
-            reading = SecondReading(held, again, self.max_loadings, sink)
-            for block in as_stream(X, names).blocks():
-                for chunk in chunks(block, target.n):
-                    stats = chunk.scan(target, effective_jobs(self.n_jobs))
-                    bad = np.flatnonzero(~np.isfinite(stats.m2))
-                    if bad.size:
-                        raise why_bad(chunk.names[bad[0]], chunk.column(int(bad[0])))
+        source = as_stream(X, names)
+        with self._undone_by(BaseException):
+            if self._settle(source):
+                again = self._again()
+            with nullcontext() if to is None else loadings_file(to, self.components) as sink:
+                reading = SecondReading(held, again, self.max_loadings, sink)
+                for chunk, stats in self._read(source):
                     reading.read(chunk, stats)
-            loadings = reading.found(self.n_columns)
-        if not held.complete:
-            held.take(loadings)
-            self._found.pop("_map", None)
+                loadings = reading.found(self.n_columns)
+            self.n_passes += 1
+            if not held.complete:
+                held.take(loadings)
+                self._found.pop("_map", None)
+
+    def _settle(self, source: ColumnStream) -> bool:
+        """Read the same columns for what one reading cannot know; return whether it was needed."""
+        del source
+        return False
+
+    def _read(self, source: ColumnStream) -> Iterator[tuple[Chunk, Stats]]:
+        """Yield columns that are read again, with their moments."""
+        assert self._target is not None  # noqa: S101
+        for block in source.blocks():
+            for chunk in chunks(block, self._target.n):
+                stats = chunk.scan(self._target, effective_jobs(self.n_jobs))
+                bad = np.flatnonzero(~np.isfinite(stats.m2))
+                if bad.size:
+                    raise why_bad(chunk.names[bad[0]], chunk.column(int(bad[0])))
+                yield chunk, stats

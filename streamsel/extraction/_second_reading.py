@@ -113,7 +113,7 @@ class SecondReading:
                     now = space.coordinates(stats.m2[j : j + 1], stats.cxy[j : j + 1])
                     is_off = not np.allclose(was, now, rtol=0.0, atol=_ROUGH)
                 if is_off:
-                    raise self.unlike_before(f"other values of {name!r}")
+                    raise unlike_before(f"other values of {name!r}")
 
     def _add(
         self, names: Sequence[Hashable], means: Floats, scale: Floats, weighted: Floats
@@ -150,13 +150,13 @@ class SecondReading:
             Where that is not what was learnt, n_columns in number.
         """
         if self.n_columns != n_columns:
-            raise self.unlike_before(f"{self.n_columns} columns, after {n_columns}")
+            raise unlike_before(f"{self.n_columns} columns, after {n_columns}")
         if self._missing:
-            raise self.unlike_before(f"columns without {next(iter(self._missing))!r}")
+            raise unlike_before(f"columns without {next(iter(self._missing))!r}")
         before = self.again.of_probe
         least = _ROUGH * np.abs(before).max(initial=0.0)
         if not np.allclose(self._of_probe, before, rtol=0.0, atol=least):
-            raise self.unlike_before("columns of other values")
+            raise unlike_before("columns of other values")
         if len(self._names) > self.limit:
             self._cut_back()
         loadings = self._loadings
@@ -168,13 +168,13 @@ class SecondReading:
             loadings = as_long(loadings, self._weighted, scores)
         return Loadings(self._names, self._means, loadings * self._scale[:, None])
 
-    @staticmethod
-    def unlike_before(got: str) -> ValueError:
-        """Return the error for columns that are not those learnt."""
-        return ValueError(
-            f"Expected the same columns as before. Got: {got}.\n"
-            "Hint: a second reading is one of the same source, under the same names."
-        )
+
+def unlike_before(got: str) -> ValueError:
+    """Return the error for columns that are not those learnt."""
+    return ValueError(
+        f"Expected the same columns as before. Got: {got}.\n"
+        "Hint: a second reading is one of the same source, under the same names."
+    )
 
 
 def _sizes(loadings: Floats) -> Floats:

@@ -139,6 +139,12 @@ class PCA(GramExtractor, Unsupervised):
         yield {"n_components": 2, "warm_up": 10}
         yield {"n_components": 3, "scale": True, "choose": 0.8, "fading_factor": 0.05}
 
+    @property
+    def _needs_matrix(self) -> str:
+        if self.choose in CHOICES:
+            return 'choose="all", or a share of the variance, needs the leading axes only.'
+        return ""
+
     def _duals(self, inner: Inner, q: int) -> Floats:
         if isinstance(self.choose, float):
             q = min(q, by_share(inner, self.choose))

@@ -12,6 +12,7 @@ from streamsel.held.gram import Gram
 from streamsel.held.loadings import Loadings
 from streamsel.held.part import Floats
 from streamsel.held.pool import SamplePool
+from streamsel.held.subspace import Subspace
 
 
 class GramAndPool(SamplePool):
@@ -24,7 +25,7 @@ class GramAndPool(SamplePool):
     Attributes
     ----------
     gram
-        The matrices, one or several.
+        The matrices, one or several, or the leading axes of one.
     varying
         How many columns vary, beside the covariates too.
     loadings
@@ -32,11 +33,11 @@ class GramAndPool(SamplePool):
         column comes.
     """
 
-    gram: Gram
+    gram: Gram | Subspace
     varying: int
     loadings: Loadings | None
 
-    def _begin_gram(self, gram: Gram) -> None:
+    def _begin_gram(self, gram: Gram | Subspace) -> None:
         self.gram = gram
         self.varying = 0
         self.loadings = None
@@ -72,7 +73,7 @@ class GramAndPool(SamplePool):
         super().merge(other, arrived)
         self.loadings = None
         self.varying += other.varying
-        self.gram.merge(other.gram)
+        self.gram.merge(other.gram)  # type: ignore[arg-type]
 
     def take(self, loadings: Loadings) -> None:
         """Take up what a second reading found."""
@@ -81,6 +82,7 @@ class GramAndPool(SamplePool):
 
     def matrix(self, which: int = 0) -> Floats:
         """Return the inner products of the observations, (n, n), without the covariates."""
+        assert isinstance(self.gram, Gram)  # noqa: S101
         K = self.gram.matrix(which)
         if self.given is not None:
             K = K - self.given.T @ (self.given @ K)

@@ -12,7 +12,10 @@ from streamsel.held.gram_and_pool import GramAndPool
 from streamsel.held.inner import About, Inner
 from streamsel.held.part import Floats
 from streamsel.held.pool import residuals
+from streamsel.held.subspace import Subspace
 from streamsel.target.space import TargetSpace
+
+_COUNTED = ("total", "largest", "unevenness")
 
 
 class GramColumns(GramAndPool):
@@ -24,24 +27,38 @@ class GramColumns(GramAndPool):
     ----------
     scaled
         Whether columns count as if they were of length 1.
+    rank
+        How many of the leading axes are kept in the place of the matrix; None for the matrix.
 
     Attributes
     ----------
-    largest, unevenness
-        The largest sum of squares of a column, as it counts, and the squares of all, added up in
-        units of it.
+    total, largest, unevenness
+        The sums of squares of all columns, as they count: their sum, the largest, and their
+        squares, added up in units of that.
     Y
         (c, n) the target's columns, without the covariates.
     """
 
     def __init__(
-        self, space: TargetSpace | None, n: int, limit: int, *, scaled: bool, n_jobs: int
+        self,
+        space: TargetSpace | None,
+        n: int,
+        limit: int,
+        *,
+        scaled: bool,
+        rank: int | None,
+        n_jobs: int,
     ) -> None:
         super().__init__(space, n, limit)
-        self.scaled = scaled
-        self.largest, self.unevenness = 0.0, 0.0
+        self.scaled, self.n_jobs = scaled, n_jobs
+        self.total, self.largest, self.unevenness = 0.0, 0.0, 0.0
         self.Y: Floats = np.zeros((0, n))
-        self._begin_gram(Gram(n, 1, n_jobs))
+        self._begin_gram(self._new_gram(rank))
+
+    def _new_gram(self, rank: int | None) -> Gram | Subspace:
+        if rank is None:
+            return Gram(self.n, 1, self.n_jobs)
+        return Subspace(self.n, rank, self.n_jobs)
 
     def follow(self, Y: Floats) -> None:
         """Take up the observations of target and covariates, (c, n), before columns come."""
@@ -56,12 +73,13 @@ class GramColumns(GramAndPool):
         super().admit(chunk, stats, first_arrival)
         counts = self.left(stats) * np.square(self.weights(stats)[:, 0])
         if counts.any():
-            largest = float(counts.max())
+            total, largest = float(counts.sum()), float(counts.max())
             counts /= largest
-            self._count(largest, float(counts @ counts))
+            self._count(total, largest, float(counts @ counts))
 
-    def _count(self, largest: float, unevenness: float) -> None:
+    def _count(self, total: float, largest: float, unevenness: float) -> None:
         """Add squares to those counted, in units that neither is too large for."""
+        self.total += total
         unit = max(largest, self.largest)
         self.unevenness *= (self.largest / unit) ** 2
         self.unevenness += unevenness * (largest / unit) ** 2
@@ -78,9 +96,14 @@ class GramColumns(GramAndPool):
 
     def merge(self, other: Self, arrived: int) -> None:
         """Take in all candidates of another pool, as arrived after so many columns."""
+        if type(other.gram) is not type(self.gram):
+            raise ValueError(
+                "Expected two models that keep a Gram matrix, or two that keep its leading axes. "
+                "Got: one of each."
+            )
         super().merge(other, arrived)
         if other.varying:
-            self._count(other.largest, other.unevenness)
+            self._count(other.total, other.largest, other.unevenness)
 
     def share(self, other: GramColumns, Y: Floats) -> None:
         """Take up what another one holds, of the same rows: until either changes it is held once.
@@ -93,8 +116,9 @@ class GramColumns(GramAndPool):
             (c, n) the target and the covariates of this one.
         """
         self._changes()
-        self.gram = other.gram.as_of_now()()
+        self.gram = other.gram.as_of_now()()  # type: ignore[assignment]
         self.varying = other.varying
+        self.total = other.total
         self.largest, self.unevenness = other.largest, other.unevenness
         rows = {field: other.table[field] for field in other.table.fields}
         rows["cxy"] = np.sqrt(rows["m2"])[:, None] * (rows["unit"] @ Y.T)
@@ -111,25 +135,59 @@ class GramColumns(GramAndPool):
         """The variance that a column of length 1 counts with, where all count alike."""
         return self.n - 1.0 if self.scaled else 1.0
 
+    @property
+    def rank(self) -> int | None:
+        """How many of the leading axes are kept in the place of the matrix; None for the matrix."""
+        return self.gram.rank if isinstance(self.gram, Subspace) else None
+
     def inner(self) -> Inner:
         """Return the inner products of the observations, of columns that vary by 1 if scaled."""
+        if isinstance(self.gram, Subspace):
+            return self.along_axes()[0]
         K = self.matrix()
         K *= self.unit
+        return Inner(K, self.basis.T, self.Y.T, self._about())
+
+    def along_axes(self) -> tuple[Inner, Floats]:
+        """Return the inner products along the axes that are kept, and these, (n, k)."""
+        assert isinstance(self.gram, Subspace)  # noqa: S101
+        d, E = self.gram.axes()
+        if self.given is not None:
+            E, lengths, _ = np.linalg.svd(self.left_of(E * np.sqrt(d)), full_matrices=False)
+            d = np.square(lengths)
+        inner = Inner(
+            d * self.unit, E.T @ self.basis.T, E.T @ self.Y.T, self._about(), self.total * self.unit
+        )
+        return inner, E
+
+    def left_of(self, V: Floats) -> Floats:
+        """Return what the covariates leave of V, (n, k)."""
+        return V if self.given is None else V - self.given.T @ (self.given @ V)
+
+    def _about(self) -> About:
         space = self._space
         given = 0 if space is None else len(space.given)
-        largest = self.largest * self.unit
-        even = (float(np.trace(K)) / largest) ** 2 / self.unevenness if largest else 0.0
+        even = (self.total / self.largest) ** 2 / self.unevenness if self.largest else 0.0
         cyy = np.zeros((0, 0)) if space is None else space.own_products
-        about = About(float(self.n - given), float(self.n), self.n - 1.0, self.varying, even, cyy)
-        return Inner(K, self.basis.T, self.Y.T, about)
+        return About(float(self.n - given), float(self.n), self.n - 1.0, self.varying, even, cyy)
+
+    def settle(self, d: Floats, E: Floats) -> None:
+        """Take up the leading axes of all columns so far, and what they vary by."""
+        assert isinstance(self.gram, Subspace)  # noqa: S101
+        self._changes()
+        self.gram.settle(E * np.sqrt(d))
 
     # Files
 
     def to_state(self) -> dict[str, Any]:
         """Return what a file needs: arrays, and values that JSON can hold."""
-        return super().to_state() | {"largest": self.largest, "unevenness": self.unevenness}
+        counted = {field: getattr(self, field) for field in _COUNTED}
+        return super().to_state() | counted | {"rank": self.rank}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        # What was taken over from another model may be more, or less, than this one would keep.
+        self.gram = self._new_gram(state["rank"])
         super().set_state(state)
-        self.largest, self.unevenness = float(state["largest"]), float(state["unevenness"])
+        for field in _COUNTED:
+            setattr(self, field, float(state[field]))

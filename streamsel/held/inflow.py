@@ -148,6 +148,10 @@ class Inflow(Part):
         self._stored = (*self._stored, stored)
         self._take_what_is_full()
 
+    def _drop_what_waits(self) -> None:
+        # What others hold of the panel stays.
+        self._filled, self._stored, self._n_stored = 0, (), 0
+
     def _take_what_is_full(self) -> None:
         if self._filled == self.width:
             self._take_panel()

@@ -64,12 +64,18 @@ class Inner:
         (s, c) the target's columns, centred; in the same way.
     about
         What else is known.
+    trace
+        Of K before all but the leading axes were let go; None where none was.
     """
 
-    def __init__(self, K: Floats, U: Floats, Y: Floats, about: About) -> None:
+    def __init__(
+        self, K: Floats, U: Floats, Y: Floats, about: About, trace: float | None = None
+    ) -> None:
         self.K, self.U, self.Y = K, U, Y
         self.n, self.rows, self.weight, self.p, self.even, self.cyy = about
-        self.trace = float(K.sum() if K.ndim == 1 else K.trace())
+        if trace is None:
+            trace = float(K.sum() if K.ndim == 1 else K.trace())
+        self.trace = trace
 
     @property
     def size(self) -> int:

@@ -51,8 +51,7 @@ class Product(Inflow):
             self._take_panel()
         if self._stored:
             self._take_stored()
-        self._filled = self._panel.used = self._n_stored = 0
-        self._stored = ()
+        self._drop_what_waits()
         return self._sum
 
 
@@ -67,8 +66,8 @@ class Ritz:
     Parameters
     ----------
     start
-        (n, b) what to begin with: as near to the leading axes as is known. Its columns need not be
-        orthogonal, nor independent.
+        (n, b) what to begin with: as near to the leading axes as is known, each as long as the root
+        of its eigenvalue. Columns need not be orthogonal, nor independent.
     rank
         How many axes are wanted; beyond those that are asked for in the end a few, 10, and as many
         again, make it settle in fewer readings.
@@ -107,7 +106,7 @@ class Ritz:
         self._images: Floats = np.zeros((self.n, 0))
         lengths = np.linalg.norm(start, axis=0)
         self.asked = self._new_directions(start / np.where(lengths > 0.0, lengths, 1.0), 1e-12)
-        self.d, self.E = np.zeros(0), np.zeros((self.n, 0))
+        self.d, self.E = np.square(lengths), np.zeros((self.n, 0))
         self.settled = not self.asked.size
 
     def take(self, product: Floats) -> None:

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from streamsel.columns import Chunk, Stats
 from streamsel.held.inflow import Inflow
 from streamsel.held.operand import Dense, Operand, Sparse, over_rows
 from streamsel.held.part import Floats, Places
@@ -47,11 +46,6 @@ class Subspace(Inflow):
     n_jobs
         Number of threads; the bits do not depend on it.
 
-    Attributes
-    ----------
-    trace
-        Σ w x̃ᵀx̃ over all columns, of which nothing is lost: that of K.
-
     Notes
     -----
     **What it loses.** Whatever is beyond the leading axes when columns are taken in is let go for
@@ -79,23 +73,8 @@ class Subspace(Inflow):
     def __init__(self, n: int, rank: int, n_jobs: int = 1) -> None:
         super().__init__(n, 1, n_jobs, _TIMES * rank)
         self.rank = rank
-        self.trace = 0.0
         # Replaced, never changed in place.
         self._axes: Floats = np.zeros((n, 0))
-
-    def add(self, chunk: Chunk, stats: Stats, weights: Floats) -> None:
-        """Add columns of a chunk.
-
-        Parameters
-        ----------
-        chunk, stats
-            The columns, and the moments of the first of them, or of all.
-        weights
-            (b, 1) of as many; a column of weight 0 is left out.
-        """
-        super().add(chunk, stats, weights)
-        # One by one: however columns are cut the bits are the same.
-        self.trace = float(np.cumsum(np.append(self.trace, weights[:, 0] * stats.m2))[-1])
 
     @property
     def _room(self) -> int:
@@ -148,22 +127,26 @@ class Subspace(Inflow):
         real = d > self.n * np.finfo(float).eps * d.max(initial=0.0)
         return d[real], E[:, real]
 
+    def settle(self, axes: Floats) -> None:
+        """Take up what is known better of the columns so far: A, (n, k)."""
+        self._axes = axes
+        self._drop_what_waits()
+
     def merge(self, other: Self) -> None:
         """Add what another one of as many rows and of the same rank was given."""
         if other._axes.size:
             self._axes = self._with(self._axes, Dense(other._axes.T, self.n_jobs))
-        self.trace += other.trace
         super().merge(other)
 
     # Files
 
     def to_state(self) -> dict[str, Any]:
         """Return what a file needs: arrays, and values that JSON can hold."""
-        return {"axes": self._axes, "trace": self.trace, **super().to_state()}
+        return {"axes": self._axes, **super().to_state()}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
         axes = np.asarray(state["axes"])
-        expect_shapes(state, axes=(self.n, min(axes.shape[-1], self.rank)), trace=())
-        self._axes, self.trace = axes, float(state["trace"])
+        expect_shapes(state, axes=(self.n, min(axes.shape[-1], self.rank)))
+        self._axes = axes
         super().set_state(state)

@@ -1,0 +1,202 @@
+"""Methods on the Gram matrix where rows are too many for one: leading axes in its place."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn import decomposition
+
+from streamsel import PCA
+from streamsel.extraction._gram_family import GramExtractor
+from streamsel.learner.river import Supervised
+
+N, P = 120, 400
+# A Gram matrix of as many rows is not kept.
+FEW = {"max_rows_gram": 100, "max_loadings": 50}
+
+
+@pytest.fixture
+def X():
+    """Six directions that stand out of noise."""
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=(N, 6)) * [6.0, 5.0, 4.0, 3.0, 2.5, 2.0]
+    return np.asfortranarray(hidden @ rng.normal(size=(6, P)) + 2.0 * rng.normal(size=(N, P)) + 1.0)
+
+
+def learnt(X, n_components=4, **params):
+    model = PCA(n_components, **(FEW | params))
+    model.learn_columns(X)
+    return model
+
+
+def standardised(X):
+    return (X - X.mean(axis=0)) / X.std(axis=0, ddof=1)
+
+
+def assert_is(model, X, tolerance):
+    """Compare with scikit-learn, up to the signs of components."""
+    q = model.n_components
+    peer = decomposition.PCA(q, svd_solver="full").fit(X)
+    Z = peer.transform(X)
+    signs = np.sign((Z * model.embedding).sum(axis=0))
+    largest = np.abs(Z).max()
+    np.testing.assert_allclose(model.embedding, Z * signs, atol=tolerance * largest)
+    ratio = peer.explained_variance_ratio_
+    np.testing.assert_allclose(model.explained_variance_ratio_, ratio, rtol=max(tolerance**2, 1e-8))
+    np.testing.assert_allclose(
+        model.reconstruction_error_, X.var(axis=0, ddof=1).sum() * (1 - ratio.sum()), rtol=tolerance
+    )
+
+
+@pytest.mark.parametrize("scale", [False, True])
+def test_is_nearly_pca_after_one_reading_and_pca_after_some(X, scale):
+    model = learnt(X, scale=scale)
+    expected = standardised(X) if scale else X
+    assert_is(model, expected, 0.05)
+    assert model.report().facts == {"held": "incremental SVD of rank 18", "n_passes": 1}
+    model.learn_loadings(X)
+    assert_is(model, expected, 1e-6)
+    assert 3 < model.n_passes < 14
+    assert model.report().facts["n_passes"] == model.n_passes
+
+
+def test_loadings_are_those_of_all_columns(X):
+    model = learnt(X, max_loadings=150)
+    model.learn_loadings(X)
+    whole = PCA(4, max_loadings=150)
+    whole.learn_columns(X)
+    whole.learn_loadings(X)
+    assert model.loadings.keys() == whole.loadings.keys()
+    for name, weights in whole.loadings.items():
+        np.testing.assert_allclose([*model.loadings[name].values()], [*weights.values()], atol=1e-6)
+    Z = model.transform_many(X)
+    for k in range(4):
+        assert abs(np.corrcoef(np.asarray(Z)[:, k], whole.embedding[:, k])[0, 1]) > 0.99
+
+
+def test_is_exact_at_once_where_all_columns_are_held(X):
+    model = learnt(X, max_loadings=P)
+    assert_is(model, X, 1e-9)
+    Z = decomposition.PCA(4).fit_transform(X)
+    np.testing.assert_allclose(np.abs(np.asarray(model.transform_many(X))), np.abs(Z), atol=1e-8)
+    model.learn_loadings(X)
+    assert model.n_passes == 2
+
+
+def test_a_source_that_can_be_read_once_gives_loadings(X):
+    model = learnt(X)
+    before = model.embedding
+    model.learn_loadings((j, X[:, j]) for j in range(P))
+    assert model.n_passes == 2
+    np.testing.assert_array_equal(model.embedding, before)
+    assert len(model.loadings) == 50
+
+
+def test_sparse_columns(X):
+    sparse = scipy.sparse.csc_array(np.where(np.abs(X - 1.0) > 8.0, X, 0.0))
+    model = learnt(sparse)
+    model.learn_loadings(sparse)
+    assert_is(model, sparse.toarray(), 1e-5)
+
+
+class About(GramExtractor, Supervised):
+    """Principal axes, and how relevant they are to a target."""
+
+    @classmethod
+    def _unit_test_params(cls):
+        yield {}
+
+    def _duals(self, inner, q):
+        d, E = inner.axes(q)
+        return E / np.sqrt(d)
+
+
+def test_target_and_covariates(X):
+    rng = np.random.default_rng(1)
+    age, y = rng.normal(size=N), X[:, 0] + rng.normal(size=N)
+    X = X + 20.0 * age[:, None]
+    model = About(4, covariates=("age",), **FEW)
+    model.learn_target(y, covariates=age)
+    model.learn_columns(X)
+    model.learn_loadings(X)
+    design = np.column_stack([np.ones(N), age])
+    left, y = (V - design @ np.linalg.lstsq(design, V, rcond=None)[0] for V in (X, y))
+    Z = decomposition.PCA(4, svd_solver="full").fit_transform(left)
+    signs = np.sign((Z * model.embedding).sum(axis=0))
+    np.testing.assert_allclose(model.embedding, Z * signs, atol=1e-6 * np.abs(Z).max())
+    expected = [abs(np.corrcoef(z, y)[0, 1]) for z in Z.T]
+    np.testing.assert_allclose([*model.relevance.values()], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda X: X[:, :-1],
+        lambda X: X * 1.1,
+        lambda X: np.where(np.arange(P) == 7, 1.0, X),
+        lambda X: np.where(np.arange(P) == 7, np.nan, X),
+    ],
+)
+def test_other_columns_are_refused(X, other):
+    model = learnt(X)
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match=r"^Expected"):
+        model.learn_loadings(other(X))
+    assert pickle.dumps(model) == before
+    model.learn_loadings(X)
+    assert_is(model, X, 1e-6)
+
+
+def test_what_is_settled_goes_on(X):
+    model, other = learnt(X[:, :200]), learnt(X[:, 200:])
+    model.learn_loadings(X[:, :200])
+    again = pickle.loads(pickle.dumps(model))  # noqa: S301
+    for one in (model, again):
+        one.learn_columns(X[:, 200:], names=range(200, P))
+        assert_is(one, X, 0.05)
+    np.testing.assert_array_equal(model.embedding, again.embedding)
+    other = PCA(4, **FEW)
+    other.learn_columns(X[:, 200:], names=range(200, P))
+    merged = learnt(X[:, :200])
+    merged.merge(other)
+    assert_is(merged, X, 0.05)
+
+
+def test_is_shared(X):
+    model = learnt(X, 4)
+    other = PCA(2, choose=0.5, **FEW)
+    other.learn_from(model)
+    np.testing.assert_allclose(other.embedding, model.embedding[:, :2])
+    again = copy.deepcopy(other)
+    again.learn_columns(X[:, :10], names=range(P, P + 10))
+    np.testing.assert_array_equal(other.embedding, model.embedding[:, : other.n_components_])
+    with pytest.raises(ValueError, match="at least 5 components"):
+        PCA(5, **FEW).learn_from(model)
+
+
+def test_rows_go_on_from_the_pool(X):
+    model = learnt(X)
+    for x in X[:60]:
+        model.learn_one(dict(enumerate(x)))
+    assert model.n_rows == N + 60
+
+
+@pytest.mark.parametrize("choose", ["elbow", "profile", "parallel"])
+def test_what_needs_all_eigenvalues_says_so(X, choose):
+    model = PCA(4, choose=choose, **FEW)
+    with pytest.raises(ValueError, match=r"(?s)at most 100 rows.*choose="):
+        model.learn_columns(X)
+    with pytest.raises(ValueError, match="at most 100 rows"):
+        model.learn_from(learnt(X))
+    assert model.n_columns == 0
+
+
+@pytest.mark.parametrize("part", ["rank", "total"])
+def test_files_that_do_not_fit_are_refused(X, part):
+    model = learnt(X)
+    state = model.__getstate__()
+    state["state"]["columns"][part] = 3 if part == "rank" else np.nan
+    with pytest.raises(ValueError, match=r"^Expected"):
+        PCA.__new__(PCA).__setstate__(state)
