@@ -38,7 +38,8 @@ class ReadsAgain(JointExtractor):
         default=15_000,
         doc="""
         Most observations of which a Gram matrix is kept; 15,000 take 0.9 GB, and six times as much
-        when components are asked for.
+        when components are asked for. Of more, PCA and its kin keep the leading axes only, by
+        incremental singular values, and `report()` says so.
         """,
     )
 
@@ -75,6 +76,10 @@ class ReadsAgain(JointExtractor):
         Without it the components are regressed on the variables of the pool, unless that holds all
         columns: then all is known, and nothing changes. Columns that are not the pool's and were
         swapped or negated go unnoticed. Costs O(n q) a column.
+
+        Of more observations than a Gram matrix is kept of the components are not exact after one
+        reading. A source that can be read again is read, at most 12 times, until none of their
+        variances changes by more than 1e-9 of itself, and then for the loadings; `n_passes` counts.
         """
         self._refuse_after_rows()
         again, held = self._again(), self._columns
