@@ -39,6 +39,11 @@ class GramExtractor(OfInner, ReadsAgain):
         """What to do where there are too many rows for a Gram matrix; "" where axes do."""
         return ""
 
+    @property
+    def _rank(self) -> int:
+        """How many of the leading axes are kept where there is no more."""
+        return 2 * self.n_components + _SPARE
+
     # What it keeps
 
     def _new_columns(self, n: int) -> GramColumns:
@@ -46,7 +51,7 @@ class GramExtractor(OfInner, ReadsAgain):
         if n > self.max_rows_gram:
             if self._needs_matrix:
                 check_rows(n, self.max_rows_gram, self._needs_matrix)
-            rank = 2 * self.n_components + _SPARE
+            rank = self._rank
         held = GramColumns(
             self._space, n, self.max_loadings, scaled=self.scale, rank=rank, n_jobs=self.n_jobs
         )
@@ -117,7 +122,7 @@ class GramExtractor(OfInner, ReadsAgain):
         """Refuse the leading axes of another model where they are too few."""
         if self._needs_matrix:
             check_rows(n, self.max_rows_gram, self._needs_matrix)
-        if rank < 2 * self.n_components + _SPARE:
+        if rank < self._rank:
             raise ValueError(
                 f"Expected a model of at least {self.n_components} components, for {n} rows are "
                 f"too many for a Gram matrix. Got: {rank} axes.\n"

@@ -11,7 +11,7 @@ import numpy as np
 from streamsel import params
 from streamsel.columns import Chunk, Stats
 from streamsel.extraction._weighted import signs
-from streamsel.held.common import Common
+from streamsel.held.common import OnRows
 from streamsel.held.inner import About, Inner, left_of, of_variables
 from streamsel.held.part import Floats, Held, Places
 from streamsel.held.pool import Picks, Pool, Sifted
@@ -155,11 +155,11 @@ class OfInner(JointExtractor):
     def _weight_of(self, held: Held) -> float:
         """Return what the squares of a variable of variance 1 sum to."""
         n = float(held.n)
-        equal = held.effective_rows if isinstance(held, Common) else n
+        equal = held.effective_rows if isinstance(held, OnRows) else n
         return max(n - n / equal, 0.0) if equal else 0.0
 
     def _about(self, held: Held, weight: float) -> About:
-        n = held.effective_rows if isinstance(held, Common) else float(held.n)
+        n = held.effective_rows if isinstance(held, OnRows) else float(held.n)
         space = held.space
         given = 0 if space is None else len(space.given)
         cyy = np.zeros((0, 0)) if space is None else space.own_products

@@ -12,12 +12,17 @@ from streamsel import params
 from streamsel.columns import Block
 from streamsel.extraction._gram_family import GramExtractor
 from streamsel.extraction._how_many import CHOICES, by_share
+from streamsel.extraction._of_inner import Solution
+from streamsel.held.beyond import AlongAxes, Beyond
 from streamsel.held.inner import Inner
-from streamsel.held.part import Floats
+from streamsel.held.part import Floats, Places
 from streamsel.learner.report import Report
 from streamsel.learner.river import Unsupervised
 from streamsel.params import param
 from streamsel.stream import ColumnStream, as_stream
+
+# Of more variables that rows name only the leading axes are kept.
+_MOST = 1000
 
 
 class PCA(GramExtractor, Unsupervised):
@@ -63,11 +68,11 @@ class PCA(GramExtractor, Unsupervised):
 
     **Many rows.** Of more rows than `max_rows_gram` the $2q + 10$ leading axes of the columns that
     went by are kept, by incremental singular values[^4]. What is beyond them is let go as columns
-    come, so variances are too small: of ten components by .002 of their sum on Isolet and mnist, .01
-    on Basehock, .17 on noise. The `learn_loadings` of a source that can be read again makes them
-    exact, in a block Krylov space[^5]: after 4 to 6 readings on these, 12 on madelon, and not after
-    12 on noise, whose components are nothing. Where the pool holds all columns they are exact at
-    once.
+    come, so variances are too small: those of ten components by .002 of their sum on Isolet and
+    mnist, .01 on Basehock, .17 on noise. The `learn_loadings` of a source that can be read again
+    makes them exact, in a block Krylov space[^5]: after 5 or 6 readings on these, 12 on madelon,
+    and not after 12 on noise, whose components are nothing. Where the pool holds all columns they
+    are exact at once.
 
     **What it does not look at.** The target: the directions of most variance need not tell anything
     about it. `PLS`, `Discriminant` and `RidgeComponents` ask for those that do.
@@ -87,6 +92,9 @@ class PCA(GramExtractor, Unsupervised):
 
     **Rows.** The variables of the pool, and all that come with rows, are tracked by their joint
     moments: components are those of all rows so far. See `max_features` for those that come late.
+    With `max_features=None` nobody is let go: of up to 1,000 variables joint moments are kept, and
+    of more the $2q + 10$ leading axes, by incremental singular values[^6], unless `scale` or
+    `choose` needs more: $10 q$ numbers a variable, and $O(q)$ operations a row and variable.
 
     **Missing and new features.** A column with a missing value is refused. In a row a variable that
     is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
@@ -111,6 +119,9 @@ class PCA(GramExtractor, Unsupervised):
 
     [^5]: Musco, C. and Musco, C. (2015). Randomized block Krylov methods for stronger and faster
     approximate singular value decomposition. NeurIPS 28.
+
+    [^6]: Ross, D. A., Lim, J., Lin, R.-S. and Yang, M.-H. (2008). Incremental learning for robust
+    visual tracking. International Journal of Computer Vision 77, 125-141.
 
     Examples
     --------
@@ -143,6 +154,8 @@ class PCA(GramExtractor, Unsupervised):
     ['pca0', 'pca1']
     """
 
+    rows = Beyond
+
     choose: str | float = param(
         params.NamedOr(params.Choice(("all", *CHOICES)), params.Real(0.0, open=True, below=1.0)),
         default="all",
@@ -158,6 +171,26 @@ class PCA(GramExtractor, Unsupervised):
         if self.choose in CHOICES:
             return 'choose="all", or a share of the variance, needs the leading axes only.'
         return ""
+
+    # Rows
+
+    def _new_beside(self) -> Beyond:
+        # A number of variables that is bounded is few enough; standardised ones are others at every
+        # row; and all eigenvalues are those of joint moments.
+        is_few = self.max_features is not None or self.scale or bool(self._needs_matrix)
+        return Beyond(self.fading_factor, None if is_few else _MOST, self._rank)
+
+    def _solved(self, held: Any, places: Places) -> Solution:
+        if not isinstance(held, AlongAxes):
+            return super()._solved(held, places)
+        V, lengths, _ = np.linalg.svd(held.axes[places], full_matrices=False)
+        none = np.zeros((lengths.size, 0))
+        about = self._about(held, self._weight_of(held))
+        trace = float(held.stats(places).m2.sum())
+        inner = Inner(np.square(lengths), none, none, about, trace)
+        return self._components_of(inner, V * lengths, places, np.ones(places.size))
+
+    # What it finds
 
     def _duals(self, inner: Inner, q: int) -> Floats:
         if isinstance(self.choose, float):

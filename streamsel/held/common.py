@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import functools
 from collections.abc import Hashable, Mapping
 from typing import Any
@@ -16,7 +17,20 @@ from streamsel.held.period import Period
 from streamsel.target.space import TargetSpace
 
 
-class Common(Held):
+class OnRows(Held):
+    """What is held of variables that rows have named, for as long as none is learnt."""
+
+    @property
+    @abc.abstractmethod
+    def effective_rows(self) -> float:
+        """How many rows of equal weight tell as much (Kish 1965)."""
+
+    @abc.abstractmethod
+    def among(self, places: Places, W: Floats) -> Floats:
+        """Return sums of products, (k, k), of what weights (m, k) make of these variables."""
+
+
+class Common(OnRows):
     """The variables of a period, and their moments over its rows, those with one another too.
 
     It says what the period knew when it was made, and keeps nothing itself.
@@ -104,6 +118,17 @@ class Common(Held):
             found -= theirs @ theirs[some].T
         found /= length[:, None]
         found /= length[some]
+        return found
+
+    def seen(self) -> Floats:
+        """Return the weights of the rows that observed each variable."""
+        seen: Floats = self._seen[self._c :] / self.period.unit
+        return seen
+
+    def among(self, places: Places, W: Floats) -> Floats:
+        """Return sums of products, (k, k), of what weights (m, k) make of these variables."""
+        W = W * np.sqrt(self.stats(places).m2)[:, None]
+        found: Floats = W.T @ self.products(places)[places] @ W
         return found
 
     @functools.cached_property

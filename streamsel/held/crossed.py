@@ -7,7 +7,7 @@ from collections.abc import Collection, Hashable
 from typing import Any, ClassVar, Self
 
 from streamsel.held.beside import Along, Beside
-from streamsel.held.common import Common
+from streamsel.held.common import Common, OnRows
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats, Places
 from streamsel.held.period import Period
@@ -59,12 +59,16 @@ class Crossed(Beside):
         # Whether newcomers are known to have been 0.
         self._open = True
 
+    def rows_used(self, moments: Moments) -> int:  # noqa: ARG002
+        """Return how many rows tell how the variables in use vary with one another."""
+        return self.now.rows
+
     @property
     def periods(self) -> list[Period]:
         """Those that learn."""
         return [self.now] if self.then is None else [self.now, self.then]
 
-    def in_use(self, moments: Moments) -> Common:
+    def in_use(self, moments: Moments) -> OnRows:
         """Return what is held of the variables of the period in use, until the next row."""
         self.follow(moments)
         return Common(self.now, moments)

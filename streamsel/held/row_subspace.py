@@ -103,6 +103,11 @@ class RowSubspace(Part):
         # Whether variables that come were 0 in all rows before.
         self.is_open = True
 
+    @property
+    def known(self) -> int:
+        """How many variables there were at the last row."""
+        return max([len(self.level.mean), *(rows.known for rows in self.waiting)])
+
     def begin(self, level: Level, weight: float) -> None:
         """Go on from rows of this weight."""
         self.level, self.weight = level, weight
@@ -188,13 +193,34 @@ class RowSubspace(Part):
 
     # Files
 
+    def _one_by_one(self) -> dict[str, Any]:
+        """Return the rows that wait, however they came: their values in order of the variables."""
+        none: Floats = np.zeros(0)
+        values, places, ends, known = [none], [np.zeros(0, dtype=np.intp)], [0], []
+        for rows in self.waiting:
+            order = np.argsort(rows.places)
+            for x in rows.X[:, order]:
+                values.append(x)
+                places.append(rows.places[order])
+                ends.append(ends[-1] + x.size)
+                known.append(rows.known)
+        together = np.concatenate(values)
+        is_seen = ~np.isnan(together)
+        return {
+            "values": np.where(is_seen, together, 0.0),
+            "seen": is_seen,
+            "places": np.concatenate(places),
+            "ends": np.array(ends),
+            "known": np.array(known, dtype=np.intp),
+        }
+
     def to_state(self) -> dict[str, Any]:
         """Return what a file needs: arrays, and values that JSON can hold."""
         return {
             "level": self.level._asdict(),
             "weight": self.weight,
             "open": self.is_open,
-            "waiting": [rows._asdict() for rows in self.waiting],
+            "waiting": self._one_by_one(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -206,15 +232,22 @@ class RowSubspace(Part):
         )
         self.level = Level(**state["level"])
         self.weight, self.is_open = state["weight"], state["open"]
-        for rows in state["waiting"]:
-            X, places, known = rows["X"], rows["places"], rows["known"]
-            expect_shapes(rows, X=(len(X), places.size), places=(places.size,))
-            if places.size and not 0 <= places.min() <= places.max() < known:
-                raise ValueError(f"Expected rows of {known} variables. Got: places beyond.")
-            self.waiting = (*self.waiting, Rows(X, places, known))
-            self.n_waiting += len(X)
-        if self.n_waiting >= self.width:
-            raise ValueError(f"Expected fewer than {self.width} rows that wait.")
+        waiting = state["waiting"]
+        values, places, ends = waiting["values"], waiting["places"], waiting["ends"]
+        size, b = values.size, len(waiting["known"])
+        expect_shapes(waiting, values=(size,), seen=(size,), places=(size,), ends=(b + 1,))
+        if b >= self.width:
+            raise ValueError(f"Expected fewer than {self.width} rows that wait. Got: {b}.")
+        if ends[0] != 0 or ends[-1] != size or (np.diff(ends) < 0).any():
+            raise ValueError("Expected rows that wait one after the other. Got: others.")
+        X = np.where(waiting["seen"], values, np.nan)
+        for start, end, known in zip(ends[:-1], ends[1:], waiting["known"].tolist(), strict=True):
+            named = places[start:end]
+            in_order = (np.diff(named) > 0).all()
+            if not in_order or (named.size and not (named[0] >= 0 and named[-1] < known)):
+                raise ValueError(f"Expected rows of {known} variables. Got: others.")
+            self.waiting = (*self.waiting, Rows(X[None, start:end], named, known))
+        self.n_waiting = b
 
 
 def _with(axes: Floats, Z: Floats, places: Places, off: Floats, rank: int) -> Floats:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsel.held.common import Common
+from streamsel.held.common import OnRows
 from streamsel.held.part import Floats
 from streamsel.learner.extractor import Extractor, LinearMap, least_motion, weights_for
 from streamsel.learner.jointly import Jointly
@@ -23,18 +23,16 @@ class JointExtractor(Jointly, Extractor):
 
     def _turn(self, new: LinearMap, standing: LinearMap | None) -> Floats:
         held = self._held
-        if standing is None or not isinstance(held, Common):
+        if standing is None or not isinstance(held, OnRows):
             return np.eye(self.n_components)
         slots = held.slots
         names = [name for name in dict.fromkeys([*new.names, *standing.names]) if name in slots]
         places = np.array([slots[name] for name in names], dtype=np.intp)
-        length = np.sqrt(held.stats(places).m2)[:, None]
-        R = held.products(places)[places]
-        mine, theirs = (weights_for(names, part) * length for part in (new, standing))
-        variances = (
-            np.einsum("ik,ij,jk->k", part, R, part, optimize=True) for part in (mine, theirs)
-        )
-        return least_motion(mine.T @ R @ theirs, *variances)
+        mine, theirs = (weights_for(names, part) for part in (new, standing))
+        q = mine.shape[1]
+        among = held.among(places, np.hstack([mine, theirs]))
+        squares = np.diag(among)
+        return least_motion(among[:q, q:], squares[:q], squares[q:])
 
     def _protected(self) -> Collection[Hashable]:
         """Return the most relevant of those who are no newcomers: as many as leave half the room.

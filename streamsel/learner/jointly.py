@@ -9,7 +9,7 @@ import numpy as np
 
 from streamsel import params
 from streamsel.held.beside import Beside
-from streamsel.held.common import Common
+from streamsel.held.common import OnRows
 from streamsel.held.crossed import Crossed
 from streamsel.held.moments import Moments
 from streamsel.held.part import ColumnHeld, Floats, Held, Places
@@ -53,7 +53,7 @@ class Jointly(Learner):
         return self._columns if self._beside is None else self._in_common()
 
     @until_learnt
-    def _in_common(self) -> Common:
+    def _in_common(self) -> OnRows:
         moments, crossed = self._on_joint_moments()
         return crossed.in_use(moments)
 
@@ -71,7 +71,8 @@ class Jointly(Learner):
         """
         if self._beside is None:
             return self.n_rows
-        return self._on_joint_moments()[1].now.rows
+        moments, crossed = self._on_joint_moments()
+        return crossed.rows_used(moments)
 
     def _space_of_rows(self) -> tuple[float, TargetSpace]:
         if self._beside is not None:

@@ -1,0 +1,199 @@
+"""PCA on rows of more variables than joint moments are kept of: none of them is let go."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from sklearn import decomposition
+
+from streamsel import PCA
+from streamsel.extraction import pca
+
+N, P = 150, 30
+# So many components that as many axes are kept as there are variables: nothing is lost.
+ALL = {"n_components": 10, "max_features": None, "warm_up": 10}
+FEW = ALL | {"n_components": 2}
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    """Of so few variables joint moments are kept."""
+    monkeypatch.setattr(pca, "_MOST", 8)
+
+
+@pytest.fixture
+def X():
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=(N, 5)) * [6.0, 5.0, 4.0, 3.0, 2.0]
+    return hidden @ rng.normal(size=(5, P)) + rng.normal(size=(N, P)) + np.arange(P)
+
+
+def learnt(X, params=ALL, **more):
+    model = PCA(**(params | more))
+    for x in X:
+        model.learn_one(row(x))
+    return model
+
+
+def row(x):
+    """A row, of the variables that it names."""
+    return {j: value for j, value in enumerate(x.tolist()) if value != 0.0}
+
+
+def weights_of(model, p=P):
+    W = np.zeros((p, model.n_components))
+    for name, weights in model.loadings.items():
+        W[name] = [weights[component] for component in model.components]
+    return W
+
+
+def assert_is(model, X, weights=None, tolerance=1e-9):
+    """Compare with the leading axes of rows of these weights."""
+    weights = np.ones(len(X)) if weights is None else weights
+    mean = np.average(X, axis=0, weights=weights)
+    Z = (X - mean) * np.sqrt(weights)[:, None]
+    _, s, Vt = np.linalg.svd(Z, full_matrices=False)
+    q = model.n_components
+    V = Vt[:q].T
+    V = V * np.sign(V[np.abs(V).argmax(axis=0), np.arange(q)])
+    np.testing.assert_allclose(weights_of(model), V, atol=tolerance)
+    ratio = (s**2 / (s**2).sum())[:q]
+    np.testing.assert_allclose(model.explained_variance_ratio_, ratio, rtol=tolerance)
+
+
+def test_no_variable_is_let_go(X):
+    for n in (9, 60, N):
+        model = learnt(X[:n])
+        assert model.n_rows == model.n_rows_used == n
+        assert len(model.loadings) == P
+        if n > P:
+            assert_is(model, X[:n])
+
+
+def test_is_incremental_pca(X):
+    """Where axes are fewer than variables; it takes in as many rows at once."""
+    rank = 2 * FEW["n_components"] + 10
+    model = PCA(**FEW)
+    model.learn_many(X[:112])
+    peer = decomposition.IncrementalPCA(rank, batch_size=4 * rank).fit(X[:112])
+    V = peer.components_[:2].T
+    V = V * np.sign(V[np.abs(V).argmax(axis=0), [0, 1]])
+    np.testing.assert_allclose(weights_of(model), V, atol=1e-9)
+    variance = peer.explained_variance_[:2]
+    np.testing.assert_allclose(model.explained_variance_, variance, rtol=1e-9)
+    np.testing.assert_allclose(
+        model.explained_variance_ratio_, variance / X[:112].var(axis=0, ddof=1).sum(), rtol=1e-9
+    )
+
+
+def test_joint_moments_go_over(X):
+    """From the row on that brings one variable too many."""
+    X = X.copy()
+    X[:70, 6:] = 0.0
+    assert_is(learnt(X), X)
+
+
+def test_fading(X):
+    model = learnt(X, fading_factor=0.02)
+    assert_is(model, X, 0.98 ** np.arange(N - 1.0, -1.0, -1.0))
+
+
+def test_many_rows_are_as_one_by_one(X):
+    model = PCA(**FEW)
+    for part in np.split(X, [3, 40, 41, 120]):
+        model.learn_many(part)
+    assert bits(model) == bits(learnt(X, FEW))
+
+
+def bits(model):
+    W = weights_of(model)
+    return np.round(W / np.abs(W).max(), 9).tolist()
+
+
+@pytest.mark.parametrize("p", [6, 20, P])
+def test_goes_on_from_columns(X, p):
+    model = PCA(**ALL)
+    model.learn_columns(np.asfortranarray(X[:60, :p]))
+    for x in X[60:]:
+        model.learn_one(row(x))
+    X = X.copy()
+    X[:60, p:] = 0.0
+    assert_is(model, X)
+
+
+def test_goes_on_from_a_pool(X):
+    """Of the columns that were let go nothing is known: they are new as rows name them."""
+    model = PCA(**ALL, max_loadings=10)
+    model.learn_columns(np.asfortranarray(X[:60]))
+    for x in X[60:]:
+        model.learn_one(row(x))
+    assert len(model.loadings) == P
+    V = decomposition.PCA(2).fit(X).components_.T
+    cosines = np.linalg.svd(V.T @ weights_of(model)[:, :5], compute_uv=False)
+    assert cosines.min() > 0.9
+
+
+@pytest.mark.parametrize("at", [5, 20, 70])
+@pytest.mark.parametrize("narrow", [P, 6])
+def test_merge_is_the_whole(X, at, narrow):
+    X = X.copy()
+    X[at:, narrow:] = 0.0
+    one, other = learnt(X[:at]), learnt(X[at:])
+    before = pickle.dumps(other)
+    one.merge(other, along="rows")
+    assert pickle.dumps(other) == before
+    assert_is(one, X)
+    other.merge(learnt(X[:at]), along="rows")
+    assert_is(other, X)
+    for x in X:
+        one.learn_one(row(x))
+    assert_is(one, np.vstack([X, X]))
+
+
+def test_files_and_undo(X):
+    model = learnt(X[:67])
+    again = pickle.loads(pickle.dumps(model))  # noqa: S301
+    bad = row(X[0]) | {"new": float("inf")}
+    with pytest.raises(ValueError, match="Expected"):
+        model.learn_one(bad)
+    for one in (model, again, copy.deepcopy(model)):
+        for x in X[67:]:
+            one.learn_one(row(x))
+        assert_is(one, X)
+    state = learnt(X[:67]).__getstate__()
+    state["state"]["beside"]["axes"]["level"]["mean"] = np.zeros(3)
+    with pytest.raises(ValueError, match="Expected"):
+        PCA.__new__(PCA).__setstate__(state)
+
+
+def test_what_stands_turns_as_little_as_it_can(X):
+    model = learnt(X[:60], n_components=5)
+    before = np.array([[*model.standing[j].values()] for j in range(P)])
+    model.renew()
+    model.learn_many(X[60:])
+    after = np.array([[*model.standing[j].values()] for j in range(P)])
+    scores = (X - X.mean(axis=0)) @ before, (X - X.mean(axis=0)) @ after
+    for old, new in zip(*(part.T for part in scores), strict=True):
+        assert np.corrcoef(old, new)[0, 1] > 0.9
+
+
+@pytest.mark.parametrize("params", [{"scale": True}, {"choose": "parallel"}])
+def test_what_needs_joint_moments_keeps_them(X, params):
+    model = learnt(X, n_components=3, **params)
+    assert model._beside.axes is None
+    assert len(model.loadings) == P
+
+
+def test_rows_in_any_order_of_names(X):
+    X[2, 3] = np.nan
+    one, other = PCA(**FEW), PCA(**FEW)
+    for x in X:
+        one.learn_one(row(x))
+        other.learn_one(dict(reversed(row(x).items())))
+        if one._beside.axes is not None:
+            mine, theirs = (model._beside.axes._one_by_one() for model in (one, other))
+            for field, values in mine.items():
+                np.testing.assert_array_equal(values, theirs[field])
+    assert one.loadings == other.loadings
+    assert np.isfinite(weights_of(one)).all()
