@@ -1,24 +1,75 @@
-"""PCA of a whole matrix, by its singular value decomposition."""
+"""Principal components by the singular value decomposition of all columns, and how many to keep."""
 
 import numpy as np
 
+from tests.reference import linear
 
-def answer(X, y=None, *, n_components=10, scale=False, choose="all", **_):
-    A = X - X.mean(axis=0)
-    factor = np.ones(A.shape[1])
-    if scale:
-        sd = A.std(axis=0, ddof=1)
-        factor = np.where(sd > 0.0, 1.0 / np.where(sd > 0.0, sd, 1.0), 0.0)
-    _, s, Vt = np.linalg.svd(A * factor, full_matrices=False)
-    q = min(n_components, int((s > 1e-6 * s[0]).sum()))
-    if isinstance(choose, float):
-        shares = np.cumsum(s**2) / (s**2).sum()
-        q = min(q, 1 + int((shares < choose).sum()))
-    loadings = {}
-    V = Vt[:q].T
-    for k in range(q):
-        V[:, k] *= np.sign(V[np.abs(V[:, k]).argmax(), k])
-    for j, row in enumerate(V * factor[:, None]):
-        if factor[j] and A[:, j].any():
-            loadings[j] = {f"pca{k}": w for k, w in enumerate(row)}
-    return {"relevance": {f"pca{k}": 1.0 for k in range(q)}, "loadings": loadings}
+
+def number(d, choose, share=0.9):
+    """Return how many components to keep of those with eigenvalues d, in descending order."""
+    if choose is None:
+        return len(d)
+    if choose == "share":
+        return first_share(d, share)
+    return {"elbow": elbow, "profile": profile}[choose](d)
+
+
+def first_share(d, share):
+    """Return the smallest number whose share of the variance reaches this."""
+    reached = np.flatnonzero(np.cumsum(d) / np.sum(d) >= share - linear.TIE)
+    return int(reached[0]) + 1 if len(reached) else len(d)
+
+
+def elbow(d):
+    """Return the place of the scree that is the farthest from the chord of its ends."""
+    if len(d) < 3:
+        return len(d)
+    k = np.arange(len(d))
+    ends = np.array([len(d) - 1.0, d[-1] - d[0]])
+    away = np.abs(ends[0] * (d - d[0]) - ends[1] * k) / np.linalg.norm(ends)
+    return int(np.argmax(away)) + 1
+
+
+def profile(d):
+    """Return where the eigenvalues fall into two groups of normal values, one variance for both.
+
+    Zhu and Ghodsi (2006): the profile log-likelihood of the place where the first group ends.
+    """
+    best, found = -np.inf, len(d)
+    if len(d) < 3:
+        return found
+    for q in range(1, len(d)):
+        groups = (d[:q], d[q:])
+        squares = sum(np.sum((group - group.mean()) ** 2) for group in groups)
+        variance = squares / (len(d) - 2.0)
+        likelihood = sum(
+            np.sum(-0.5 * np.log(2.0 * np.pi * variance) - (g - g.mean()) ** 2 / (2.0 * variance))
+            for g in groups
+        )
+        if likelihood > best:
+            best, found = likelihood, q
+    return found
+
+
+def parallel(d, noise):
+    """Return how many of the first eigenvalues are larger than those of columns of noise.
+
+    Horn (1965): noise are the eigenvalues of several such sets, in rows; their mean counts.
+    """
+    above = d > np.mean(noise, axis=0)[: len(d)]
+    return int(np.argmin(np.append(above, False)))
+
+
+def answer(X, y, *, n_components=10, scale=False, choose=None, share=0.9, **_):
+    """Return what a model shows that has learnt the columns of X."""
+    assert y is None
+    of = linear.columns(X, scale=scale)
+    V, d = linear.principal(of.W)
+    q = min(n_components, number(d, choose, share))
+    found = linear.shown("pca", of, V[:, :q])
+    return found | {
+        "n_components_": min(q, len(d)),
+        "explained_variance_": d[:q] / (len(of.W) - 1.0),
+        "explained_variance_ratio_": d[:q] / np.sum(d),
+        "error": np.sum(d[q:]),
+    }

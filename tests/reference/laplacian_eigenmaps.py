@@ -1,0 +1,55 @@
+"""Eigenvectors of the Laplacian of the graph of nearest neighbours, without the constant one.
+
+Rows i and j are neighbours where one is among the `n_neighbors` nearest of the other; of rows that
+are as far the first come. L = D - A. Components are of length 1, and of the sign that makes the
+largest entry positive, of equals the first.
+"""
+
+import numpy as np
+
+from tests.reference import linear
+
+# Squared distances that differ by less of the largest are equal, and so are eigenvalues.
+EQUAL = 1e-9
+
+
+def graph(W, n_neighbors):
+    """Return the adjacency matrix of the rows of W."""
+    n = len(W)
+    squares = np.array([[np.sum((a - b) ** 2) for b in W] for a in W])
+    tie, A = EQUAL * squares.max(), np.zeros((n, n))
+    for i in range(n):
+        left = [j for j in range(n) if j != i]
+        for _ in range(min(n_neighbors, n - 1)):
+            least = min(squares[i, j] for j in left)
+            j = next(j for j in left if squares[i, j] <= least + tie)
+            left.remove(j)
+            A[i, j] = A[j, i] = 1.0
+    return A
+
+
+def eigenmaps(A):
+    """Return eigenvalues, ascending, and eigenvectors of L that are orthogonal to the constant."""
+    n = len(A)
+    L = np.diag(A.sum(axis=0)) - A
+    # The constant vector made the last one: no eigenvalue of L is above twice the largest degree.
+    d, E = np.linalg.eigh(L + (2.0 * A.sum(axis=0).max() + 1.0) / n)
+    return d[:-1], E[:, :-1]
+
+
+def answer(X, y, *, n_components=10, n_neighbors=10, scale=False, **_):
+    """Return what a model shows that has learnt the columns of X.
+
+    Eigenvectors of equal eigenvalues are no one's: then there is no embedding to compare.
+    """
+    assert y is None
+    d, E = eigenmaps(graph(linear.columns(X, scale=scale).W, n_neighbors))
+    q = min(n_components, len(d))
+    found = {
+        "relevance": {f"laplacianeigenmaps{k}": 1.0 for k in range(q)},
+        "loadings": {},
+        "eigenvalues": d[:q],
+    }
+    if np.all(np.diff(d[: q + 1]) > EQUAL * d[-1]):
+        found["embedding"] = E[:, :q] * linear.signs(E[:, :q])
+    return found

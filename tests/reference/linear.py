@@ -1,0 +1,75 @@
+"""What references of linear components have in common: columns, and what a model shows of them.
+
+A column x that varies counts as W = D x̃, x̃ the column less its mean, D 1 or what makes its variance
+1 (of n - 1). Components are W V: V are their loadings in this metric, D V those of columns as they
+come. A component has the sign that makes the largest of its loadings in the metric positive.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tests.reference import target as space
+
+# Of eigenvalues, as part of the largest: below it there is rounding.
+SPENT = 1e-12
+TIE = 1e-12
+
+
+class Columns(NamedTuple):
+    """Columns that vary: their places, W (n, p), and D (p,)."""
+
+    places: list
+    W: Any
+    D: Any
+
+
+def columns(X, *, scale):
+    """Return the columns of X that vary, as they count."""
+    X = np.asarray(X, dtype=np.float64)
+    places = [j for j in range(X.shape[1]) if np.ptp(X[:, j]) > 0.0]
+    W = space.centred(X[:, places])
+    largest = np.abs(W).max(axis=0)
+    # Not by its square, which is not a number where a column is huge or tiny.
+    sd = largest * np.sqrt(np.sum((W / largest) ** 2, axis=0) / (len(X) - 1.0))
+    D = 1.0 / sd if scale else np.ones(len(places))
+    return Columns(places, W * D, D)
+
+
+def principal(W):
+    """Return all principal axes (p, k) of W, the largest first, and the squares of their scores."""
+    scale = np.abs(W).max(initial=0.0) or 1.0
+    _, s, Vt = np.linalg.svd(W / scale, full_matrices=False)
+    kept = s**2 > SPENT * max(s[:1] ** 2, default=0.0)
+    return Vt[kept].T, (s[kept] * scale) ** 2
+
+
+def signs(A):
+    """Return what makes the largest entry of every column positive, of equals the first."""
+    size = np.abs(A)
+    first = np.argmax(size >= size.max(axis=0, initial=0.0) * (1.0 - 1e-9), axis=0)
+    return np.where(A[first, range(A.shape[1])] < 0.0, -1.0, 1.0)
+
+
+def correlations(Z, U):
+    """Return the relevance ‖Uᵀz‖ / ‖z‖ of every column of Z."""
+    return np.array([np.linalg.norm(U.T @ space.unit(z)) for z in Z.T])
+
+
+def shown(method, of, V, U=None):
+    """Return what a model shows whose components have these loadings in the metric.
+
+    Without a target there is nothing to be relevant to, and all of them are.
+    """
+    V = V * signs(V)
+    Z = of.W @ V
+    names = [f"{method}{k}" for k in range(V.shape[1])]
+    relevance = np.ones(len(names)) if U is None else correlations(Z, U)
+    return {
+        "relevance": dict(zip(names, relevance.tolist(), strict=True)),
+        "loadings": {
+            j: {name: b for name, b in zip(names, row.tolist(), strict=True) if b}
+            for j, row in zip(of.places, of.D[:, None] * V, strict=True)
+        },
+        "embedding": Z,
+    }

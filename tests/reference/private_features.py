@@ -1,0 +1,23 @@
+"""Linear features of the largest variance among those that have no covariance with the target.
+
+With c_k the covariances of the columns with column k of the sensitive property, the features are
+X̃w, w of length 1 and orthogonal to all c_k and to the features before: the eigenvectors of PCP, C
+the covariance of the columns and P the projection onto what is orthogonal to the c_k.
+"""
+
+import numpy as np
+
+from tests.reference import linear
+from tests.reference import target as space
+
+
+def answer(X, y, *, n_components=10, scale=False, target="auto", **_):
+    """Return what a model shows that has learnt the columns of X."""
+    U = space.basis(space.numbers(y, target))
+    of = linear.columns(X, scale=scale)
+    # A basis of the sensitive space has the same span of covariances as its columns.
+    covariances = of.W.T @ U
+    Q, s, _ = np.linalg.svd(covariances, full_matrices=False)
+    Q = Q[:, s > 1e-10 * s.max(initial=0.0)]
+    V, _ = linear.principal(of.W - (of.W @ Q) @ Q.T)
+    return linear.shown("privatefeatures", of, V[:, :n_components], U)

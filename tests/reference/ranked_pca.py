@@ -1,0 +1,29 @@
+"""All principal components, ranked by how much each tells of the target.
+
+That is, for one target, q²/λ with q the covariance of component and target and λ the variance of
+the component: the squared correlation up to what is the same for all. For several it is the squared
+multiple correlation.
+"""
+
+from tests.reference import linear
+from tests.reference import target as space
+
+
+def ranked(squares):
+    """Return places, the largest first; of equals the one that came first."""
+    left, order = list(range(len(squares))), []
+    while left:
+        highest = max(squares[k] for k in left)
+        order.append(next(k for k in left if squares[k] >= highest - linear.TIE))
+        left.remove(order[-1])
+    return order
+
+
+def answer(X, y, *, n_components=10, scale=False, rank_by="target", target="auto", **_):
+    """Return what a model shows that has learnt the columns of X."""
+    U = space.basis(space.numbers(y, target))
+    of = linear.columns(X, scale=scale)
+    V, _ = linear.principal(of.W)
+    squares = linear.correlations(of.W @ V, U) ** 2
+    order = ranked(squares if rank_by == "target" else -squares)
+    return linear.shown("rankedpca", of, V[:, order[:n_components]], U)

@@ -1,0 +1,24 @@
+"""Principal components of the columns that are relevant (Bair et al. 2006)."""
+
+import numpy as np
+
+from tests.reference import linear
+from tests.reference import target as space
+from tests.reference.ranked_pca import ranked
+
+
+def answer(
+    X, y, *, n_components=10, threshold=None, max_support=None, scale=False, target="auto", **_
+):
+    """Return what a model shows that has learnt the columns of X."""
+    U = space.basis(space.numbers(y, target))
+    of = linear.columns(X, scale=scale)
+    relevance = linear.correlations(of.W, U)
+    kept = np.arange(len(relevance))
+    if threshold is not None:
+        kept = kept[relevance >= threshold - linear.TIE]
+    if max_support is not None:
+        kept = np.sort(kept[ranked(relevance[kept])[:max_support]])
+    of = linear.Columns([of.places[j] for j in kept], of.W[:, kept], of.D[kept])
+    V, _ = linear.principal(of.W)
+    return linear.shown("supervisedpca", of, V[:, :n_components], U)
