@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse.csgraph
+from sklearn.covariance import oas
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA, KernelPCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.manifold import spectral_embedding
-from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.neighbors import kneighbors_graph
 
 from tests.reference import (
@@ -97,27 +97,39 @@ def test_shrunk_discriminants_span_what_the_least_squares_solver_finds(n, p, shr
     B = weights(found, p)
     assert B.shape[1] == 3
     near(Q @ (Q.T @ B), B, 1e-8)
-    Z = found["embedding"]
-    within = Z - np.array([Z[y == label].mean(axis=0) for label in y])
-    np.testing.assert_allclose(np.mean(within**2, axis=0), 1.0)
+    V, M = B[:, :3], discriminant.shrunk(discriminant.scatter(X - X.mean(axis=0), y)[1], shrinkage)
+    np.testing.assert_allclose(V.T @ M @ V, np.eye(3), atol=1e-10)
 
 
-@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "sigmoid", "cosine", "laplacian"])
+def test_the_best_shrinkage_is_the_oracle_approximating_one():
+    X = np.random.default_rng(0).normal(size=(30, 12)) * np.arange(1.0, 13.0)
+    W = X.T @ X / 30
+    gamma = discriminant.best_shrinkage(W, 30)
+    peer, shrinkage = oas(X, assume_centered=True)
+    near(discriminant.shrunk(W, gamma), peer)
+    assert gamma == pytest.approx(shrinkage)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [{}, {"gamma": 0.02}, {"kernel": "poly"}, {"kernel": "poly", "degree": 2, "coef0": 0.5}],
+    ids=str,
+)
 @pytest.mark.parametrize(("n", "p"), SHAPES)
-def test_kernel_principal_components(n, p, kernel):
+def test_kernel_principal_components(n, p, rule):
     X, _ = data(n, p)
     X = X - X.mean(axis=0)
-    found = kernel_pca.answer(X + 3.0, None, n_components=5, kernel=kernel)
-    if kernel == "laplacian":
-        peer = KernelPCA(5, kernel="precomputed").fit_transform(laplacian_kernel(X))
-    else:
-        peer = KernelPCA(5, kernel=kernel, eigen_solver="dense").fit_transform(X)
-    near(found["embedding"], peer)
+    found = kernel_pca.answer(X + 3.0, None, n_components=5, **rule)
+    peer = KernelPCA(
+        5, eigen_solver="dense", **{"kernel": "rbf", "gamma": 1.0 / (p * X.var())} | rule
+    )
+    near(found["embedding"], peer.fit_transform(X))
 
 
 def test_kernel_principal_components_of_a_linear_kernel_are_principal():
     X, _ = data()
-    found = kernel_pca.answer(X, None, n_components=4, kernel="linear")
+    rule = {"kernel": "poly", "degree": 1, "gamma": 1.0, "coef0": 2.0}
+    found = kernel_pca.answer(X, None, n_components=4, **rule)
     same_up_to_sign(found["embedding"], pca.answer(X, None, n_components=4)["embedding"])
 
 
@@ -220,7 +232,7 @@ def test_supervised_components_are_those_of_the_columns_alone():
     r = np.abs(np.corrcoef(X.T, y)[-1, :-1])
     for rule, kept in (
         ({"threshold": 0.3}, np.flatnonzero(r >= 0.3)),
-        ({"max_support": 7}, np.sort(np.argsort(-r)[:7])),
+        ({"max_candidates": 7}, np.sort(np.argsort(-r)[:7])),
     ):
         found = supervised_pca.answer(X, y, n_components=3, **rule)
         assert list(found["loadings"]) == kept.tolist()
@@ -229,13 +241,7 @@ def test_supervised_components_are_those_of_the_columns_alone():
 
 def test_the_number_of_components():
     d = np.array([50.0, 30.0, 10.0, 4.0, 3.0, 2.0, 1.0])
-    assert [pca.number(d, "share", share) for share in (0.5, 0.51, 0.8, 0.9, 1.0)] == [
-        1,
-        2,
-        2,
-        3,
-        7,
-    ]
+    assert [pca.number(d, share) for share in (0.5, 0.51, 0.8, 0.9, 0.999)] == [1, 2, 2, 3, 7]
     assert pca.number(np.array([10.0, 9.5, 9.0, 1.0, 0.9, 0.8, 0.7]), "profile") == 3
     assert pca.number(np.array([10.0, 9.5, 9.0, 1.0, 0.9, 0.8, 0.7]), "elbow") == 4
     assert pca.parallel(d, np.array([[20.0] * 7, [24.0] * 7])) == 2

@@ -1,14 +1,16 @@
 """Fisher's discriminant axes, of covariance matrices as they are defined.
 
 B is the covariance of the means of classes, W that within them, both of n; w solves B w = l M w
-with M = (1 - γ) W + γ tr(W)/p I, and is so long that the scores vary by 1 within classes.
+with M = (1 - γ) W + γ tr(W)/p I, and is so long that wᵀMw = 1.
 """
 
 import numpy as np
-import scipy.linalg
 
 from tests.reference import linear
 from tests.reference import target as space
+
+# Where so little of a direction's variance is within classes, γ is this.
+SEPARATED, LEAST = 1e-10, 1e-6
 
 
 def scatter(X, labels):
@@ -17,24 +19,47 @@ def scatter(X, labels):
     return means.T @ means / len(X), (X - means).T @ (X - means) / len(X)
 
 
-def axes(X, labels, q, shrinkage):
-    """Return the axes, (p, k) with k at most q and one less than the classes."""
-    B, W = scatter(X, labels)
+def best_shrinkage(W, df):
+    """Return γ of Chen, Wiesel, Eldar and Hero (2010), the oracle approximating one, of large p."""
     p = len(W)
-    M = (1.0 - shrinkage) * W + shrinkage * np.trace(W) / p * np.eye(p)
-    # Where W has no inverse and nothing is added, what is within its span.
+    squares, square = np.trace(W @ W), np.trace(W) ** 2
+    above = squares + square
+    below = (df + 1.0) * (squares - square / p)
+    return 1.0 if above >= below else above / below
+
+
+def shrunk(W, shrinkage):
+    p = len(W)
+    return (1.0 - shrinkage) * W + shrinkage * np.trace(W) / p * np.eye(p)
+
+
+def within(M, B):
+    """Return the least part of the variance of any direction that varies that is within classes."""
+    d, E = np.linalg.eigh(M + B)
+    root = E[:, d > linear.SPENT * d[-1]] / np.sqrt(d[d > linear.SPENT * d[-1]])
+    return np.linalg.eigvalsh(root.T @ M @ root)[0]
+
+
+def axes(X, labels, q, shrinkage):
+    """Return the axes, (p, k) with k at most q and one less than the classes, and γ."""
+    B, W = scatter(X, labels)
+    if shrinkage == "auto":
+        shrinkage = best_shrinkage(W, len(X) - len(set(labels.tolist())))
+    if within(shrunk(W, shrinkage), B) < SEPARATED:
+        shrinkage = LEAST
+    M = shrunk(W, shrinkage)
     d, E = np.linalg.eigh(M)
-    kept = d > linear.SPENT * d[-1]
-    root = E[:, kept] / np.sqrt(d[kept])
-    values, V = scipy.linalg.eigh(root.T @ B @ root)
+    root = E / np.sqrt(d)
+    values, V = np.linalg.eigh(root.T @ B @ root)
     values, V = values[::-1], root @ V[:, ::-1]
-    V = V[:, values > linear.SPENT * values[0]][:, : min(q, len(set(labels)) - 1)]
-    return V / np.sqrt(np.einsum("jk,ji,ik->k", V, W, V))
+    kept = values[: len(set(labels.tolist())) - 1] > linear.SPENT * values[0]
+    return V[:, : len(kept)][:, kept][:, :q], shrinkage
 
 
-def answer(X, y, *, n_components=10, scale=False, shrinkage=0.1, **_):
+def answer(X, y, *, n_components=10, scale=False, shrinkage="auto", **_):
     """Return what a model shows that has learnt the columns of X."""
     labels = np.asarray(y).ravel()
     of = linear.columns(X, scale=scale)
-    V = axes(of.W, labels, n_components, shrinkage)
-    return linear.shown("discriminant", of, V, space.basis(space.indicators(labels)))
+    V, shrinkage = axes(of.W, labels, n_components, shrinkage)
+    found = linear.shown("discriminant", of, V, space.basis(space.indicators(labels)))
+    return found | {"shrinkage_": shrinkage}

@@ -1,8 +1,8 @@
 """Eigenvectors of the Laplacian of the graph of nearest neighbours, without the constant one.
 
-Rows i and j are neighbours where one is among the `n_neighbors` nearest of the other; of rows that
-are as far the first come. L = D - A. Components are of length 1, and of the sign that makes the
-largest entry positive, of equals the first.
+Rows i and j are neighbours where one is no farther from the other than that one's `n_neighbors`-th
+nearest, itself not counted. L = D - A. Components are of length 1, orthogonal to the constant
+vector, and of the sign that makes the largest entry positive, of equals the first.
 """
 
 import numpy as np
@@ -17,14 +17,13 @@ def graph(W, n_neighbors):
     """Return the adjacency matrix of the rows of W."""
     n = len(W)
     squares = np.array([[np.sum((a - b) ** 2) for b in W] for a in W])
-    tie, A = EQUAL * squares.max(), np.zeros((n, n))
+    A = np.zeros((n, n))
     for i in range(n):
-        left = [j for j in range(n) if j != i]
-        for _ in range(min(n_neighbors, n - 1)):
-            least = min(squares[i, j] for j in left)
-            j = next(j for j in left if squares[i, j] <= least + tie)
-            left.remove(j)
-            A[i, j] = A[j, i] = 1.0
+        others = [j for j in range(n) if j != i]
+        bar = sorted(squares[i, others])[min(n_neighbors, n - 1) - 1]
+        for j in others:
+            if squares[i, j] <= bar + EQUAL * squares.max():
+                A[i, j] = A[j, i] = 1.0
     return A
 
 
@@ -37,19 +36,15 @@ def eigenmaps(A):
     return d[:-1], E[:, :-1]
 
 
-def answer(X, y, *, n_components=10, n_neighbors=10, scale=False, **_):
+def answer(X, y, *, n_components=10, n_neighbors=10, **_):
     """Return what a model shows that has learnt the columns of X.
 
     Eigenvectors of equal eigenvalues are no one's: then there is no embedding to compare.
     """
     assert y is None
-    d, E = eigenmaps(graph(linear.columns(X, scale=scale).W, n_neighbors))
+    d, E = eigenmaps(graph(linear.columns(X, scale=False).W, n_neighbors))
     q = min(n_components, len(d))
-    found = {
-        "relevance": {f"laplacianeigenmaps{k}": 1.0 for k in range(q)},
-        "loadings": {},
-        "eigenvalues": d[:q],
-    }
+    found = {"relevance": {f"laplacianeigenmaps{k}": 1.0 for k in range(q)}, "eigenvalues": d[:q]}
     if np.all(np.diff(d[: q + 1]) > EQUAL * d[-1]):
         found["embedding"] = E[:, :q] * linear.signs(E[:, :q])
     return found

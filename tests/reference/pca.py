@@ -5,12 +5,12 @@ import numpy as np
 from tests.reference import linear
 
 
-def number(d, choose, share=0.9):
+def number(d, choose):
     """Return how many components to keep of those with eigenvalues d, in descending order."""
-    if choose is None:
+    if choose == "all":
         return len(d)
-    if choose == "share":
-        return first_share(d, share)
+    if not isinstance(choose, str):
+        return first_share(d, choose)
     return {"elbow": elbow, "profile": profile}[choose](d)
 
 
@@ -60,12 +60,12 @@ def parallel(d, noise):
     return int(np.argmin(np.append(above, False)))
 
 
-def answer(X, y, *, n_components=10, scale=False, choose=None, share=0.9, **_):
+def answer(X, y, *, n_components=10, scale=False, choose="all", **_):
     """Return what a model shows that has learnt the columns of X."""
     assert y is None
     of = linear.columns(X, scale=scale)
     V, d = linear.principal(of.W)
-    q = min(n_components, number(d, choose, share))
+    q = min(n_components, number(d, choose))
     found = linear.shown("pca", of, V[:, :q])
     return found | {
         "n_components_": min(q, len(d)),

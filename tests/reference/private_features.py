@@ -19,5 +19,6 @@ def answer(X, y, *, n_components=10, scale=False, target="auto", **_):
     covariances = of.W.T @ U
     Q, s, _ = np.linalg.svd(covariances, full_matrices=False)
     Q = Q[:, s > 1e-10 * s.max(initial=0.0)]
-    V, _ = linear.principal(of.W - (of.W @ Q) @ Q.T)
+    V, d = linear.principal(of.W - (of.W @ Q) @ Q.T)
+    V = V[:, d > linear.SPENT * linear.principal(of.W)[1][0]]
     return linear.shown("privatefeatures", of, V[:, :n_components], U)

@@ -8,7 +8,7 @@ from tests.reference.ranked_pca import ranked
 
 
 def answer(
-    X, y, *, n_components=10, threshold=None, max_support=None, scale=False, target="auto", **_
+    X, y, *, n_components=10, threshold=None, max_candidates=500, scale=False, target="auto", **_
 ):
     """Return what a model shows that has learnt the columns of X."""
     U = space.basis(space.numbers(y, target))
@@ -16,9 +16,8 @@ def answer(
     relevance = linear.correlations(of.W, U)
     kept = np.arange(len(relevance))
     if threshold is not None:
-        kept = kept[relevance >= threshold - linear.TIE]
-    if max_support is not None:
-        kept = np.sort(kept[ranked(relevance[kept])[:max_support]])
+        kept = kept[relevance >= threshold]
+    kept = np.sort(kept[ranked(relevance[kept])[:max_candidates]])
     of = linear.Columns([of.places[j] for j in kept], of.W[:, kept], of.D[kept])
     V, _ = linear.principal(of.W)
     return linear.shown("supervisedpca", of, V[:, :n_components], U)
