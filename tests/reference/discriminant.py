@@ -60,6 +60,7 @@ def answer(X, y, *, n_components=10, scale=False, shrinkage="auto", **_):
     """Return what a model shows that has learnt the columns of X."""
     labels = np.asarray(y).ravel()
     of = linear.columns(X, scale=scale)
-    V, shrinkage = axes(of.W, labels, n_components, shrinkage)
-    found = linear.shown("discriminant", of, V, space.basis(space.indicators(labels)))
+    size = np.abs(of.W).max()
+    V, shrinkage = axes(of.W / size, labels, n_components, shrinkage)
+    found = linear.shown("discriminant", of, V / size, space.basis(space.indicators(labels)))
     return found | {"shrinkage_": shrinkage}
