@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsel import PCA, PLS, Discriminant, PrivateFeatures, RidgeComponents
+import streamsel
 from tests.gram_family import agree, cases, numbers, without_embedding
 from tests.reference import target as space
 from tests.reference.rows import Rows
@@ -294,7 +294,7 @@ def test_one_matrix_serves_many():
     X, y = LINEAR[2].data(40, 30)
     labels = np.array(["a", "b", "c"])[np.digitize(y, np.quantile(y, [0.3, 0.7]))]
     for scale in (False, True):
-        first = PCA(3, scale=scale)
+        first = streamsel.PCA(3, scale=scale)
         first.learn_columns(X)
         for case in LINEAR:
             if case.params.get("scale") is not scale:
@@ -304,7 +304,7 @@ def test_one_matrix_serves_many():
             other.learn_from(first)
             agree(other, case.answer(X, target), range(30))
         # Each goes on by itself.
-        other = PLS(3, scale=scale)
+        other = streamsel.PLS(3, scale=scale)
         other.learn_target(y)
         other.learn_from(first)
         first.learn_columns(X[:, :5] ** 2, range(30, 35))
@@ -319,7 +319,7 @@ def test_one_matrix_serves_many():
 @given(SEEDS)
 def test_one_component_of_pls_is_the_limit_of_ridge_components(seed):
     X, y = LINEAR[2].data(30, 50, seed)
-    one, ridge = PLS(1), RidgeComponents(1, relevance_power=0.0, alpha=1e12)
+    one, ridge = streamsel.PLS(1), streamsel.RidgeComponents(1, relevance_power=0.0, alpha=1e12)
     for model in (one, ridge):
         model.learn_target(y)
         model.learn_columns(X)
@@ -331,7 +331,7 @@ def test_one_component_of_pls_is_the_limit_of_ridge_components(seed):
 @given(SEEDS)
 def test_the_discriminant_space_is_the_limit_of_ridge_components(seed):
     X, y = LINEAR[-1]._replace(kind="labels").data(80, 10, seed)
-    one, ridge = Discriminant(3, shrinkage=0.0), RidgeComponents(3, alpha=1e-9)
+    one, ridge = streamsel.Discriminant(3, shrinkage=0.0), streamsel.RidgeComponents(3, alpha=1e-9)
     for model in (one, ridge):
         model.learn_target(y)
         model.learn_columns(X)
@@ -368,7 +368,7 @@ def test_all_that_is_private_leaves_nothing():
     """With as many sensitive columns as the rank there is no component left."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12, 4))
-    for model in (PrivateFeatures(2), PrivateFeatures(2, scale=True)):
+    for model in (streamsel.PrivateFeatures(2), streamsel.PrivateFeatures(2, scale=True)):
         model.learn_target(X @ rng.normal(size=(4, 4)))
         model.learn_columns(X)
         assert model.relevance == {}
@@ -403,6 +403,17 @@ def test_how_many_are_kept(choose, seed):
     np.testing.assert_array_equal(Z[:, model.n_components_ :], 0.0)
 
 
+@pytest.mark.parametrize("choose", [0.6, "elbow", "profile", "parallel"])
+def test_how_many_are_kept_at_any_scale(choose):
+    X, _ = LINEAR[0].data(30, 60)
+    counts = []
+    for size in (1.0, 1e150, 1e-150):
+        model = streamsel.PCA(20, choose=choose)
+        model.learn_columns(X * size)
+        counts.append(model.n_components_)
+    assert len({*counts}) == 1
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_parallel_analysis_tells_factors_from_noise(seed):
     rng = np.random.default_rng(seed)
@@ -411,7 +422,7 @@ def test_parallel_analysis_tells_factors_from_noise(seed):
     for scale in (False, True):
         counts = []
         for X in (noise, factors):
-            model = PCA(10, choose="parallel", scale=scale)
+            model = streamsel.PCA(10, choose="parallel", scale=scale)
             model.learn_columns(X)
             counts.append(model.n_components_)
         assert counts[0] <= 1
@@ -430,7 +441,7 @@ def test_many_sparse_columns():
     X = sp.csc_array(
         (rng.normal(1.0, 0.3, 4 * p), (places.T.ravel(), np.repeat(np.arange(p), 4))), shape=(n, p)
     )
-    model = PCA(3)
+    model = streamsel.PCA(3)
     for start in range(0, p, 30_000):
         model.learn_columns(X[:, start : start + 30_000], range(start, min(p, start + 30_000)))
     K = (X @ X.T).toarray()

@@ -243,6 +243,6 @@ def test_the_number_of_components():
     d = np.array([50.0, 30.0, 10.0, 4.0, 3.0, 2.0, 1.0])
     assert [pca.number(d, share) for share in (0.5, 0.51, 0.8, 0.9, 0.999)] == [1, 2, 2, 3, 7]
     assert pca.number(np.array([10.0, 9.5, 9.0, 1.0, 0.9, 0.8, 0.7]), "profile") == 3
-    assert pca.number(np.array([10.0, 9.5, 9.0, 1.0, 0.9, 0.8, 0.7]), "elbow") == 4
+    assert pca.number(np.array([10.0, 9.5, 9.0, 1.0, 0.9, 0.8, 0.7]), "elbow") == 3
     assert pca.parallel(d, np.array([[20.0] * 7, [24.0] * 7])) == 2
     assert pca.parallel(d, np.zeros((1, 7))) == 7

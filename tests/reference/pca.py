@@ -21,13 +21,13 @@ def first_share(d, share):
 
 
 def elbow(d):
-    """Return the place of the scree that is the farthest from the chord of its ends."""
+    """Return how many there are before the bend, the place farthest from the chord of the ends."""
     if len(d) < 3:
         return len(d)
     k = np.arange(len(d))
     ends = np.array([len(d) - 1.0, d[-1] - d[0]])
     away = np.abs(ends[0] * (d - d[0]) - ends[1] * k) / np.linalg.norm(ends)
-    return int(np.argmax(away)) + 1
+    return max(1, int(np.argmax(away)))
 
 
 def profile(d):
