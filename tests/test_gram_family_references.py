@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import scipy.sparse.csgraph
-from sklearn.covariance import oas
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA, KernelPCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -99,15 +98,6 @@ def test_shrunk_discriminants_span_what_the_least_squares_solver_finds(n, p, shr
     near(Q @ (Q.T @ B), B, 1e-8)
     V, M = B[:, :3], discriminant.shrunk(discriminant.scatter(X - X.mean(axis=0), y)[1], shrinkage)
     np.testing.assert_allclose(V.T @ M @ V, np.eye(3), atol=1e-10)
-
-
-def test_the_best_shrinkage_is_the_oracle_approximating_one():
-    X = np.random.default_rng(0).normal(size=(30, 12)) * np.arange(1.0, 13.0)
-    W = X.T @ X / 30
-    gamma = discriminant.best_shrinkage(W, 30)
-    peer, shrinkage = oas(X, assume_centered=True)
-    near(discriminant.shrunk(W, gamma), peer)
-    assert gamma == pytest.approx(shrinkage)
 
 
 @pytest.mark.parametrize(

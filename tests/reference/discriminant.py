@@ -7,6 +7,7 @@ with M = (1 - γ) W + γ tr(W)/p I, and is so long that wᵀMw = 1.
 import numpy as np
 
 from tests.reference import linear
+from tests.reference import ridge_components as ridge
 from tests.reference import target as space
 
 # Where so little of a direction's variance is within classes, γ is this.
@@ -19,13 +20,16 @@ def scatter(X, labels):
     return means.T @ means / len(X), (X - means).T @ (X - means) / len(X)
 
 
-def best_shrinkage(W, df):
-    """Return γ of Chen, Wiesel, Eldar and Hero (2010), the oracle approximating one, of large p."""
-    p = len(W)
-    squares, square = np.trace(W @ W), np.trace(W) ** 2
-    above = squares + square
-    below = (df + 1.0) * (squares - square / p)
-    return 1.0 if above >= below else above / below
+def likeliest(X, labels, W):
+    """Return γ where the directions are those of the ridge regression of the largest likelihood.
+
+    That of the target under the columns, with λ = n γ tr(W)/p / (1 - γ).
+    """
+    n, p = X.shape
+    K, U = X @ X.T, space.basis(space.indicators(labels))
+    mean = ridge.mean_eigenvalue(K, p, n)
+    alpha = mean * ridge.best_alpha(K, U, "reml", n, mean)
+    return alpha / (alpha + n * np.trace(W) / p)
 
 
 def shrunk(W, shrinkage):
@@ -44,7 +48,7 @@ def axes(X, labels, q, shrinkage):
     """Return the axes, (p, k) with k at most q and one less than the classes, and γ."""
     B, W = scatter(X, labels)
     if shrinkage == "auto":
-        shrinkage = best_shrinkage(W, len(X) - len(set(labels.tolist())))
+        shrinkage = likeliest(X, labels, W)
     if within(shrunk(W, shrinkage), B) < SEPARATED:
         shrinkage = LEAST
     M = shrunk(W, shrinkage)
