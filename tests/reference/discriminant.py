@@ -47,6 +47,8 @@ def within(M, B):
 def axes(X, labels, q, shrinkage):
     """Return the axes, (p, k) with k at most q and one less than the classes, and γ."""
     B, W = scatter(X, labels)
+    if np.trace(W) <= linear.SPENT * np.trace(B):  # each class is a point
+        return np.zeros((len(W), 0)), np.nan
     if shrinkage == "auto":
         shrinkage = likeliest(X, labels, W)
     if within(shrunk(W, shrinkage), B) < SEPARATED:
