@@ -63,6 +63,11 @@ class Mode(NamedTuple):
         """Whether what it does with a variable follows from the name, and nothing is held of it."""
         return issubclass(self.cls, ByName)
 
+    @property
+    def of_classes(self) -> bool:
+        """Whether whatever the target holds is a class."""
+        return getattr(build(self), "target", None) == "class"
+
     def traits(self) -> set[Any]:
         """Return all by which the code that learners share tells modes apart, of what applies."""
         keeps = self.cls.keeps, self.cls.rows, issubclass(self.cls, Selector)
@@ -191,7 +196,7 @@ def target_of(mode: Mode, X: Any, c: int = 1, seed: int = 1) -> Any:
     p, rng = X.shape[1], np.random.default_rng(seed)
     Y = X[:, np.arange(c) * 2 % p] - X[:, (np.arange(c) + 2 * p // 3) % p]
     Y = Y + 0.5 * rng.normal(size=Y.shape)
-    if mode.params.get("target") == "class":
+    if mode.of_classes:
         return np.digitize(Y[:, 0], np.quantile(Y[:, 0], [0.3, 0.6]))
     return Y if c > 1 and takes(mode, c) else Y[:, 0]
 

@@ -66,7 +66,7 @@ def kinds_of(mode):
 
 def is_of_classes(mode):
     """Whether numbers are classes."""
-    return mode.params.get("target") == "class"
+    return mode.of_classes
 
 
 def suits(mode, c, *, is_class):

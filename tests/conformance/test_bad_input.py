@@ -299,7 +299,7 @@ def test_targets(mode, case, X):
     model = build(mode)
     if not mode.cls.supervised:
         error = ValueError
-    if case == "inf" and mode.params.get("target") == "class":
+    if case == "inf" and mode.of_classes:
         return  # a class may be called so
     refused(model, error, lambda: model.learn_target(y))
     other = fresh(mode, target_of(mode, X))
@@ -467,7 +467,7 @@ def test_subnormal_among_ordinary(mode, X):
 
 @over(COLUMN_MODES)
 def test_two_rows_are_enough(mode):
-    y = {True: [1, 2] if mode.params.get("target") == "class" else [1.0, 2.0], False: None}
+    y = {True: [1, 2] if mode.of_classes else [1.0, 2.0], False: None}
     model = learnt(mode, np.array([[1.0, 5.0, 3.0], [4.0, 5.0, 1.0]]), y[mode.has_target])
     assert model.n_constant == 1
     assert max(model.relevance.values(), default=1.0) == pytest.approx(1.0)

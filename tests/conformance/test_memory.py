@@ -74,7 +74,7 @@ def test_rows(mode):
     for i in range(600):
         names = [*(f"v{j}" for j in rng.permutation(40)[:3]), f"once {i}"]
         x = dict(zip(names, rng.normal(size=4).tolist(), strict=True))
-        y = i % 3 if mode.params.get("target") == "class" else sum(x.values())
+        y = i % 3 if mode.of_classes else sum(x.values())
         model.learn_one(x, *([y] if mode.cls.supervised else []))
         sizes += [len(pickle.dumps(model))] if i % 20 == 7 else []
     assert max(sizes[5:]) < 1.2 * max(sizes[:5])

@@ -121,7 +121,7 @@ def test_every_learner_has_an_answer(name):
 
 def takes_covariates(mode):
     """Whether what is asked for is told of numbers, given others."""
-    return mode.has_target and mode.params.get("target") != "class" and not build(mode)._by_window
+    return mode.has_target and not mode.of_classes and not build(mode)._by_window
 
 
 @rotated({name: mode for name, mode in MODES.items() if takes_covariates(mode)}, "c", [1, 3])
