@@ -86,13 +86,14 @@ def check_selector(model, answer):
 
 def check_extractor(model, answer):
     """Compare components, each up to its sign."""
-    relevance, loadings = answer["relevance"], answer["loadings"]
+    relevance, loadings = answer["relevance"], answer.get("loadings", {})
     assert list(model.relevance) == list(relevance)
     np.testing.assert_allclose(list(model.relevance.values()), list(relevance.values()), **CLOSE)
-    assert list(model.loadings) == list(loadings)
+    mine = getattr(model, "loadings", {})
+    assert list(mine) == list(loadings)
     for k, name in enumerate(relevance):
         B = [row.get(name, 0.0) for row in loadings.values()]
-        found = [row.get(name, 0.0) for row in model.loadings.values()]
+        found = [row.get(name, 0.0) for row in mine.values()]
         sign = np.sign(np.dot(B, found)) if B else 1.0
         # Loadings have units: it is the largest that says how exact the others are.
         size = np.abs(B).max(initial=0.0)
