@@ -1,0 +1,146 @@
+"""What the non-linear of the Gram family do with new rows, and what private features hide."""
+
+import numpy as np
+import pytest
+from sklearn.decomposition import KernelPCA as Peer
+from sklearn.neighbors import NearestNeighbors
+
+import streamsel
+from tests.gram_family import cases
+from tests.reference import laplacian_eigenmaps as reference
+from tests.ridge import near, same_up_to_sign, signs_of
+
+RULES = [{}, {"gamma": 0.02}, {"kernel": "poly"}, {"kernel": "poly", "degree": 2, "coef0": 0.0}]
+
+
+def columns(n=40, p=24):
+    return cases({"PCA": [{}]})[0].data(n, p)[0]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_new_rows_of_a_kernel_are_those_of_scikit_learn(rule):
+    X = columns(60)
+    old, new = X[:40], X[40:]
+    mean, size = old.mean(axis=0), old.var(axis=0).sum()
+    peer = Peer(4, **{"kernel": "rbf", "gamma": 1.0 / size} | rule).fit(old - mean)
+    model = streamsel.KernelPCA(4, **rule)
+    model.learn_columns(old)
+    signs = signs_of(model.embedding, peer.transform(old - mean))
+    near(model.transform_many(old) * signs, peer.transform(old - mean), 1e-8)
+    near(model.transform_many(new) * signs, peer.transform(new - mean), 1e-8)
+    one = model.transform_one(dict(enumerate(new[0].tolist())))
+    near(np.array([[*one.values()]]) * signs, peer.transform(new[:1] - mean), 1e-8)
+    near(model.transform_beside(old, new) * signs, peer.transform(new - mean), 1e-8)
+
+
+def test_a_linear_kernel_is_pca():
+    X = columns(60)
+    kernel = streamsel.KernelPCA(3, kernel="poly", degree=1, gamma=1.0, coef0=0.0)
+    plain = streamsel.PCA(3)
+    for model in (kernel, plain):
+        model.learn_columns(X[:40])
+    same_up_to_sign(kernel.embedding, plain.embedding)
+    same_up_to_sign(kernel.transform_many(X[40:]), plain.transform_many(X[40:]), 1e-8)
+
+
+def test_new_rows_of_a_graph_are_amid_their_neighbours():
+    X = columns(60, 5)
+    old, new = X[:40], X[40:]
+    model = streamsel.LaplacianEigenmaps(3, n_neighbors=4)
+    model.learn_columns(old)
+    places = NearestNeighbors(n_neighbors=4).fit(old).kneighbors(new, return_distance=False)
+    expected = model.embedding[places].mean(axis=1)
+    near(model.transform_many(new), expected)
+    near(model.transform_beside(old, new), expected)
+
+
+def path(n):
+    return np.diag(np.ones(n - 1), 1) + np.diag(np.ones(n - 1), -1)
+
+
+def test_graphs_whose_eigenvectors_are_known():
+    k, n = np.arange(1, 5), 30
+    model = streamsel.LaplacianEigenmaps(4)
+    model.learn_graph(path(n))
+    waves = np.cos(np.pi * np.outer(np.arange(n) + 0.5, k) / n)
+    same_up_to_sign(model.embedding, waves / np.linalg.norm(waves, axis=0), 1e-8)
+
+    # Of a cycle each but the last of the waves comes twice: it is the space that is known.
+    cycle = path(n)
+    cycle[0, -1] = cycle[-1, 0] = 1.0
+    model = streamsel.LaplacianEigenmaps(4)
+    model.learn_graph(cycle)
+    angles = 2.0 * np.pi * np.outer(np.arange(n), [1, 2]) / n
+    waves = np.c_[np.cos(angles), np.sin(angles)] / np.sqrt(n / 2)
+    near(model.embedding @ model.embedding.T, waves @ waves.T, 1e-8)
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+def test_graphs_in_parts(parts):
+    """What is constant on each part comes first, whatever is between them."""
+    n = 12 * parts
+    A = np.kron(np.eye(parts), np.ones((12, 12))) - np.eye(n)
+    model = streamsel.LaplacianEigenmaps(parts - 1)
+    model.learn_graph(A)
+    Z = model.embedding
+    np.testing.assert_allclose(Z.sum(axis=0), 0.0, atol=1e-9)
+    np.testing.assert_allclose(Z.T @ Z, np.eye(parts - 1), atol=1e-9)
+    np.testing.assert_allclose(Z, np.repeat(Z[::12], 12, axis=0), atol=1e-9)
+
+
+def test_weighted_graphs_and_those_of_many_rows():
+    rng = np.random.default_rng(0)
+    n = 300
+    points = np.sort(rng.random(n))
+    A = np.exp(-500.0 * (points[:, None] - points) ** 2)
+    np.fill_diagonal(A, 0.0)
+    d, E = reference.eigenmaps(A)
+    model = streamsel.LaplacianEigenmaps(3)
+    model.learn_graph(A)
+    assert np.diff(d[:4]).min() > 1e-6
+    same_up_to_sign(model.embedding, E[:, :3], 1e-7)
+
+
+# -------------------------------------------------------------------------- private features
+
+
+def private(X, y, q=4):
+    model = streamsel.PrivateFeatures(q)
+    model.learn_target(y)
+    model.learn_columns(X)
+    return model
+
+
+@pytest.mark.parametrize("kind", ["number", "labels"])
+def test_what_is_linear_does_not_leak(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 8))
+    y = X[:, 0] + X[:, 1] + 0.1 * rng.normal(size=800)
+    if kind == "labels":
+        y = np.where(y > 0.0, "a", "b")
+    found = private(X, y).leakage()
+    assert found.chance == pytest.approx(0.0 if kind == "number" else 0.5, abs=0.03)
+    for told in (found.trained, found.fresh):
+        assert abs(told["linear"] - found.chance) < 0.1
+        assert told["5-NN"] - found.chance < 0.1
+
+
+def test_what_is_not_linear_leaks_and_the_audit_says_so():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 4)) * [3.0, 3.0, 0.3, 0.3]
+    far = np.linalg.norm(X[:, :2], axis=1)
+    found = private(X, np.where(far > np.median(far), "far", "near"), 3).leakage()
+    for told in (found.trained, found.fresh):
+        assert told["5-NN"] > 0.7
+        assert told["linear"] < 0.62
+
+
+def test_what_the_audit_says_does_not_depend_on_units_of_the_target():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 6))
+    y = X[:, 0] ** 2 + X[:, 1]
+    one, other = private(X, y).leakage(), private(X, 5.0 - 1e3 * y).leakage()
+    for mine, theirs in ((one.trained, other.trained), (one.fresh, other.fresh)):
+        assert mine == pytest.approx(theirs, rel=1e-6)
+    # Of the same cut there are the same figures.
+    assert private(X, y).leakage() == one
