@@ -288,6 +288,49 @@ def test_rows_that_fade(case):
             agree(model, without_embedding(expected), range(6), 1e-8)
 
 
+@over(LINEAR)
+def test_offsets_and_scales_of_rows_do_not_matter(case):
+    X, y = case.data(60, 10)
+    X = exact(X)
+    target = [y] if case.has_target else []
+    far = X + np.where(np.arange(10) % 3, 1e9, -1e9)
+    one, many = case.build(), case.build()
+    for row in case.rows(far, y):
+        one.learn_one(*row)
+    many.learn_many(far, *target)
+    for model in (one, many):
+        agree(model, without_embedding(case.answer(X, y)), range(10), 1e-8)
+    for size in (1e150, 1e-150):
+        model = case.build()
+        model.learn_many(X * size, *target)
+        expected = matrix(case.answer(X * size, y)["loadings"], range(10), model.components)
+        same_up_to_sign(weights(model, range(10)), expected, 1e-8)
+
+
+@over([case for case in LINEAR if not case.params.get("scale", True)])
+def test_a_bounded_vocabulary_uses_one_period_for_all(case):
+    if case.name == "Discriminant":  # as above
+        return
+    rng, p = np.random.default_rng(1), 12
+    X, y = case.data(150, p)
+    model, kept = case.build(n_components=2, max_features=8, grace_period=10), []
+    for i, row in enumerate(case.rows(X, y)):
+        # Half of the variables come for a row, and stay while they might last.
+        some = {j: v for j, v in row[0].items() if rng.random() < (0.9 if j % 2 else 0.03)}
+        kept.append((some, row[1] if case.has_target else 0.0))
+        model.learn_one(some, *row[1:])
+        if i % 50 == 49:
+            held, rows = {*model._held.names}, Rows()
+            assert 0 < len(held) <= 8
+            for x, value in kept[-model.n_rows_used :]:
+                rows.learn_one({j: v for j, v in x.items() if j in held}, value)
+            expected = case._replace(params=case.params | {"n_components": 2}).answer(
+                *equal_rows(case, rows)
+            )
+            expected["loadings"] = {rows.names[j]: b for j, b in expected["loadings"].items()}
+            agree(model, without_embedding(expected), range(p), 1e-8)
+
+
 # -------------------------------------------------------------------- one K for many, and limits
 
 
@@ -337,6 +380,16 @@ def test_the_discriminant_space_is_the_limit_of_ridge_components(seed):
         model.learn_target(y)
         model.learn_columns(X)
     same_space(one.embedding, ridge.embedding, 1e-7)
+
+
+@over([case for case in LINEAR + POOLED if case.kind in ("number", "numbers")])
+def test_units_of_targets_do_not_matter(case):
+    X, y = case.data()
+    expected = case.answer(X, y)
+    for size in (1e150, 1e-150):
+        agree(case.learnt(X, y * size), expected, range(P))
+    if case.kind == "numbers":
+        agree(case.learnt(X, np.c_[y, np.full(40, 7.0)]), expected, range(P))
 
 
 @settings(max_examples=20)
