@@ -54,8 +54,11 @@ def axes(X, labels, q, shrinkage):
     if within(shrunk(W, shrinkage), B) < SEPARATED:
         shrinkage = LEAST
     M = shrunk(W, shrinkage)
-    d, E = np.linalg.eigh(M)
-    root = E / np.sqrt(d)
+    # In the span of the columns: beyond it nothing varies.
+    E = np.linalg.svd(X, full_matrices=False)
+    E = E[2][E[1] ** 2 > linear.SPENT * E[1][0] ** 2].T
+    d, R = np.linalg.eigh(E.T @ M @ E)
+    root = E @ R / np.sqrt(d)
     values, V = np.linalg.eigh(root.T @ B @ root)
     values, V = values[::-1], root @ V[:, ::-1]
     kept = values[: len(set(labels.tolist())) - 1] > linear.SPENT * values[0]

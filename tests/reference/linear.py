@@ -46,6 +46,8 @@ def principal(W):
 
 def signs(A):
     """Return what makes the largest entry of every column positive, of equals the first."""
+    if not len(A):
+        return np.ones(A.shape[1])
     size = np.abs(A)
     first = np.argmax(size >= size.max(axis=0, initial=0.0) * (1.0 - 1e-9), axis=0)
     return np.where(A[first, range(A.shape[1])] < 0.0, -1.0, 1.0)
