@@ -5,6 +5,10 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 import streamsel
 from tests.gram_family import agree, cases, numbers, without_embedding
@@ -483,7 +487,28 @@ def test_parallel_analysis_tells_factors_from_noise(seed):
         assert counts[1] == 3
 
 
-# ---------------------------------------------------------------------------------- many columns
+# -------------------------------------------------------------------- real columns, many columns
+
+
+@pytest.mark.parametrize("load", [load_breast_cancer, load_digits])
+def test_scores_of_real_columns_are_those_of_scikit_learn(load):
+    X, y = load(return_X_y=True)
+    X, y = X[:600], y[:600]
+    model = streamsel.PCA(6)
+    model.learn_columns(X)
+    same_up_to_sign(model.embedding, PCA(6, svd_solver="full").fit_transform(X))
+    model = streamsel.PLS(6, target="numeric")
+    model.learn_target(y)
+    model.learn_columns(X)
+    same_up_to_sign(model.embedding, PLSRegression(6).fit(X, y).x_scores_)
+    # With columns that do not vary scikit-learn's has no solution.
+    X = X[:, X.std(axis=0) > 0.1]
+    model = streamsel.Discriminant(2, shrinkage=0.0)
+    model.learn_target(y.astype(str))
+    model.learn_columns(X)
+    Z = LinearDiscriminantAnalysis(solver="eigen").fit(X, y).transform(X)
+    q = min(2, Z.shape[1])
+    same_up_to_sign(model.embedding, Z[:, :q] - Z[:, :q].mean(axis=0), 1e-7)
 
 
 def test_many_sparse_columns():
