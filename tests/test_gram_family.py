@@ -422,6 +422,18 @@ def test_nothing_private_is_left(seed, kind):
         assert np.max(np.linalg.norm(U.T @ Z, axis=0) / np.linalg.norm(Z, axis=0)) < 1e-10
 
 
+@pytest.mark.parametrize("q", [3, 25])
+@pytest.mark.parametrize("scale", [False, True])
+def test_nothing_private_is_left_of_columns_with_unlike_units(scale, q):
+    X, y = load_breast_cancer(return_X_y=True)
+    model = streamsel.PrivateFeatures(q, scale=scale, target="class")
+    model.learn_target(y)
+    model.learn_columns(X)
+    for found in (model.embedding, model.transform_many(X)):
+        Z = space.centred(found[:, : len(model.relevance)])
+        assert np.abs(space.unit(space.centred(y)) @ Z / np.linalg.norm(Z, axis=0)).max() < 1e-10
+
+
 def test_all_that_is_private_leaves_nothing():
     """With as many sensitive columns as the rank there is no component left."""
     rng = np.random.default_rng(0)
