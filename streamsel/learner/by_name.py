@@ -15,7 +15,8 @@ from streamsel._jit.rows import LARGEST
 from streamsel.columns import DenseChunk, chunks, first_bad_name, why_bad_name
 from streamsel.held.part import Floats, Places
 from streamsel.held.sketch import Entries, Passed, Sketch
-from streamsel.learner.extractor import Extractor, LinearMap, _component_names
+from streamsel.learner.builder import _component_names
+from streamsel.learner.extractor import Extractor, LinearMap
 from streamsel.learner.report import Report
 from streamsel.learner.river import Unsupervised
 from streamsel.params import param

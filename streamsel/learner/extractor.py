@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import abc
-import functools
 from collections.abc import Collection, Hashable, Iterable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from streamsel import params
 from streamsel.held.part import Floats
-from streamsel.learner.base import Learner, until_learnt
+from streamsel.learner.base import until_learnt
+from streamsel.learner.builder import Builder
 from streamsel.learner.report import Report, is_above, number
-from streamsel.params import param
-from streamsel.rows import as_frame, first_bad, gather, read_some, why_bad
 from streamsel.shapes import expect_shapes
 
 # So much of a component's covariance with the one that stands in its place is presumed.
@@ -37,17 +34,10 @@ class LinearMap(NamedTuple):
     weights: Floats
 
 
-class Extractor(Learner):
+class Extractor(Builder):
     """A learner that builds new variables, linear in the original ones: `_linear_map` says how."""
 
     _hooks: ClassVar[tuple[str, ...]] = ("_linear_map",)
-
-    n_components: int = param(
-        params.Whole(1), default=10, kw_only=False, doc="The number $q$ of components."
-    )
-
-    def _check_parameters(self) -> None:
-        self._more_than("n_components", "max_features")
 
     # What a method says
 
@@ -90,32 +80,6 @@ class Extractor(Learner):
         return () if self._standing is None else self._standing.names
 
     @property
-    def components(self) -> list[str]:
-        """Names of the components, as they come out of a transform."""
-        return list(self._names)
-
-    @property
-    def _names(self) -> tuple[str, ...]:
-        return _component_names(type(self).__name__.lower(), self.n_components)
-
-    @property
-    def embedding(self) -> Floats:
-        """The components on the training rows, (n, number of components there are): a copy.
-
-        ValueError once rows were learnt, for those are not kept.
-        """
-        if self._on_rows:
-            raise ValueError(
-                "Expected a model that has learnt columns only. Got: one that has learnt rows, "
-                "which are not kept.\nHint: transform_many(X) is the embedding of X."
-            )
-        return self._embedding()
-
-    def _embedding(self) -> Floats:
-        """Return the components on the columns' observations; none, where these are not kept."""
-        return np.zeros((self.n_rows or 0, 0))
-
-    @property
     def loadings(self) -> dict[Hashable, dict[str, float]]:
         """The support: variable -> {component: weight}, without zeros.
 
@@ -124,13 +88,7 @@ class Extractor(Learner):
         return self._weights_of(self._map())
 
     def _weights_of(self, found: LinearMap | None) -> dict[Hashable, dict[str, float]]:
-        if found is None:
-            return {}
-        names = self.components
-        return {
-            variable: {names[k]: w for k, w in enumerate(row) if w != 0.0}
-            for variable, row in zip(found.names, found.weights.tolist(), strict=True)
-        }
+        return {} if found is None else self._weights_by(found.names, found.weights)
 
     def report(self) -> Report:
         """Return what was found, for those who look at it: a command, a page, a notebook.
@@ -187,66 +145,14 @@ class Extractor(Learner):
         """Return the map that a transform applies."""
         return self._in_use() or LinearMap((), np.zeros(0), np.zeros((0, self.n_components)))
 
-    def transform_one(self, x: dict[Hashable, Any]) -> dict[Hashable, float]:
-        """Return the components of a row, as floats.
-
-        Parameters
-        ----------
-        x
-            A row. A variable of the support that it lacks counts as 0, as everywhere in River; NaN
-            or None counts as not observed, that is, as its mean; new features are ignored.
-
-        Raises
-        ------
-        ValueError, TypeError
-            For a value of the support that is infinite, or no number.
-        """
-        support, means, weights = self._used()
-        row = read_some(x, support)
-        bad = first_bad(row)
-        if bad is not None:
-            raise why_bad(list(support)[bad], row[bad])
-        z = _apply(row, means, weights)
-        return dict(zip(self._names, z.tolist(), strict=True))
-
-    def transform_many(self, X: Any) -> Any:
-        """Return the components of many rows.
-
-        Parameters
-        ----------
-        X
-            A frame, an array or sparse matrix (whose columns are named from 0), or a
-            `ColumnStream`.
-
-        Returns
-        -------
-        A frame of the same library, or, for anything but a frame, an array of shape (n, q).
-
-        Raises
-        ------
-        ValueError, TypeError
-            For a value of the support that is infinite, or no number.
-        """
-        frame = as_frame(X)
-        support, means, weights = self._used()
-        names = list(support)
-        values = gather(X, names)
-        infinite = np.argwhere(np.isinf(values))
-        if infinite.size:
-            row, column = infinite[0].tolist()
-            raise why_bad(names[column], values[row, column], row)
-        Z = _apply(values, means, weights)
-        if frame is None:
-            return Z
-        from river.utils.dataframe import to_native_frame
-
-        return to_native_frame(Z, like=frame, columns=self.components)
-
-
-@functools.cache
-def _component_names(prefix: str, q: int) -> tuple[str, ...]:
-    # Asked for at every row.
-    return tuple(f"{prefix}{k}" for k in range(q))
+    def _apply(self, used: LinearMap, X: Floats) -> Floats:
+        centred = X - used.means
+        Z: Floats = centred @ used.weights
+        # NaN shows in every component, for NaN times zero is NaN.
+        if np.isnan(Z).any():
+            centred[np.isnan(centred)] = 0.0
+            Z = centred @ used.weights
+        return Z
 
 
 def least_motion(covariance: Floats, new: Floats, standing: Floats) -> Floats:
@@ -284,13 +190,3 @@ def weights_for(names: list[Hashable], of: LinearMap) -> Floats:
         if name in place:
             weights[place[name]] = row
     return weights
-
-
-def _apply(X: Floats, means: Floats, weights: Floats) -> Floats:
-    centred = X - means
-    Z: Floats = centred @ weights
-    # NaN shows in every component, for NaN times zero is NaN.
-    if np.isnan(Z).any():
-        centred[np.isnan(centred)] = 0.0
-        Z = centred @ weights
-    return Z

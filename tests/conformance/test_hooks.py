@@ -11,6 +11,7 @@ from streamsel.held.crossed import Crossed
 from streamsel.held.moments import Moments
 from streamsel.held.part import Held
 from streamsel.held.pool import Picks, Pool, SamplePool
+from streamsel.learner.builder import Builder
 from streamsel.learner.extractor import Extractor
 from streamsel.learner.river import Supervised, Unsupervised
 from streamsel.learner.selector import Selector
@@ -106,7 +107,7 @@ def test_tags(name):
     assert issubclass(cls, Supervised if cls.supervised else Unsupervised)
     assert issubclass(cls.keeps, Held)
     assert issubclass(cls, Selector) == (name in catalogue.names("selector"))
-    assert issubclass(cls, Extractor) == (name in catalogue.names("extractor"))
+    assert issubclass(cls, Builder) == (name in catalogue.names("extractor"))
 
 
 # ------------------------------------------------------------------------------------ the catalogue
@@ -151,7 +152,7 @@ def test_every_learner_is_in_it():
 
     found = {
         cls.__name__
-        for base in (Selector, Extractor)
+        for base in (Selector, Builder)
         for cls in below(base)
         if cls.__module__.startswith("streamsel.") and not cls.__abstractmethods__
     }

@@ -1,0 +1,144 @@
+"""What learners have in common that build new variables: components, and how rows get them."""
+
+from __future__ import annotations
+
+import abc
+import functools
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from streamsel import params
+from streamsel.held.part import Floats
+from streamsel.learner.base import Learner
+from streamsel.params import param
+from streamsel.rows import as_frame, first_bad, gather, read_some, why_bad
+
+
+class Builder(Learner):
+    """A learner that builds new variables: `_used` says what of, and `_apply` how."""
+
+    n_components: int = param(
+        params.Whole(1), default=10, kw_only=False, doc="The number $q$ of components."
+    )
+
+    def _check_parameters(self) -> None:
+        self._more_than("n_components", "max_features")
+
+    # What a method says
+
+    @abc.abstractmethod
+    def _used(self) -> Any:
+        """Return the map that a transform applies, of no `names` where there is none."""
+
+    @abc.abstractmethod
+    def _apply(self, used: Any, X: Floats) -> Floats:
+        """Return the components, (q,) or (n, q), of rows that have the variables of a map.
+
+        Parameters
+        ----------
+        used
+            The map.
+        X
+            (s,) or (n, s) values, which are lent; NaN where not observed.
+        """
+
+    # What follows
+
+    @property
+    def components(self) -> list[str]:
+        """Names of the components, as they come out of a transform."""
+        return list(self._names)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return _component_names(type(self).__name__.lower(), self.n_components)
+
+    @property
+    def embedding(self) -> Floats:
+        """The components on the training rows, (n, number of components there are): a copy.
+
+        ValueError once rows were learnt, for those are not kept.
+        """
+        if self._on_rows:
+            raise ValueError(
+                "Expected a model that has learnt columns only. Got: one that has learnt rows, "
+                "which are not kept.\nHint: transform_many(X) is the embedding of X."
+            )
+        return self._embedding()
+
+    def _embedding(self) -> Floats:
+        """Return the components on the columns' observations; none, where these are not kept."""
+        return np.zeros((self.n_rows or 0, 0))
+
+    def _weights_by(
+        self, keys: Iterable[Hashable], weights: Floats
+    ) -> dict[Hashable, dict[str, float]]:
+        """Return weights, a row a key, as dicts: key -> {component: weight}, without zeros."""
+        names = self.components
+        return {
+            key: {names[k]: w for k, w in enumerate(row) if w != 0.0}
+            for key, row in zip(keys, weights.tolist(), strict=True)
+        }
+
+    def transform_one(self, x: dict[Hashable, Any]) -> dict[Hashable, float]:
+        """Return the components of a row, as floats.
+
+        Parameters
+        ----------
+        x
+            A row. A variable of the support that it lacks counts as 0, as everywhere in River; NaN
+            or None counts as not observed, that is, as its mean; new features are ignored.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a value of the support that is infinite, or no number.
+        """
+        used = self._used()
+        row = read_some(x, used.names)
+        bad = first_bad(row)
+        if bad is not None:
+            raise why_bad(list(used.names)[bad], row[bad])
+        z = self._apply(used, row)
+        return dict(zip(self._names, z.tolist(), strict=True))
+
+    def transform_many(self, X: Any) -> Any:
+        """Return the components of many rows.
+
+        Parameters
+        ----------
+        X
+            A frame, an array or sparse matrix (whose columns are named from 0), or a
+            `ColumnStream`.
+
+        Returns
+        -------
+        A frame of the same library, or, for anything but a frame, an array of shape (n, q).
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a value of the support that is infinite, or no number.
+        """
+        frame = as_frame(X)
+        used = self._used()
+        names = list(used.names)
+        values = gather(X, names)
+        infinite = np.argwhere(np.isinf(values))
+        if infinite.size:
+            row, column = infinite[0].tolist()
+            raise why_bad(names[column], values[row, column], row)
+        Z = self._apply(used, values)
+        if frame is None:
+            return Z
+        from river.utils.dataframe import to_native_frame
+
+        return to_native_frame(Z, like=frame, columns=self.components)
+
+
+@functools.cache
+def _component_names(prefix: str, q: int) -> tuple[str, ...]:
+    # Asked for at every row.
+    return tuple(f"{prefix}{k}" for k in range(q))
