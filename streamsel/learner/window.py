@@ -172,8 +172,9 @@ class Window(Part):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        told = state["target"]
         if self.target is not None:
-            self.target.set_state(state["target"])
+            self.target.set_state(told)
             self.target.doubt_no_more()
         self.empty()
         self.rows, self.count = state["rows"], len(state["X"])

@@ -33,6 +33,7 @@ OF_ROWS = {
 # What a model shows of what it has found.
 SHOWN = (
     *("relevance", "scores", "p_values", "loadings", "selected", "rounds", "components"),
+    "landmarks",
     *("n_certified", "n_passes", "n_rows", "n_columns", "n_constant"),
 )
 

@@ -35,7 +35,7 @@ SELECTORS = {
 }
 # Those of which something stands: not what follows from names alone.
 STANDING = {name: mode for name, mode in ROW_MODES.items() if mode.has("renewal")}
-EXTRACTORS = {name: mode for name, mode in STANDING.items() if hasattr(mode.cls, "loadings")}
+EXTRACTORS = {name: mode for name, mode in STANDING.items() if hasattr(mode.cls, "components")}
 
 
 @rotated(SELECTORS, "calm", CALM, each=2)
@@ -81,7 +81,8 @@ def test_renew_is_a_renewal_at_once(mode):
     if mode.params.get("warm_up", 50) == 50:
         assert not model.standing
     model.renew()
-    found = model.selected if hasattr(model, "selected") else model.loadings
+    shown = next(name for name in ("selected", "loadings", "landmarks") if hasattr(model, name))
+    found = getattr(model, shown)
     if model._held is None:  # the first window is not full
         assert not model.standing
     elif mode.params.get("warm_up", 50) == 50:

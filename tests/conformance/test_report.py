@@ -71,9 +71,10 @@ def check_components(model, rows):
     assert relevances == sorted(relevances, reverse=True)
     for row in rows:
         weights = {loading["variable"]: loading["weight"] for loading in row["loadings"]}
+        # What is not linear in the variables has none.
         assert weights == {
             variable: parts[row["name"]]
-            for variable, parts in model.loadings.items()
+            for variable, parts in getattr(model, "loadings", {}).items()
             if row["name"] in parts
         }
         sizes = [abs(weight) for weight in weights.values()]
