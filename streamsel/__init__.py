@@ -9,6 +9,8 @@ from streamsel import catalogue
 
 if TYPE_CHECKING:
     from streamsel import evaluate, stream
+    from streamsel.extraction.kernel_pca import KernelPCA
+    from streamsel.extraction.laplacian_eigenmaps import LaplacianEigenmaps
     from streamsel.extraction.pca import PCA
     from streamsel.extraction.random_fourier import RandomFourier
     from streamsel.extraction.random_projection import RandomProjection
@@ -37,6 +39,8 @@ __all__ = [
     "AlphaInvesting",
     "BackwardElimination",
     "ForwardSelection",
+    "KernelPCA",
+    "LaplacianEigenmaps",
     "Lasso",
     "OnlineFDR",
     "ProjSe",

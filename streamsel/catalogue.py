@@ -65,6 +65,18 @@ LEARNERS = (
         "extractor",
         "canonical ridge on relevant columns",
     ),
+    Entry(
+        "KernelPCA",
+        "streamsel.extraction.kernel_pca",
+        "extractor",
+        "principal components of what a kernel sees",
+    ),
+    Entry(
+        "LaplacianEigenmaps",
+        "streamsel.extraction.laplacian_eigenmaps",
+        "extractor",
+        "placed beside their neighbours in a graph",
+    ),
     Entry("SOSPCA", "streamsel.extraction.sospca", "extractor", "sparse online supervised PCA"),
     Entry("PCA", "streamsel.extraction.pca", "extractor", "the directions of most variance"),
     Entry(

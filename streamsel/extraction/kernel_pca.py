@@ -1,0 +1,168 @@
+"""KernelPCA: principal components of what a kernel sees, from the Gram matrix of all columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from streamsel import params
+from streamsel.extraction._spectra import largest
+from streamsel.held.landmarks import Likeness
+from streamsel.held.part import Floats, Places
+from streamsel.learner.embedder import Embedder
+from streamsel.params import param
+
+# Singular values of what landmarks tell below this part of the largest are not made use of.
+_SPENT = 1e-6
+
+
+class KernelPCA(Embedder):
+    r"""Kernel PCA: the directions of largest variance in the space of a kernel.
+
+    Of columns that are centred the inner products of the observations, $K = \sum \tilde x \tilde
+    x^\top$, are all that a polynomial or an RBF kernel is made of, and one reading of any number of
+    columns fills $K$ exactly.
+
+    Parameters
+    ----------
+    kernel
+        Between rows: `"rbf"`, $\exp(-\gamma \|x - x'\|^2)$, or `"poly"`, $(\gamma x^\top x' +
+        c)^d$, of centred columns. A linear one is that of PCA.
+    gamma
+        None is one over the total variance of the columns, whatever their number and scale: then
+        $\gamma \|x - x'\|^2$ is 2 in the mean. That is `gamma="scale"` of scikit-learn's SVC; its
+        KernelPCA takes $1/p$, which is the same of columns of variance 1.
+    degree, coef0
+        $d$ and $c$ of the polynomial.
+
+    Attributes
+    ----------
+    n_rows, n_columns, n_constant
+        Rows seen, as observations of the columns or one by one; variables seen, and those among
+        them that do not vary.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of its range, and for columns of more observations than a Gram matrix is
+        kept of.
+
+    Notes
+    -----
+    **Method.** With $G$ the matrix of the kernel between the $n$ observations, centred in rows and
+    columns, and its eigenpairs $G e = \lambda e$, component $c$ of the observations is
+    $\sqrt{\lambda_c} e_c$. In the space of the kernel it is PCA: of all projections on $q$
+    directions, the one that misses least, $\sum_{c > q} \lambda_c$. There are components of
+    $\lambda_c > 10^{-12} \lambda_1$ only. The largest entry of each is positive; where eigenvalues
+    are equal the basis is one that rounding has no say in.
+
+    **New rows.** A new row's components are $\sum_i w_{ic} k(x, x_i) + b_c$, with $w = e /
+    \sqrt{\lambda}$ over all observations (Nyström). `transform_beside` has all columns pass by, of
+    the rows learnt and of the new ones, and is exact. `transform_one` and `transform_many` have
+    landmarks alone: `n_landmarks` of the rows, as the `max_variables` variables of the largest
+    variance show them. They are exact as long as these are all rows, and the pool holds all
+    columns. With fewer rows the components of all observations are regressed on the landmarks'
+    kernel; with fewer variables inner products are estimated from these, divided by their share of
+    the variance (`report()` says it).
+
+    **Cost.** $n^2$ operations a column, half of them saved by symmetry. Components, when they are
+    asked for, $O(n^3)$, or $O(n^2 q)$ for few of many rows. A row transformed costs $O(m s)$ with
+    $m$ landmarks and $s$ variables.
+
+    **Memory.** $4 n^2$ bytes, twice that while columns come, and $24 n^2$ when components are asked
+    for; $16 n s$ for the pool.
+
+    **Rows.** A window of `window_size` rows is kept, and then learnt as columns. What stands is
+    renewed with it, and turned so that it moved the least over the rows of that window: orthogonal
+    Procrustes of the new components on those that stood. For ever more rows, in constant memory and
+    without windows, `RandomFourier | PCA` is kernel PCA for the RBF kernel.
+
+    **Missing and new features.** A column with a missing value is refused. In a row a variable that
+    is absent is 0, one that is NaN or None counts as its mean; a new one is ignored until the next
+    window.
+
+    References
+    ----------
+    [^1]: Schölkopf, B., Smola, A. and Müller, K.-R. (1998). Nonlinear component analysis as a
+    kernel eigenvalue problem. Neural Computation 10(5), 1299-1319.
+
+    [^2]: Williams, C. and Seeger, M. (2000). Using the Nyström method to speed up kernel machines.
+    NeurIPS.
+
+    Examples
+    --------
+    Two rings, one within the other, that no linear map tells apart:
+
+    >>> import numpy as np
+    >>> from streamsel import KernelPCA
+
+    >>> rng = np.random.default_rng(0)
+    >>> angle = rng.uniform(0.0, 2.0 * np.pi, size=200)
+    >>> radius = np.repeat([1.0, 4.0], 100)
+    >>> X = np.c_[radius * np.cos(angle), radius * np.sin(angle)]
+    >>> model = KernelPCA(n_components=3, gamma=0.5)
+    >>> model.learn_columns(X)
+    >>> inner, outer = model.embedding[:100], model.embedding[100:]
+    >>> bool(max(inner.std(axis=0)) < min(abs(inner.mean(axis=0) - outer.mean(axis=0)).max(), 1.0))
+    True
+
+    New rows beside all columns, or by the landmarks that are kept:
+
+    >>> new = np.array([[0.0, 1.1], [-3.9, 0.0]])
+    >>> exact = model.transform_beside(X, new)
+    >>> bool(np.allclose(model.transform_many(new), exact))
+    True
+    >>> list(model.transform_one({0: 0.0, 1: 1.1}))
+    ['kernelpca0', 'kernelpca1', 'kernelpca2']
+    """
+
+    kernel: str = param(params.Choice(("rbf", "poly")), default="rbf")
+    gamma: float | None = param(params.Real(0.0, open=True, optional=True), default=None)
+    degree: int = param(params.Whole(1), default=3)
+    coef0: float = param(params.Real(0.0), default=1.0)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"n_components": 2, "window_size": 30, "max_variables": 20}
+        yield {
+            "n_components": 3, "kernel": "poly", "degree": 2, "n_landmarks": 12,
+            "window_size": 20, "max_variables": 10, "max_features": 4,
+        }
+
+    def _kernel(self, rows: Likeness) -> Floats:
+        """Return the kernel between rows, (b, m)."""
+        gamma = 1.0 if self.gamma is None else self.gamma * rows.variance
+        if self.kernel == "rbf":
+            found = rows.distances()
+            found *= -gamma
+            return np.exp(found, out=found)
+        found = gamma * rows.products
+        found += self.coef0
+        return np.power(found, self.degree, out=found)
+
+    def _embed(self, rows: Likeness) -> Floats:
+        G = self._kernel(rows)
+        floor = np.finfo(np.float64).eps * float(G.trace())
+        means = G.mean(axis=0)
+        G -= means
+        G -= means[:, None]
+        G += means.mean()
+        d, E = largest(G, self.n_components, floor)
+        return E * np.sqrt(d)
+
+    def _alike(self, rows: Likeness) -> Floats:
+        return self._kernel(rows)
+
+    def _weigh(self, rows: Likeness, places: Places, Z: Floats) -> tuple[Floats, Floats]:
+        G = self._kernel(rows)
+        means = G.mean(axis=0)
+        if len(places) == len(Z):
+            weights = Z / np.square(Z).sum(axis=0)
+        else:
+            G -= means
+            d, V = np.linalg.eigh(G.T @ G)
+            used = d > _SPENT * _SPENT * d[-1]
+            weights = (V[:, used] / d[used]) @ (V[:, used].T @ (G.T @ Z))
+        return weights, -means @ weights

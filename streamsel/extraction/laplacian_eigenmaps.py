@@ -1,0 +1,210 @@
+"""LaplacianEigenmaps: observations placed beside their neighbours in a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from streamsel import params
+from streamsel.extraction._spectra import lowest, nearest
+from streamsel.held.landmarks import Likeness
+from streamsel.held.neighbours import Graph
+from streamsel.held.part import Floats, Places
+from streamsel.learner.base import until_learnt
+from streamsel.learner.embedder import Embedder
+from streamsel.learner.window import Window
+from streamsel.params import param
+from streamsel.target.target import NoTarget
+
+
+class LaplacianEigenmaps(Embedder):
+    r"""Laplacian eigenmaps: observations that are neighbours are placed near one another.
+
+    The graph of who is whose neighbour is made of the distances between observations over all
+    columns, which the Gram matrix tells after one reading; or it is given, `learn_graph`, and no
+    columns are needed at all: a way to numbers for what has none.
+
+    Parameters
+    ----------
+    n_neighbors
+        Two observations are neighbours if one of them is no farther from the other than that one's
+        `n_neighbors`-th nearest. Of equally far ones all are.
+
+    Attributes
+    ----------
+    n_rows, n_columns, n_constant
+        Rows seen, as observations of the columns or one by one; variables seen, and those among
+        them that do not vary.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of its range, and for columns of more observations than a Gram matrix is
+        kept of.
+
+    Notes
+    -----
+    **Method.** With $A$ the graph's weights, 1 for neighbours, and $D$ the diagonal of the degrees,
+    $L = D - A$ is the unnormalised Laplacian, and $f^\top L f = \sum_{i<j} A_{ij} (f_i - f_j)^2$.
+    The components are the eigenvectors of the $q$ smallest eigenvalues, of length 1, orthogonal to
+    one another and to the constant vector, which is the first of all and is left out. A graph of
+    $m$ parts that no edge joins has $m$ eigenvalues 0: the first $m - 1$ components then are
+    constant on each part and tell the parts apart. The largest entry of each is positive; where
+    eigenvalues are equal the basis is one that rounding has no say in.
+
+    **New rows.** A new row is placed at the mean of its `n_neighbors` nearest, where it adds least
+    to $f^\top L f$. `transform_beside` finds them among all rows learnt, by all columns, which pass
+    by once more. `transform_one` and `transform_many` find them among the landmarks: `n_landmarks`
+    of the rows, as the `max_variables` variables of the largest variance show them; distances are
+    then estimated, up to a factor that changes nothing. A row that was learnt is one of its own
+    neighbours, and so comes out near its place, and not at it.
+
+    **Cost.** $n^2$ operations a column, half of them saved by symmetry; $O(n^2)$ for the graph, and
+    at most $O(n^3)$ for components, less where the graph is that of a line or a surface. A row
+    transformed costs $O(m s)$ with $m$ landmarks and $s$ variables.
+
+    **Memory.** $4 n^2$ bytes, twice that while columns come, and $24 n^2$ when components are asked
+    for; $16 n s$ for the pool. A given graph takes its edges.
+
+    **Rows.** A window of `window_size` rows is kept, and then learnt as columns. What stands is
+    renewed with it, and turned so that it moved the least over the rows of that window: orthogonal
+    Procrustes of the new components on those that stood. A given graph is of the observations
+    learnt, and serves as long as there are no rows.
+
+    **Missing and new features.** A column with a missing value is refused. In a row a variable that
+    is absent is 0, one that is NaN or None counts as its mean; a new one is ignored until the next
+    window.
+
+    References
+    ----------
+    [^1]: von Luxburg, U. (2007). A tutorial on spectral clustering. Statistics and Computing 17,
+    395-416.
+
+    [^2]: Belkin, M. and Niyogi, P. (2003). Laplacian eigenmaps for dimensionality reduction and
+    data representation. Neural Computation 15(6), 1373-1396.
+
+    [^3]: Jung, A. (2022). Machine Learning: The Basics. Springer. Chapter 9, feature learning for
+    non-numeric data.
+
+    Examples
+    --------
+    A spiral is unrolled: the first component is how far along it an observation lies.
+
+    >>> import numpy as np
+    >>> from streamsel import LaplacianEigenmaps
+
+    >>> along = np.linspace(1.0, 4.0 * np.pi, 300)
+    >>> X = np.c_[along * np.cos(along), along * np.sin(along)]
+    >>> model = LaplacianEigenmaps(n_components=1, n_neighbors=4)
+    >>> model.learn_columns(X)
+    >>> z = model.embedding[:, 0]
+    >>> bool(abs(np.corrcoef(z, along)[0, 1]) > 0.99)
+    True
+
+    Papers by who wrote them together: a graph, and no numbers. Two of the six are a part apart:
+
+    >>> papers = np.zeros((6, 6))
+    >>> for i, j in [(0, 1), (1, 2), (2, 0), (2, 3), (4, 5)]:
+    ...     papers[i, j] = papers[j, i] = 1.0
+    >>> model = LaplacianEigenmaps(n_components=2)
+    >>> model.learn_graph(papers)
+    >>> model.embedding.round(2).tolist()
+    [[-0.29, -0.41], [-0.29, -0.41], [-0.29, 0.0], [-0.29, 0.82], [0.58, 0.0], [0.58, 0.0]]
+    """
+
+    n_neighbors: int = param(params.Whole(1), default=10)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"n_components": 2, "n_neighbors": 3, "window_size": 30, "max_variables": 20}
+        yield {
+            "n_components": 3, "n_neighbors": 4, "n_landmarks": 12, "max_features": 4,
+            "window_size": 20, "max_variables": 10,
+        }
+
+    def _begin_columns(self) -> None:
+        super()._begin_columns()
+        self._graph: Graph | None = None
+
+    def learn_graph(self, adjacency: Any) -> None:
+        """Learn who is whose neighbour, in the place of what columns tell of it.
+
+        Parameters
+        ----------
+        adjacency
+            (n, n) array or `scipy.sparse` matrix of the weights of the edges, symmetric, 0 for what
+            is no edge; of as many observations as the columns have, before or after these. Columns
+            then tell where new rows are placed, and need not come.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For what is no such matrix, for another number of observations than learnt, and after
+            rows. The model is as it was.
+        """
+        self._refuse_after_rows()
+        graph = Graph.of(adjacency)
+        if self._target is not None and self._target.n != graph.n:
+            raise ValueError(
+                f"Expected a graph of the {self._target.n} observations learnt. Got: one of "
+                f"{graph.n}.\nHint: a row and a column of the matrix are an observation."
+            )
+        self._graph = graph
+        self._target = NoTarget(graph.n) if self._target is None else self._target
+        self._outdate()
+
+    # What it finds
+
+    @until_learnt
+    def _placed(self) -> Floats | None:
+        if self._graph is None:
+            return super()._placed()
+        return lowest(self._graph.A, self.n_components)[1]
+
+    def _embed(self, rows: Likeness) -> Floats:
+        squares = rows.distances()
+        np.fill_diagonal(squares, np.inf)
+        near = csr_array(nearest(squares, self.n_neighbors), dtype=np.float64)
+        return lowest(near.maximum(near.T), self.n_components)[1]
+
+    def _alike(self, rows: Likeness) -> Floats:
+        near = nearest(rows.distances(), self.n_neighbors).astype(np.float64)
+        near /= np.maximum(near.sum(axis=1, keepdims=True), 1.0)
+        return near
+
+    def _weigh(self, rows: Likeness, places: Places, Z: Floats) -> tuple[Floats, Floats]:
+        del rows  # the mean of the landmarks that are near
+        return Z[places], np.zeros(Z.shape[1])
+
+    # A graph that is given
+
+    def _sweep(self, window: Window) -> None:
+        super()._sweep(window)
+        self._graph = None
+
+    def _merge_along_columns(self, other: Self) -> None:
+        mine, theirs = self._graph, other._graph
+        if mine is not None and theirs is not None and not mine.same_as(theirs):
+            raise ValueError(
+                "Expected two models of the same graph. Got: different graphs.\n"
+                "Hint: models can be merged that learnt different columns of the same rows."
+            )
+        super()._merge_along_columns(other)
+        self._graph = mine or theirs
+
+    def _get_state(self) -> dict[str, Any]:
+        state = super()._get_state()
+        return state if self._graph is None else state | {"graph": self._graph.to_state()}
+
+    def _set_state(self, state: dict[str, Any]) -> None:
+        super()._set_state(state)
+        if "graph" in state:
+            graph = Graph(csr_array((0, 0)))
+            graph.set_state(state["graph"])
+            if graph.n != state["n_rows"]:
+                raise ValueError(f"Expected a graph of {state['n_rows']} rows. Got: {graph.n}.")
+            self._graph = graph
+            self._outdate()

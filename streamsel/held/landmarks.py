@@ -1,0 +1,115 @@
+"""Landmarks: rows that were learnt and are kept, for new ones to be compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from streamsel.held.part import Floats, Places
+from streamsel.shapes import expect_shapes
+
+
+class Likeness(NamedTuple):
+    """What tells how alike rows are to others, in units of the total variance.
+
+    Parameters
+    ----------
+    products
+        (b, m) inner products of b rows with m others.
+    squares, others
+        (b,) and (m,) their own.
+    variance
+        The total variance.
+    """
+
+    products: Floats
+    squares: Floats
+    others: Floats
+    variance: float
+
+    def with_others(self, places: Places) -> Self:
+        """Return how alike the same rows are to some of the others."""
+        return self._replace(products=self.products[:, places], others=self.others[places])
+
+    def distances(self) -> Floats:
+        """Return squared distances, (b, m)."""
+        found = self.squares[:, None] + self.others - 2.0 * self.products
+        return np.maximum(found, 0.0, out=found)
+
+
+class Landmarks(NamedTuple):
+    """What a row is compared with, and what comes of it: z = alike(x, values) @ weights + offset.
+
+    Parameters
+    ----------
+    names, means
+        s variables, and what is taken off each (s,).
+    rows, values
+        Which of the rows learnt are landmarks (m,), and their values (m, s), centred and divided by
+        `unit`.
+    weights, offset
+        (m, q) and (q,).
+    unit
+        The root of the total variance of all columns.
+    share
+        What part of it these variables have.
+    """
+
+    names: list[Hashable]
+    means: Floats
+    rows: Places
+    values: Floats
+    weights: Floats
+    offset: Floats
+    unit: float
+    share: float
+
+    @classmethod
+    def none(cls, q: int) -> Self:
+        """Return what makes nothing of any row."""
+        void = np.zeros((0, 0))
+        weights = np.zeros((0, q))
+        return cls([], np.zeros(0), np.zeros(0, np.intp), void, weights, np.zeros(q), 1.0, 1.0)
+
+    def compared(self, X: Floats) -> Likeness:
+        """Return how alike rows, (b, s), are to the landmarks; NaN is as the mean.
+
+        Inner products are estimated from the variables that are at hand: all of them, if `share` is
+        1.
+        """
+        centred = X - self.means
+        centred[np.isnan(centred)] = 0.0
+        centred /= self.unit
+        return Likeness(
+            centred @ self.values.T / self.share,
+            np.einsum("ij,ij->i", centred, centred) / self.share,
+            np.einsum("ij,ij->i", self.values, self.values) / self.share,
+            self.unit * self.unit,
+        )
+
+    def turned(self, turn: Floats) -> Self:
+        """Return what gives z @ turn."""
+        return self._replace(weights=self.weights @ turn, offset=self.offset @ turn)
+
+    # Files
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what a file needs: arrays, and values that JSON can hold."""
+        return self._asdict()
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any], q: int) -> Self:
+        """Return what a file says, if it fits together, for q components."""
+        s, m = len(state["names"]), len(state["rows"])
+        expect_shapes(
+            state, means=(s,), rows=(m,), values=(m, s), weights=(m, q), offset=(q,)
+        )  # fmt: skip
+        unit, share = float(state["unit"]), float(state["share"])
+        if not unit > 0.0 or not share > 0.0:
+            raise ValueError(f"Expected variances above 0. Got: {unit!r}, {share!r}.")
+        fields = ("means", "values", "weights", "offset")
+        arrays = {field: np.asarray(state[field], dtype=float) for field in fields}
+        rows = np.asarray(state["rows"], dtype=np.intp)
+        return cls(names=state["names"], rows=rows, unit=unit, share=share, **arrays)

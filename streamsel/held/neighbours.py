@@ -1,0 +1,90 @@
+"""A graph of observations: who is whose neighbour."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from streamsel.held.part import Part
+
+# What two weights of one edge may differ by.
+_ROUGH = 1e-12
+
+
+class Graph(Part):
+    """A given graph of the observations, undirected.
+
+    Parameters
+    ----------
+    A
+        (n, n) weights of the edges: symmetric, not negative, 0 for what is no edge.
+    """
+
+    def __init__(self, A: csr_array) -> None:
+        self.A = A
+
+    @classmethod
+    def of(cls, adjacency: Any) -> Graph:
+        """Return the graph of an adjacency matrix, an array or a sparse one.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a matrix that is not square, symmetric, finite and without negative weights, and of
+            fewer than two observations. An edge of an observation with itself means nothing.
+        """
+        given = adjacency if issparse(adjacency) else np.asarray(adjacency)
+        if given.ndim != 2 or given.shape[0] != given.shape[1] or given.shape[0] < 2:
+            raise _unfit(f"shape {given.shape}")
+        if given.dtype.kind not in "biuf":
+            raise TypeError(f"Expected weights of edges, as numbers. Got: dtype {given.dtype}.")
+        A = csr_array(given, dtype=np.float64)
+        A.sum_duplicates()
+        if not np.isfinite(A.data).all():
+            raise _unfit("weights that are not finite")
+        if (A.data < 0.0).any():
+            raise _unfit(f"a weight of {A.data.min()}")
+        largest = A.data.max(initial=0.0)
+        if np.abs((A - A.T).data).max(initial=0.0) > _ROUGH * largest:
+            raise _unfit("one of two directions")
+        A = 0.5 * (A + A.T)
+        A.setdiag(0.0)
+        A.eliminate_zeros()
+        A.sort_indices()
+        return cls(A)
+
+    @property
+    def n(self) -> int:
+        """Number of observations."""
+        return int(self.A.shape[0])
+
+    def same_as(self, other: Graph) -> bool:
+        """Whether another graph is equal to this one."""
+        return self.n == other.n and not (self.A != other.A).nnz
+
+    # Files
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what a file needs: the upper triangle, edge by edge."""
+        edges = self.A.tocoo()
+        above = edges.row < edges.col
+        parts = {"row": edges.row, "column": edges.col, "weight": edges.data}
+        return {"n": self.n} | {name: part[above] for name, part in parts.items()}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Take up what `to_state` returned."""
+        n, rows, columns, weights = (state[name] for name in ("n", "row", "column", "weight"))
+        if type(n) is not int or not len(rows) == len(columns) == len(weights):
+            raise ValueError(f"Expected a graph of so many edges. Got: {len(rows)} and others.")
+        ends = np.concatenate([rows, columns]), np.concatenate([columns, rows])
+        both = np.concatenate([weights, weights])
+        self.A = Graph.of(csr_array((both, ends), shape=(n, n))).A
+
+
+def _unfit(got: str) -> ValueError:
+    return ValueError(
+        "Expected a symmetric (n, n) matrix of weights, none negative, n at least 2. Got: "
+        f"{got}.\nHint: (A + A.T) / 2 is symmetric; scipy.sparse matrices are taken as they are."
+    )

@@ -1,0 +1,151 @@
+"""Two sources of the same columns, of other rows, read side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsel.columns import Chunk, Stats, chunks, why_bad
+from streamsel.held.part import Floats
+from streamsel.stream import ColumnStream
+from streamsel.target.target import NoTarget
+
+# Bytes of columns that are multiplied at once.
+_PIECE = 4 << 20
+
+
+class Crossed(NamedTuple):
+    """What new rows have in common with those learnt, over all columns.
+
+    Parameters
+    ----------
+    products
+        (m, n) inner products of the new rows with those learnt.
+    squares, learnt
+        (m,) and (n,) their own.
+    n_columns
+        How many columns passed.
+    """
+
+    products: Floats
+    squares: Floats
+    learnt: Floats
+    n_columns: int
+
+
+def crossed(learnt: ColumnStream, new: ColumnStream, n: int, unit: float) -> Crossed:
+    """Read both to their end; all is centred by the means of what was learnt, in a unit.
+
+    Parameters
+    ----------
+    learnt, new
+        The columns that were learnt, of n rows, and the same columns of new rows.
+    n
+        Rows learnt.
+    unit
+        What all values are divided by.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For bad columns, and for columns that are not the same in both.
+    """
+    products: Floats = np.zeros((new.n_rows or 0, n))
+    squares, own, n_columns = np.zeros(len(products)), np.zeros(n), 0
+    for values, stats, beside in _side_by_side(learnt, new, n):
+        mine, theirs = (_centred(part, stats, unit) for part in (values, beside))
+        if not n_columns:
+            products, squares = np.zeros((theirs.shape[1], n)), np.zeros(theirs.shape[1])
+        products += theirs.T @ mine
+        squares += np.einsum("ij,ij->j", theirs, theirs)
+        own += np.einsum("ij,ij->j", mine, mine)
+        n_columns += len(mine)
+    return Crossed(products, squares, own, n_columns)
+
+
+def _centred(values: Floats, stats: Stats, unit: float) -> Floats:
+    values -= stats.mean[:, None]
+    values -= stats.low[:, None]
+    values /= unit
+    return values
+
+
+def _side_by_side(
+    learnt: ColumnStream, new: ColumnStream, n: int
+) -> Iterator[tuple[Floats, Stats, Floats]]:
+    """Yield columns learnt, a row each, with their moments, and the same columns of new rows."""
+    mine, theirs = _Front(learnt, n), _Front(new, None)
+    while mine.advance() & theirs.advance():
+        step = max(1, _PIECE // (8 * (mine.chunk.n + theirs.chunk.n)))
+        b = min(step, mine.left, theirs.left)
+        names, again = mine.names(b), theirs.names(b)
+        if names != again:
+            j = next(j for j, name in enumerate(names) if name != again[j])
+            raise _unlike(f"{names[j]!r} beside {again[j]!r}")
+        values, stats = mine.take(b)
+        yield values, stats, theirs.take(b)[0]
+    if mine.is_over != theirs.is_over:
+        raise _unlike(
+            f"further columns {'beside' if mine.is_over else 'without'} those of new rows"
+        )
+
+
+class _Front:
+    """Where the reading of a source stands.
+
+    Parameters
+    ----------
+    stream
+        The source.
+    n
+        Its rows; None for as many as the first block has.
+    """
+
+    chunk: Chunk
+
+    def __init__(self, stream: ColumnStream, n: int | None) -> None:
+        self._chunks = self._read(stream, n)
+        self._stats = Stats(*(np.zeros(0) for _ in Stats._fields))
+        self._at = 0
+        self.left, self.is_over = 0, False
+
+    @staticmethod
+    def _read(stream: ColumnStream, n: int | None) -> Iterator[tuple[Chunk, Stats]]:
+        for block in stream.blocks():
+            n = block.values.shape[0] if n is None else n
+            for chunk in chunks(block, n):
+                stats = chunk.scan(NoTarget(n), 1)
+                bad = np.flatnonzero(~np.isfinite(stats.m2))
+                if bad.size:
+                    raise why_bad(chunk.names[bad[0]], chunk.column(int(bad[0])))
+                yield chunk, stats
+
+    def advance(self) -> bool:
+        """Go on to the next chunk if this one is used up; say whether there is one."""
+        while not self.left and not self.is_over:
+            found = next(self._chunks, None)
+            if found is None:
+                self.is_over = True
+            else:
+                self.chunk, self._stats = found
+                self._at, self.left = 0, len(self.chunk.names)
+        return not self.is_over
+
+    def names(self, b: int) -> Sequence[Hashable]:
+        """Return the names of the next columns."""
+        return list(self.chunk.names[self._at : self._at + b])
+
+    def take(self, b: int) -> tuple[Floats, Stats]:
+        """Return the next columns, one a row, and their moments."""
+        places = np.arange(self._at, self._at + b)
+        self._at, self.left = self._at + b, self.left - b
+        return self.chunk.columns(places), Stats(*(array[places] for array in self._stats))
+
+
+def _unlike(got: str) -> ValueError:
+    return ValueError(
+        f"Expected the same columns in both sources, in the same order. Got: {got}.\n"
+        "Hint: both are read side by side, once; names must agree."
+    )

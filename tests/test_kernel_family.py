@@ -1,0 +1,511 @@
+"""KernelPCA and LaplacianEigenmaps: scikit-learn's, graphs of known spectra, new rows."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.linalg import orthogonal_procrustes
+from scipy.spatial.distance import cdist
+from sklearn.decomposition import KernelPCA as Peer
+
+from streamsel import KernelPCA, LaplacianEigenmaps, load, save
+from streamsel.extraction import _spectra
+from streamsel.extraction._spectra import lowest
+
+LEARNERS = [KernelPCA, LaplacianEigenmaps]
+KERNELS = {
+    "rbf": {},
+    "rbf of a gamma": {"gamma": 0.003},
+    "poly": {"kernel": "poly"},
+    "square": {"kernel": "poly", "degree": 2, "coef0": 0.0, "gamma": 0.01},
+}
+
+
+def columns(n=60, p=150, seed=0):
+    """Return columns of unequal variances about unequal means, (n, p)."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, p)) * rng.gamma(1.0, 1.0, size=p) + 10.0 * rng.normal(size=p)
+
+
+def learnt(cls, X, **params):
+    model = cls(**{"n_components": 4} | params)
+    model.learn_columns(X)
+    return model
+
+
+def peers(X, X_new, n_components=4, kernel="rbf", gamma=None, degree=3, coef0=1.0):
+    """Return what scikit-learn makes of the rows learnt, and of new ones."""
+    gamma = 1.0 / X.var(axis=0).sum() if gamma is None else gamma
+    peer = Peer(
+        n_components, kernel=kernel, gamma=gamma, degree=degree, coef0=coef0, eigen_solver="dense"
+    )
+    Z = peer.fit_transform(X - X.mean(axis=0))
+    return Z, peer.transform(X_new - X.mean(axis=0))
+
+
+# ------------------------------------------------------------------------------------ KernelPCA
+
+
+@pytest.mark.parametrize("params", KERNELS.values(), ids=KERNELS)
+def test_it_is_scikit_learns(params):
+    """Up to signs: of the rows learnt, of new ones beside them, and by landmarks that are all."""
+    X, new = columns(), columns(9, seed=1)
+    model = learnt(KernelPCA, X, **params)
+    Z, of_new = peers(X, new, **params)
+    signs = np.sign((model.embedding * Z).sum(axis=0))
+    np.testing.assert_allclose(model.embedding, Z * signs, atol=1e-9 * np.abs(Z).max())
+    for found in (model.transform_beside(X, new), model.transform_many(new)):
+        np.testing.assert_allclose(found, of_new * signs, atol=1e-9 * np.abs(Z).max())
+    one = [list(model.transform_one(dict(enumerate(x))).values()) for x in new.tolist()]
+    np.testing.assert_allclose(one, of_new * signs, atol=1e-9 * np.abs(Z).max())
+
+
+def test_many_rows_are_solved_for_a_few_components(monkeypatch):
+    X = columns(120)
+    whole = learnt(KernelPCA, X).embedding
+    monkeypatch.setattr(_spectra, "_LARGE", 50)
+    monkeypatch.setattr(_spectra, "_FEW", 0.5)
+    np.testing.assert_allclose(learnt(KernelPCA, X).embedding, whole, atol=1e-10)
+
+
+@settings(max_examples=15)
+@given(
+    shift=st.floats(-1e6, 1e6), scale=st.sampled_from([1e-120, 1e-3, 1e100]), seed=st.integers(0, 9)
+)
+def test_of_its_own_gamma_neither_scale_nor_offset_matters(shift, scale, seed):
+    X = columns(12, 20, seed)
+    before = learnt(KernelPCA, X, n_components=2).embedding
+    after = learnt(KernelPCA, (X + shift) * scale, n_components=2).embedding
+    np.testing.assert_allclose(after, before, atol=1e-7)
+
+
+def test_a_component_that_there_is_not_is_void():
+    """Four rows, in centred space, have three; a transform has the others as 0."""
+    X = columns(4)
+    model = learnt(KernelPCA, X, n_components=6)
+    assert model.embedding.shape == (4, 3)
+    assert list(model.relevance) == ["kernelpca0", "kernelpca1", "kernelpca2"]
+    found = model.transform_many(X)
+    np.testing.assert_allclose(found[:, :3], model.embedding, atol=1e-10)
+    assert not found[:, 3:].any()
+    assert not model.transform_beside(X, X)[:, 3:].any()
+
+
+# ------------------------------------------------------------- graphs whose spectra are known
+
+
+def path(n):
+    return np.eye(n, k=1) + np.eye(n, k=-1)
+
+
+def cycle(n):
+    A = path(n)
+    A[0, -1] = A[-1, 0] = 1.0
+    return A
+
+
+def complete(n):
+    return np.ones((n, n)) - np.eye(n)
+
+
+def star(n):
+    A = np.zeros((n, n))
+    A[0, 1:] = A[1:, 0] = 1.0
+    return A
+
+
+# L = D - A of these has, after the 0 of the constant vector, these eigenvalues.
+SPECTRA = {
+    "path": (path, lambda n: 2.0 - 2.0 * np.cos(np.pi * np.arange(1, n) / n)),
+    "cycle": (cycle, lambda n: np.sort(2.0 - 2.0 * np.cos(2.0 * np.pi * np.arange(1, n) / n))),
+    "complete": (complete, lambda n: np.full(n - 1, float(n))),
+    "star": (star, lambda n: np.r_[np.ones(n - 2), float(n)]),
+}
+
+
+def of_graph(A, q, **params):
+    model = LaplacianEigenmaps(q, **params)
+    model.learn_graph(A)
+    return model.embedding
+
+
+def laplacian(A):
+    return np.diag(A.sum(axis=1)) - A
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("n", [3, 8, 31])
+@pytest.mark.parametrize("name", SPECTRA)
+def test_known_spectra(name, n, sparse):
+    build, values = SPECTRA[name]
+    A, q = build(n), min(6, n - 1)
+    Z = of_graph(sp.csc_matrix(A) if sparse else A, q)
+    assert Z.shape == (n, q)
+    np.testing.assert_allclose(Z.T @ Z, np.eye(q), atol=1e-12)
+    np.testing.assert_allclose(Z.sum(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(laplacian(A) @ Z, Z * values(n)[:q], atol=1e-11)
+
+
+def test_the_path_is_a_cosine():
+    n = 40
+    Z = of_graph(path(n), 2)
+    for k in range(2):
+        wave = np.cos(np.pi * (k + 1) * (np.arange(n) + 0.5) / n) * np.sqrt(2.0 / n)
+        np.testing.assert_allclose(Z[:, k], wave, atol=1e-12)  # which begins with its largest
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_weights_are_taken_as_they_are(name):
+    A = SPECTRA[name][0](9)
+    np.testing.assert_allclose(of_graph(7.0 * A, 3), of_graph(A, 3), atol=1e-12)
+
+
+def test_a_graph_in_parts():
+    """Who is constant on each part tells them apart: the smallest one first, then within parts."""
+    A = np.zeros((12, 12))
+    A[:6, :6], A[6:9, 6:9], A[9:, 9:] = path(6), complete(3), path(3)
+    Z = of_graph(A, 4)
+    np.testing.assert_allclose(laplacian(A) @ Z[:, :2], 0.0, atol=1e-12)
+    for part in (slice(6), slice(6, 9), slice(9, 12)):
+        np.testing.assert_allclose(np.ptp(Z[part, :2], axis=0), 0.0, atol=1e-12)
+    assert len({tuple(row) for row in Z[[0, 6, 9], :2].round(9).tolist()}) == 3
+    np.testing.assert_allclose(Z.T @ Z, np.eye(4), atol=1e-12)
+    # The path of six has the lowest eigenvalue that is not 0.
+    assert not Z[6:, 2].any()
+    lonely = of_graph(np.zeros((5, 5)), 3)
+    np.testing.assert_allclose(lonely.T @ lonely, np.eye(3), atol=1e-12)
+
+
+@pytest.mark.parametrize("build", [path, cycle, star], ids=["path", "cycle", "star"])
+def test_many_observations_are_solved_for_a_few_components(build, monkeypatch):
+    A = sp.csr_array(sp.block_diag([build(90), build(40)]))
+    whole = lowest(A, 5)
+    monkeypatch.setattr(_spectra, "_LARGE", 50)
+    monkeypatch.setattr(_spectra, "_FEW", 0.5)
+    few = lowest(A, 5)
+    np.testing.assert_allclose(few[0], whole[0], atol=1e-12)
+    # Of a star, all but the leaves' equal eigenvalues are found whole.
+    if build is not star:
+        np.testing.assert_allclose(few[1], whole[1], atol=1e-8)
+
+
+@settings(max_examples=25)
+@given(n=st.integers(3, 9), seed=st.integers(0, 99))
+def test_rounding_has_no_say_in_the_basis(n, seed):
+    """Of equal eigenvalues too: weights that are off by rounding give the same components."""
+    rng = np.random.default_rng(seed)
+    A = np.triu(rng.integers(0, 2, size=(n, n)), 1) * 1.0
+    A += A.T
+    off = 1e-15 * rng.normal(size=(n, n)) * (A > 0.0)
+    q = min(3, n - 1)
+    np.testing.assert_allclose(of_graph(A + off + off.T, q), of_graph(A, q), atol=1e-6)
+
+
+# --------------------------------------------------------------- neighbours from the columns
+
+
+def neighbours(X, k):
+    """Return the graph by definition: as near as the k-th nearest of one of the two."""
+    n = len(X)
+    A = np.zeros((n, n))
+    D = cdist(X, X, "sqeuclidean")
+    for i in range(n):
+        others = np.sort(np.delete(D[i], i))
+        for j in range(n):
+            if i != j and D[i, j] <= others[min(k, n - 1) - 1] + 1e-9 * D[i].max():
+                A[i, j] = A[j, i] = 1.0
+    return A
+
+
+@pytest.mark.parametrize("k", [1, 3, 100])
+@pytest.mark.parametrize("kind", ["normal", "a grid"])
+def test_the_graph_is_that_of_the_nearest(kind, k):
+    X = columns(25) if kind == "normal" else np.argwhere(np.ones((5, 5))) * 1.0
+    found = learnt(LaplacianEigenmaps, X, n_neighbors=k).embedding
+    np.testing.assert_allclose(found, of_graph(neighbours(X, k), 4), atol=1e-8)
+
+
+def test_a_new_row_is_in_the_midst_of_its_nearest():
+    X, new = columns(50), columns(8, seed=1)
+    model = learnt(LaplacianEigenmaps, X, n_neighbors=5)
+    nearest = np.argsort(cdist(new, X), axis=1)[:, :5]
+    expected = model.embedding[nearest].mean(axis=1)
+    for found in (model.transform_beside(X, new), model.transform_many(new)):
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_columns_beside_a_graph_say_where_new_rows_are():
+    X, A = columns(20), cycle(20)
+    model = LaplacianEigenmaps(2, n_neighbors=1)
+    model.learn_graph(A)
+    assert not any(model.transform_one(dict(enumerate(X[0]))).values())
+    model.learn_columns(X)
+    np.testing.assert_allclose(model.embedding, of_graph(A, 2))
+    np.testing.assert_allclose(model.transform_many(X), model.embedding, atol=1e-12)
+    after = LaplacianEigenmaps(2, n_neighbors=1)
+    after.learn_columns(X)
+    after.learn_graph(sp.coo_array(A))
+    np.testing.assert_array_equal(after.embedding, model.embedding)
+
+
+def test_a_graph_in_files_copies_and_merges(tmp_path):
+    X, A = columns(20), cycle(20)
+    model, other = LaplacianEigenmaps(2), LaplacianEigenmaps(2)
+    model.learn_graph(A)
+    other.learn_columns(X)
+    save(model, tmp_path / "model")
+    for copy in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):  # noqa: S301
+        np.testing.assert_array_equal(copy.embedding, model.embedding)
+        copy.merge(other)
+        assert copy.n_columns == 150
+        np.testing.assert_array_equal(copy.embedding, model.embedding)
+    other.merge(model)
+    np.testing.assert_array_equal(other.embedding, model.embedding)
+    third = LaplacianEigenmaps(2)
+    third.learn_graph(path(20))
+    with pytest.raises(ValueError, match="same graph"):
+        third.merge(model)
+    np.testing.assert_array_equal(third.embedding, of_graph(path(20), 2))
+
+
+BAD_GRAPHS = {
+    "no square": np.ones((3, 4)),
+    "a vector": np.ones(4),
+    "one observation": np.ones((1, 1)),
+    "directed": np.triu(np.ones((4, 4)), 1),
+    "negative": -complete(4),
+    "NaN": np.full((4, 4), np.nan),
+    "text": np.full((4, 4), "a"),
+    "complex": complete(4) * 1j,
+    "another number of observations": complete(5),
+}
+
+
+@pytest.mark.parametrize("case", BAD_GRAPHS)
+def test_bad_graphs_are_refused(case):
+    model = learnt(LaplacianEigenmaps, columns(4, 6), n_components=2)
+    before = pickle.dumps(model)
+    with pytest.raises((ValueError, TypeError), match="Got"):
+        model.learn_graph(BAD_GRAPHS[case])
+    assert pickle.dumps(model) == before
+
+
+def test_a_graph_does_not_outlive_its_observations():
+    model = LaplacianEigenmaps(1, window_size=10, n_neighbors=3)
+    model.learn_graph(cycle(10))
+    X = columns(20, 5)
+    model.learn_many(X)
+    with pytest.raises(ValueError, match="rows"):
+        model.learn_graph(cycle(10))
+    window = learnt(LaplacianEigenmaps, X[10:], n_components=1, n_neighbors=3)
+    assert model.landmarks == window.landmarks
+
+
+def test_an_edge_of_one_with_itself_means_nothing():
+    np.testing.assert_array_equal(of_graph(cycle(6) + np.eye(6), 2), of_graph(cycle(6), 2))
+
+
+# --------------------------------------------------------------------------------- new rows
+
+
+@pytest.mark.parametrize("cls", LEARNERS)
+def test_beside_is_of_all_columns_however_they_are_cut_and_held(cls):
+    rng = np.random.default_rng(3)
+    X, new = (rng.poisson(0.3, size=(n, 90)) * 1.0 for n in (30, 7))
+    X[:, 5] = 2.0
+    model = learnt(cls, X, n_components=2, max_variables=10)
+    expected = learnt(cls, X, n_components=2).transform_many(new)
+    names = range(90)
+    pairs = [[(j, part[:, j]) for j in names] for part in (X, new)]
+    ways = [(X, new), (sp.csc_array(X), new), (X, sp.csr_array(new)), pairs, (X, iter(pairs[1]))]
+    for one, other in ways:
+        found = model.transform_beside(one, other)
+        if cls is KernelPCA:
+            # The constant column is none of those that are held, and one of those that pass.
+            far = cdist(new, X, "sqeuclidean")
+            G = np.exp(-far / X.var(axis=0).sum())
+            own = np.exp(-cdist(X, X, "sqeuclidean") / X.var(axis=0).sum())
+            Z = model.embedding
+            expected = (G - own.mean(axis=0)) @ (Z / np.square(Z).sum(axis=0))
+        np.testing.assert_allclose(found, expected, atol=1e-10)
+    turned = names[::-1]
+    found = model.transform_beside([(j, X[:, j]) for j in turned], [(j, new[:, j]) for j in turned])
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("cls", LEARNERS)
+def test_beside_refuses_what_does_not_fit(cls):
+    X, new = columns(12, 30), columns(3, 30, seed=1)
+    model = learnt(cls, X, n_components=2)
+    before = pickle.dumps(model)
+    named = [[(f"v{j}", part[:, j]) for j in range(30)] for part in (X, new)]
+    bad = X.copy()
+    bad[3, 7] = np.nan
+    for one, other in (
+        (X[:, :29], new[:, :29]),
+        (X, new[:, :29]),
+        (X[:, :29], new),
+        (X[::-1] ** 2, new),
+        (named[0], new),
+        (X, named[1]),
+        (bad, new),
+        (X, bad[:3] * np.nan),
+        (X[:-1], new),
+    ):
+        with pytest.raises(ValueError, match="Got"):
+            model.transform_beside(one, other)
+    assert pickle.dumps(model) == before
+    with pytest.raises(ValueError, match="vary"):
+        cls().transform_beside(X, new)
+    model.learn_many(X)
+    with pytest.raises(ValueError, match="rows"):
+        model.transform_beside(X, new)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_fewer_landmarks_are_the_nearest_by_least_squares(kernel):
+    """Of what the landmarks' kernel can say of the observations nothing is left unsaid."""
+    X = columns(60, 40)
+    model = learnt(KernelPCA, X, kernel=kernel, n_landmarks=20)
+    assert list(model.landmarks) == list(range(0, 60, 3))
+    Xc, gamma = X - X.mean(axis=0), 1.0 / X.var(axis=0).sum()
+    if kernel == "rbf":
+        G = np.exp(-gamma * cdist(Xc, Xc[::3], "sqeuclidean"))
+    else:
+        G = (gamma * Xc @ Xc[::3].T + 1.0) ** 3
+    G -= G.mean(axis=0)
+    expected = G @ np.linalg.lstsq(G, model.embedding, rcond=1e-6)[0]
+    np.testing.assert_allclose(model.transform_many(X), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("cls", LEARNERS)
+def test_fewer_variables_are_those_of_the_largest_variance(cls):
+    """However the columns come; distances are estimated by their share of the variance."""
+    X = columns(30, 80)
+    largest = sorted(np.argsort(-X.var(axis=0))[:15].tolist())
+    models = [learnt(cls, X, max_variables=15), cls(4, max_variables=15), cls(4, max_variables=15)]
+    for start in range(0, 80, 7):
+        models[1].learn_columns(X[:, start : start + 7], range(80)[start : start + 7])
+    models[2].learn_columns(X[:, :33], range(33))
+    rest = cls(4, max_variables=15)
+    rest.learn_columns(X[:, 33:], range(33, 80))
+    models[2].merge(rest)
+    share = X[:, largest].var(axis=0).sum() / X.var(axis=0).sum()
+    for model in models:
+        assert sorted(model._map().names) == largest
+        facts = model.report().facts
+        assert facts["share_of_variance"] == pytest.approx(share)
+        assert (facts["n_landmarks"], facts["n_variables"]) == (30, 15)
+        np.testing.assert_allclose(model.embedding, models[0].embedding, atol=1e-9)
+        new = dict(zip(largest, X[3, largest].tolist(), strict=True))
+        found, expected = (one.transform_one(new) for one in (model, models[0]))
+        assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_what_few_variables_say_is_near_to_what_all_do():
+    """Columns that show three hidden variables: any of them tell distances, nearly."""
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=(240, 3))
+    X = hidden @ rng.normal(size=(3, 400)) + 0.3 * rng.normal(size=(240, 400))
+    X, new = X[:200], X[200:]
+    model = learnt(KernelPCA, X, n_components=3, max_variables=100)
+    found, exact = model.transform_many(new), model.transform_beside(X, new)
+    for k in range(3):
+        assert np.corrcoef(found[:, k], exact[:, k])[0, 1] > 0.98
+
+
+# ------------------------------------------------------------------------------------- rows
+
+
+@pytest.mark.parametrize("cls", LEARNERS)
+def test_a_window_is_turned_onto_what_stood(cls):
+    """By Procrustes over the rows of the window; the space that they span is that of the window."""
+    X = columns(160, 12)
+    model = cls(3, window_size=40, renewal=1.0, warm_up=0)
+    stood = None
+    for start in range(0, 160, 40):
+        rows = X[start : start + 40]
+        before = None if stood is None else model.transform_many(rows)
+        model.learn_many(rows)
+        found, plain = model.transform_many(rows), learnt(cls, rows, n_components=3)
+        own = plain.transform_many(rows)
+        if before is not None:
+            own, old = own - own.mean(axis=0), before - before.mean(axis=0)
+            sizes, sizes_before = (np.linalg.norm(part, axis=0) for part in (own, old))
+            turn, _ = orthogonal_procrustes(own / sizes, old / sizes_before)
+            own = own / sizes @ turn * sizes_before
+            found = found - found.mean(axis=0)
+        np.testing.assert_allclose(found, own, atol=1e-6)
+        stood = found
+
+
+@pytest.mark.parametrize("cls", LEARNERS)
+def test_components_keep_their_meaning_from_window_to_window(cls):
+    """The same clusters, row after row: where one stood it stands."""
+    rng = np.random.default_rng(0)
+    centres = 4.0 * rng.normal(size=(3, 10))
+    of, X = rng.integers(0, 3, size=400), None
+    X = centres[of] + rng.normal(size=(400, 10))
+    model = cls(2, window_size=80)
+    model.learn_many(X[:80])
+    places = [model.transform_many(centres)]
+    for start in range(80, 400, 80):
+        model.learn_many(X[start : start + 80])
+        places.append(model.transform_many(centres))
+    apart = min(
+        np.linalg.norm(a - b) for a in places[0] for b in places[0] if a is not b and (a != b).any()
+    )
+    assert max(np.abs(place - places[0]).max() for place in places) < 0.5 * apart
+
+
+@pytest.mark.parametrize("cls", LEARNERS)
+def test_a_window_larger_than_a_gram_matrix_may_be(cls):
+    model = cls(2, max_rows_gram=50)
+    for learn in (
+        lambda: model.learn_one({"a": 1.0}),
+        lambda: model.learn_many(np.ones((3, 2))),
+        lambda: model.learn_column("a", np.arange(51.0)),
+        lambda: model.learn_columns(np.ones((51, 3))),
+    ):
+        before = pickle.dumps(model)
+        with pytest.raises(ValueError, match="at most 50 rows"):
+            learn()
+        assert pickle.dumps(model) == before
+
+
+# -------------------------------------------------------------------------------- little to go by
+
+
+@pytest.mark.parametrize("cls", LEARNERS)
+def test_degenerate_columns(cls):
+    """Rows that are all alike, or but for one; two rows; copies."""
+    same = np.ones((6, 3))
+    model = learnt(cls, same)
+    assert model.embedding.shape == (6, 0)
+    assert not model.relevance
+    assert not any(model.transform_one({0: 5.0}).values())
+    one = np.zeros((6, 3))
+    one[2] = 1.0
+    two = columns(2, 5)
+    copies = np.repeat(columns(3, 5), 4, axis=0)
+    for X in (one, two, copies):
+        model = learnt(cls, X, n_neighbors=2) if cls is LaplacianEigenmaps else learnt(cls, X)
+        assert np.isfinite(model.embedding).all()
+        assert np.isfinite(model.transform_many(X)).all()
+        np.testing.assert_allclose(
+            model.transform_beside(X, X), model.transform_many(X), atol=1e-10
+        )
+    # Copies are in one place: of the kernel's space, and of a graph that has nothing but them.
+    Z = learnt(KernelPCA, copies).embedding
+    np.testing.assert_allclose(Z, np.repeat(Z[::4], 4, axis=0), atol=1e-12)
+
+
+def test_the_report_is_of_no_loadings():
+    model = learnt(KernelPCA, columns())
+    report = model.report()
+    assert not any(row["loadings"] for row in report.found)
+    assert report.facts == {"n_landmarks": 60, "n_variables": 150, "share_of_variance": 1.0}
+    assert not hasattr(model, "loadings")
