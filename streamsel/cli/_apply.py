@@ -65,8 +65,9 @@ def transform(
 
 def needs_and_makes(model: Any) -> tuple[list[Any], list[Any]]:
     """Return the names of the columns that a model needs of a file, and of those it makes."""
-    names = list(model.standing)
-    return names, names if model.report().kind == "selected" else model.components
+    if model.report().kind == "selected":
+        return list(model.standing), list(model.standing)
+    return list(model._used().names), model.components
 
 
 def _notes(path: str) -> dict[str, Any]:

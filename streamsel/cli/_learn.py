@@ -368,9 +368,16 @@ class Run:
             columns = self._screen.take(names)
             write_table(out, names, [columns[name] for name in names])
         else:
-            # What they are made of is read again, and nothing else.
-            matrix = self.model.transform_many(self._screen)
-            write_table(out, self.model.components, list(matrix.T))
+            matrix = self._components()
+            write_table(out, self.model.components[: matrix.shape[1]], list(matrix.T))
+
+    def _components(self) -> Any:
+        """Return the components of the rows that were learnt."""
+        if hasattr(self.model, "landmarks"):
+            # New rows are placed by landmarks: those that were learnt are known better.
+            return self.model.embedding
+        # What they are made of is read again, and nothing else.
+        return self.model.transform_many(self._screen)
 
     def show(self, report: Report) -> None:
         """Print what was found; say what was left out."""

@@ -22,8 +22,11 @@ OF_SELECTED = ("name", "relevance", "score", "round", "certified", "above_noise"
 
 
 def n_found(report: Report) -> int:
-    """Return how many there are; components without a variable are none, unless of any."""
-    if report.facts.get("any_variable"):
+    """Return how many there are; components without a variable are none, unless of any.
+
+    Or unless they are made of rows: of landmarks.
+    """
+    if report.facts.get("any_variable") or "n_landmarks" in report.facts:
         return len(report.found)
     return sum(1 for row in report.found if row.get("loadings", True))
 
@@ -48,8 +51,9 @@ def _show_text(report: Report) -> None:
         writer.writerows(map(_cell, row.values()) for row in report.found)
         return
     writer.writerow(["component", "relevance", "above_noise", "variable", "weight"])
+    of_rows = [{"variable": None, "weight": None}] if "n_landmarks" in report.facts else []
     for row in report.found:
-        for loading in row["loadings"]:
+        for loading in row["loadings"] or of_rows:
             cells = [row["name"], row["relevance"], row["above_noise"], *loading.values()]
             writer.writerow(map(_cell, cells))
 
@@ -123,6 +127,8 @@ def _selection(report: Report) -> Table:
 
 
 def _components(report: Report) -> Table:
+    if "n_landmarks" in report.facts:
+        return _of_landmarks(report)
     from rich.text import Text
 
     variables = {loading["variable"] for row in report.found for loading in row["loadings"]}
@@ -146,6 +152,21 @@ def _components(report: Report) -> Table:
             largest.append("…")
         cells = [_decimals(row["relevance"]), str(len(row["loadings"]))]
         table.add_row(row["name"], *cells, largest, mark, style=style)
+    return table
+
+
+def _of_landmarks(report: Report) -> Table:
+    """Return a table of components that no variable has a loading on."""
+    table = _table(
+        f"{count(len(report.found), 'component')} out of {count(report.columns_seen, 'column')}; "
+        f"for new rows {count(report.facts['n_landmarks'], 'landmark')} by "
+        f"{count(report.facts['n_variables'], 'variable')}, with "
+        f"{report.facts['share_of_variance']:.0%} of the variance"
+    )
+    table.add_column("component", style="bold", no_wrap=True)
+    table.add_column("relevance", justify="right")
+    for row in report.found:
+        table.add_row(row["name"], _decimals(row["relevance"]))
     return table
 
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from streamsel import SOSPCA, RandomProjection, RidgeComponents, load
+from streamsel import SOSPCA, RandomProjection, RidgeComponents, catalogue, load
 
 EITHER = pytest.mark.parametrize("learner", [RidgeComponents, SOSPCA])
 
@@ -126,3 +126,30 @@ def test_without_a_target_and_of_any_variable(call, tmp_path):
     assert out.read_text() == again.read_text()
     found = np.loadtxt(out, delimiter=",", skiprows=1)
     np.testing.assert_allclose(found, expected.embedding)
+
+
+@pytest.mark.parametrize("method", ["KernelPCA", "LaplacianEigenmaps"])
+def test_components_of_landmarks(call, tmp_path, method):
+    """The rows of the file are placed exactly; others by two of its variables."""
+    rng = np.random.default_rng(0)
+    X, names = rng.normal(size=(30, 5)) * [1, 2, 3, 4, 5], list("abcde")
+    table, out, model, again = (
+        tmp_path / name for name in ("table.csv", "out.csv", "model", "again.csv")
+    )
+    lines = [names, *(map(repr, row) for row in X.tolist())]
+    table.write_text("".join(",".join(line) + "\n" for line in lines))
+    options = ["--orientation", "samples", "--set", "max_variables=2"]
+    asked = ["--method", method, "-q", "2", "-o", out, "-m", model]
+    shown = call("reduce", table, *asked, *options).rows()
+    expected = catalogue.fetch(method)(2, max_variables=2)
+    expected.learn_columns(X, names)
+    assert [row["component"] for row in shown] == expected.components
+    assert not any(row["variable"] for row in shown)
+    found = np.loadtxt(out, delimiter=",", skiprows=1)
+    np.testing.assert_allclose(found, expected.embedding, atol=1e-12)
+    call("transform", model, table, "-o", again)
+    rows = [dict(zip(names, x, strict=True)) for x in X.tolist()]
+    placed = [list(expected.transform_one(row).values()) for row in rows]
+    np.testing.assert_allclose(np.loadtxt(again, delimiter=",", skiprows=1), placed, atol=1e-12)
+    told = call("info", model, "--json").json()
+    assert (told["n_landmarks"], told["n_variables"]) == (30, 2)
