@@ -3,15 +3,17 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from river import compose
 from scipy.linalg import orthogonal_procrustes
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import KernelPCA as Peer
 
-from streamsel import KernelPCA, LaplacianEigenmaps, load, save
+from streamsel import PCA, KernelPCA, LaplacianEigenmaps, RandomFourier, RidgeComponents, load, save
 from streamsel.extraction import _spectra
 from streamsel.extraction._spectra import lowest
 
@@ -415,6 +417,48 @@ def test_what_few_variables_say_is_near_to_what_all_do():
     found, exact = model.transform_many(new), model.transform_beside(X, new)
     for k in range(3):
         assert np.corrcoef(found[:, k], exact[:, k])[0, 1] > 0.98
+
+
+@pytest.mark.parametrize("cls", LEARNERS)
+def test_a_matrix_that_another_method_has_filled(cls):
+    """Held once, and read never again; what it learns later is its own."""
+    X = columns()
+    other = PCA(3)
+    other.learn_columns(X[:, :100])
+    model, before = cls(4), pickle.dumps(other)
+    model.learn_from(other)
+    own = learnt(cls, X[:, :100])
+    np.testing.assert_array_equal(model.embedding, own.embedding)
+    assert model.transform_one(dict(enumerate(X[0]))) == own.transform_one(dict(enumerate(X[0])))
+    assert (model.n_columns, model.n_rows) == (100, 60)
+    model.learn_columns(X[:, 100:])
+    np.testing.assert_allclose(model.embedding, learnt(cls, X).embedding, atol=1e-10)
+    assert pickle.dumps(other) == before
+    again = PCA(3)
+    again.learn_from(learnt(cls, X[:, :100]))
+    np.testing.assert_array_equal(again.embedding, other.embedding)
+    for unfit in (PCA(2, scale=True), RidgeComponents(2)):
+        with pytest.raises((ValueError, TypeError), match="Got"):
+            cls().learn_from(unfit if unfit.supervised else learnt_by(unfit, X))
+
+
+def learnt_by(model, X):
+    model.learn_columns(X)
+    return model
+
+
+def test_the_streaming_way_is_of_fourier_features(rng):
+    """PCA of them, row by row, comes near to what the kernel has of all rows at once."""
+    groups = rng.normal(size=(3, 8))[rng.integers(0, 3, size=300)]
+    X = groups + 0.4 * rng.normal(size=(300, 8))
+    way = compose.Pipeline(RandomFourier(600, gamma=0.1), PCA(2))
+    rows = [dict(enumerate(x)) for x in X.tolist()]
+    frame = pd.DataFrame(X)
+    way.learn_many(frame)
+    Z = learnt(KernelPCA, X, n_components=2, gamma=0.1).embedding
+    found = np.array([list(way.transform_one(x).values()) for x in rows])
+    for k in range(2):
+        assert abs(np.corrcoef(found[:, k], Z[:, k])[0, 1]) > 0.97
 
 
 # ------------------------------------------------------------------------------------- rows

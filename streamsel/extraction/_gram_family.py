@@ -20,6 +20,7 @@ from streamsel.held.part import Floats, Places
 from streamsel.held.ritz import Product, Ritz
 from streamsel.learner.extractor import LinearMap
 from streamsel.learner.report import Report
+from streamsel.learner.sharing import Sharing
 from streamsel.stream import ColumnStream
 from streamsel.target.target import Target
 
@@ -29,7 +30,7 @@ _PROBES = 2
 _SPARE, _READINGS = 10, 12
 
 
-class GramExtractor(OfInner, ReadsAgain):
+class GramExtractor(Sharing, OfInner, ReadsAgain):
     """A linear extractor on the Gram matrix of all columns; on rows, on their joint moments."""
 
     keeps = GramColumns
@@ -60,72 +61,15 @@ class GramExtractor(OfInner, ReadsAgain):
             held.follow(self._target.Y[: self._target.c])
         return held
 
-    def learn_from(self, other: GramExtractor) -> None:
-        """Learn the columns that another method has learnt, without reading them again.
-
-        The Gram matrix is held once, until either of the two learns more.
-
-        Parameters
-        ----------
-        other
-            A learner of this family with the same `scale`, and without covariates, that has learnt
-            columns; left as it is. Its target may be any: what is held does not depend on it, but
-            for which columns are in its pool.
-
-        Raises
-        ------
-        TypeError
-            For a learner of another family.
-        ValueError
-            Where `scale` or the number of rows differ, either has learnt rows, this one columns, or
-            the other has covariates. The model is as it was.
-        """
-        if not isinstance(other, GramExtractor):
-            raise TypeError(
-                "Expected a learner that keeps the Gram matrix of all columns, such as PCA. Got: "
-                f"{type(other).__name__}."
-            )
-        self._refuse_after_rows()
-        other._refuse_after_rows()
-        held, target = other._columns, other._target
-        if self.n_columns or held is None or target is None:
-            got = "no columns to learn from" if held is None else f"one that has {self.n_columns}"
-            raise ValueError(
-                f"Expected a model without columns, and one that has learnt some. Got: {got}.\n"
-                "Hint: model.clone() is a fresh model; learn_target(y) comes before learn_from."
-            )
-        assert isinstance(held, GramColumns)  # noqa: S101
-        if self.scale != other.scale or held.given is not None:
-            got = "covariates" if held.given is not None else f"scale={other.scale}"
-            raise ValueError(
-                f"Expected a model of scale={self.scale} without covariates. Got: {got}.\n"
-                "Hint: one Gram matrix serves methods that weigh columns alike."
-            )
-        if held.rank is not None:
-            self._check_axes(held.rank, target.n)
-        mine = self._expected_target(target.n)
-        if mine.n != target.n:
-            raise ValueError(f"Expected columns of {mine.n} rows. Got: {target.n}.")
-        columns = self._new_columns(mine.n)
-        if self.scale and columns.given is not None:
-            raise ValueError(
-                "Expected no covariates beside scale=True. Got: some, and what they leave of the "
-                "columns has another scale than the columns learnt.\nHint: learn_columns(X)."
-            )
-        columns.share(held, mine.Y[: mine.c] if isinstance(mine, Target) else np.zeros((0, mine.n)))
-        self._target, self._columns = mine, columns
-        self.n_columns, self._n_constant = other.n_columns, other._n_constant
-        self.n_passes = other.n_passes
-        self._outdate()
-
-    def _check_axes(self, rank: int, n: int) -> None:
-        """Refuse the leading axes of another model where they are too few."""
+    def _check_shared(self, held: GramColumns) -> None:
+        if held.rank is None:
+            return
         if self._needs_matrix:
-            check_rows(n, self.max_rows_gram, self._needs_matrix)
-        if rank < self._rank:
+            check_rows(held.n, self.max_rows_gram, self._needs_matrix)
+        if held.rank < self._rank:
             raise ValueError(
-                f"Expected a model of at least {self.n_components} components, for {n} rows are "
-                f"too many for a Gram matrix. Got: {rank} axes.\n"
+                f"Expected a model of at least {self.n_components} components, for {held.n} rows "
+                f"are too many for a Gram matrix. Got: {held.rank} axes.\n"
                 "Hint: let the one of most components learn, and the others from it."
             )
 

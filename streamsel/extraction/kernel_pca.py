@@ -127,8 +127,13 @@ class KernelPCA(Embedder):
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"n_components": 2, "window_size": 30, "max_variables": 20}
         yield {
-            "n_components": 3, "kernel": "poly", "degree": 2, "n_landmarks": 12,
-            "window_size": 20, "max_variables": 10, "max_features": 4,
+            "n_components": 3,
+            "kernel": "poly",
+            "degree": 2,
+            "n_landmarks": 12,
+            "window_size": 20,
+            "max_variables": 10,
+            "max_features": 4,
         }
 
     def _kernel(self, rows: Likeness) -> Floats:

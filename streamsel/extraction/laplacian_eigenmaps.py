@@ -121,8 +121,12 @@ class LaplacianEigenmaps(Embedder):
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"n_components": 2, "n_neighbors": 3, "window_size": 30, "max_variables": 20}
         yield {
-            "n_components": 3, "n_neighbors": 4, "n_landmarks": 12, "max_features": 4,
-            "window_size": 20, "max_variables": 10,
+            "n_components": 3,
+            "n_neighbors": 4,
+            "n_landmarks": 12,
+            "max_features": 4,
+            "window_size": 20,
+            "max_variables": 10,
         }
 
     def _begin_columns(self) -> None:

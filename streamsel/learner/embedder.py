@@ -22,6 +22,7 @@ from streamsel.learner.extractor import least_motion
 from streamsel.learner.in_parallel import crossed
 from streamsel.learner.report import Report
 from streamsel.learner.river import Unsupervised
+from streamsel.learner.sharing import Sharing
 from streamsel.learner.window import Window
 from streamsel.params import param
 from streamsel.shapes import expect_shapes
@@ -34,7 +35,7 @@ _AT_ONCE = 1 << 22
 _ROUGH = 1e-6
 
 
-class Embedder(Builder, Unsupervised):
+class Embedder(Sharing, Builder, Unsupervised):
     """A learner whose components are a function of how alike observations are, over all columns.
 
     It is not linear in the variables, so what it has found is said by landmarks: some of the rows
@@ -116,7 +117,7 @@ class Embedder(Builder, Unsupervised):
             self.max_rows_gram,
             "learn_many(X) learns rows by windows; RandomFourier and PCA after it take any number.",
         )
-        pool = GramColumns(None, n, self.max_variables, scaled=False, n_jobs=self.n_jobs)
+        pool = GramColumns(None, n, self.max_variables, scaled=False, rank=None, n_jobs=self.n_jobs)
         pool.serve(self)
         return pool
 
