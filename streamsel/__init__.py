@@ -11,11 +11,16 @@ if TYPE_CHECKING:
     from streamsel import evaluate, stream
     from streamsel.extraction.kernel_pca import KernelPCA
     from streamsel.extraction.laplacian_eigenmaps import LaplacianEigenmaps
+    from streamsel.extraction.discriminant import Discriminant
     from streamsel.extraction.pca import PCA
+    from streamsel.extraction.pls import PLS
+    from streamsel.extraction.private_features import PrivateFeatures
     from streamsel.extraction.random_fourier import RandomFourier
     from streamsel.extraction.random_projection import RandomProjection
+    from streamsel.extraction.ranked_pca import RankedPCA
     from streamsel.extraction.ridge_components import RidgeComponents
     from streamsel.extraction.sospca import SOSPCA
+    from streamsel.extraction.supervised_pca import SupervisedPCA
     from streamsel.persist import load, save
     from streamsel.selection.alpha_investing import AlphaInvesting
     from streamsel.selection.backward_elimination import BackwardElimination
@@ -34,20 +39,25 @@ __all__ = [
     "MRMR",
     "OSFS",
     "PCA",
+    "PLS",
     "SAOLA",
     "SOSPCA",
     "AlphaInvesting",
     "BackwardElimination",
+    "Discriminant",
     "ForwardSelection",
     "KernelPCA",
     "LaplacianEigenmaps",
     "Lasso",
     "OnlineFDR",
+    "PrivateFeatures",
     "ProjSe",
     "RandomFourier",
     "RandomProjection",
+    "RankedPCA",
     "RidgeComponents",
     "SelectKBest",
+    "SupervisedPCA",
     "evaluate",
     "load",
     "save",

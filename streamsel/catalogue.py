@@ -79,6 +79,31 @@ LEARNERS = (
     ),
     Entry("SOSPCA", "streamsel.extraction.sospca", "extractor", "sparse online supervised PCA"),
     Entry("PCA", "streamsel.extraction.pca", "extractor", "the directions of most variance"),
+    Entry("PLS", "streamsel.extraction.pls", "extractor", "what varies most along with the target"),
+    Entry(
+        "Discriminant",
+        "streamsel.extraction.discriminant",
+        "extractor",
+        "where classes lie farthest apart",
+    ),
+    Entry(
+        "PrivateFeatures",
+        "streamsel.extraction.private_features",
+        "extractor",
+        "all but what tells a sensitive property",
+    ),
+    Entry(
+        "RankedPCA",
+        "streamsel.extraction.ranked_pca",
+        "extractor",
+        "principal components that tell most, or least",
+    ),
+    Entry(
+        "SupervisedPCA",
+        "streamsel.extraction.supervised_pca",
+        "extractor",
+        "principal components of the relevant",
+    ),
     Entry(
         "RandomProjection",
         "streamsel.extraction.random_projection",

@@ -36,12 +36,16 @@ class Whole(NamedTuple):
 
 
 class Real(NamedTuple):
-    """A finite number from `low` (not itself, if `open`) to `below`; None too if `optional`."""
+    """A finite number from `low` (not itself, if `open`) to below `below` (itself, if `closed`).
+
+    None too if `optional`.
+    """
 
     low: float
     open: bool = False
     optional: bool = False
     below: float = math.inf
+    closed: bool = False
 
     def admits(self, value: Any) -> bool:
         """Whether the value keeps the rule."""
@@ -51,7 +55,7 @@ class Real(NamedTuple):
             return False
         number = float(value)
         above = number > self.low if self.open else number >= self.low
-        return above and number < self.below
+        return above and (number < self.below or (self.closed and number == self.below))
 
     def read(self, text: str) -> Any:
         """Return the value that a text stands for."""
@@ -59,8 +63,9 @@ class Real(NamedTuple):
 
     def __str__(self) -> str:
         bracket = "(" if self.open else "["
+        end = "]" if self.closed else ")"
         return (
-            f"a float in the range {bracket}{self.low}, {self.below})"
+            f"a float in the range {bracket}{self.low}, {self.below}{end}"
             f"{' or None' if self.optional else ''}"
         )
 

@@ -184,8 +184,10 @@ def stages() -> Iterator[Callable[[str, int, int], None] | None]:
 def best_of(model: Any) -> str:
     """Name the most relevant thing that the model has found, or how much there is to find."""
     if (n := getattr(model, "n_above_noise", None)) is not None:
-        # To ask for components would solve for them.
         return f"{n:,} above noise"
+    if hasattr(getattr(model, "_columns", None), "gram"):
+        # To ask for components would solve for them.
+        return ""
     relevance = {name: value for name, value in model.relevance.items() if math.isfinite(value)}
     if not relevance:
         return ""

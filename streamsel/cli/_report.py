@@ -158,10 +158,7 @@ def _components(report: Report) -> Table:
 def _of_landmarks(report: Report) -> Table:
     """Return a table of components that no variable has a loading on."""
     table = _table(
-        f"{count(len(report.found), 'component')} out of {count(report.columns_seen, 'column')}; "
-        f"for new rows {count(report.facts['n_landmarks'], 'landmark')} by "
-        f"{count(report.facts['n_variables'], 'variable')}, with "
-        f"{report.facts['share_of_variance']:.0%} of the variance"
+        f"{count(len(report.found), 'component')} out of {count(report.columns_seen, 'column')}"
     )
     table.add_column("component", style="bold", no_wrap=True)
     table.add_column("relevance", justify="right")
@@ -182,6 +179,12 @@ def _footer(report: Report, notes: Any) -> list[str]:
     n_above = report.facts.get("n_above_noise")
     if n_above is not None:
         lines.append(f"{count(n_above, 'variable')} above it.")
+    if "n_landmarks" in report.facts:
+        lines.append(
+            f"New rows are compared with {count(report.facts['n_landmarks'], 'landmark')} by "
+            f"{count(report.facts['n_variables'], 'variable')}, which have "
+            f"{report.facts['share_of_variance']:.0%} of the variance."
+        )
     if caution := report.facts.get("caution"):
         lines.append(f"Caution: {caution}.")
     n = len(report.found)

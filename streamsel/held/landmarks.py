@@ -55,6 +55,8 @@ class Landmarks(NamedTuple):
         The root of the total variance of all columns.
     share
         What part of it these variables have.
+    squares
+        (m,) inner products of the landmarks with themselves.
     """
 
     names: list[Hashable]
@@ -65,13 +67,19 @@ class Landmarks(NamedTuple):
     offset: Floats
     unit: float
     share: float
+    squares: Floats
+
+    @classmethod
+    def of(cls, *, values: Floats, **others: Any) -> Self:
+        """Return landmarks, of all but their squares."""
+        return cls(values=values, squares=np.einsum("ij,ij->i", values, values), **others)
 
     @classmethod
     def none(cls, q: int) -> Self:
         """Return what makes nothing of any row."""
-        void = np.zeros((0, 0))
-        weights = np.zeros((0, q))
-        return cls([], np.zeros(0), np.zeros(0, np.intp), void, weights, np.zeros(q), 1.0, 1.0)
+        none, no_rows = np.zeros(0), np.zeros(0, np.intp)
+        void = {"values": np.zeros((0, 0)), "weights": np.zeros((0, q)), "offset": np.zeros(q)}
+        return cls.of(names=[], means=none, rows=no_rows, unit=1.0, share=1.0, **void)
 
     def compared(self, X: Floats) -> Likeness:
         """Return how alike rows, (b, s), are to the landmarks; NaN is as the mean.
@@ -85,7 +93,7 @@ class Landmarks(NamedTuple):
         return Likeness(
             centred @ self.values.T / self.share,
             np.einsum("ij,ij->i", centred, centred) / self.share,
-            np.einsum("ij,ij->i", self.values, self.values) / self.share,
+            self.squares / self.share,
             self.unit * self.unit,
         )
 
@@ -97,7 +105,9 @@ class Landmarks(NamedTuple):
 
     def to_state(self) -> dict[str, Any]:
         """Return what a file needs: arrays, and values that JSON can hold."""
-        return self._asdict()
+        state = self._asdict()
+        del state["squares"]
+        return state
 
     @classmethod
     def from_state(cls, state: dict[str, Any], q: int) -> Self:
@@ -112,4 +122,4 @@ class Landmarks(NamedTuple):
         fields = ("means", "values", "weights", "offset")
         arrays = {field: np.asarray(state[field], dtype=float) for field in fields}
         rows = np.asarray(state["rows"], dtype=np.intp)
-        return cls(names=state["names"], rows=rows, unit=unit, share=share, **arrays)
+        return cls.of(names=state["names"], rows=rows, unit=unit, share=share, **arrays)

@@ -174,18 +174,26 @@ class Embedder(Sharing, Builder, Unsupervised):
         n, unit = held.n, math.sqrt(observed.variance)
         m = min(n, self.n_landmarks)
         rows = np.arange(m) * n // m
-        some = observed.with_others(rows)
-        m2 = held.stats().m2
-        places = np.arange(m2.size)
-        if not held.complete:
-            places = np.sort(most_relevant_first(m2 / m2.max())[: self.max_variables])
-        length = np.sqrt(m2[places])
-        values = (held.samples(places)[:, rows] * (length / unit)[:, None]).T
-        share = 1.0 if held.complete else float(np.square(length / unit).sum()) / n
-        weights, offset = (self._padded(part) for part in self._weigh(some, rows, Z))
-        names = [held.names[place] for place in places.tolist()]
-        stats = held.stats(places)
-        return Landmarks(names, stats.mean + stats.low, rows, values, weights, offset, unit, share)
+        weights, offset = self._weigh(observed.with_others(rows), rows, Z)
+        places = self._compared_by(held)
+        stats, length = held.stats(places), np.sqrt(held.stats(places).m2) / unit
+        return Landmarks.of(
+            names=[held.names[place] for place in places.tolist()],
+            means=stats.mean + stats.low,
+            rows=rows,
+            values=(held.samples(places)[:, rows] * length[:, None]).T,
+            weights=self._padded(weights),
+            offset=self._padded(offset),
+            unit=unit,
+            share=1.0 if held.complete else float(length @ length) / n,
+        )
+
+    def _compared_by(self, held: GramColumns) -> Places:
+        """Return the variables by which rows are compared: all, or those that vary most."""
+        if held.complete:
+            return np.arange(len(held.names))
+        variance = held.stats().m2
+        return np.sort(most_relevant_first(variance / variance.max())[: self.max_variables])
 
     def _padded(self, part: Floats) -> Floats:
         """Return components with nothing for those that there are not."""

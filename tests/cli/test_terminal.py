@@ -101,6 +101,14 @@ def test_who_reads_stops_reading(files):
     assert result.returncode == 141
 
 
+def test_a_table_of_components_without_loadings(files):
+    options = ["--method", "KernelPCA", "--drop", "labels", "-q", "3"]
+    code, shown = in_terminal("reduce", files / "data.parquet", *options)
+    assert code == 0
+    for said in ("3 components out of", "kernelpca2", "60 landmarks", "100% of the variance"):
+        assert said in shown
+
+
 def test_a_table_on_a_terminal(files):
     code, shown = in_terminal("select", files / "data.parquet", "-t", "y", "-k", "12")
     assert code == 0
@@ -121,6 +129,17 @@ def test_info_on_a_terminal(call, files, tmp_path, command):
     assert "columns read" in shown
     assert "v7" in shown
     assert {"select": "of 40 selected", "reduce": "10 components of"}[command] in shown
+
+
+def test_progress_does_not_solve_for_components(monkeypatch):
+    """Of a Gram matrix, that would take longer than to learn the columns."""
+    from streamsel import KernelPCA
+    from streamsel.cli._progress import best_of
+
+    model = KernelPCA()
+    model.learn_columns(np.random.default_rng(0).normal(size=(30, 5)))
+    monkeypatch.setattr(KernelPCA, "relevance", property(lambda self: pytest.fail("solved")))
+    assert best_of(model) == ""
 
 
 def test_progress_on_a_terminal():

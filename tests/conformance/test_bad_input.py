@@ -353,7 +353,8 @@ def bad_values(rule):
             *ends,
         ]
     if isinstance(rule, NamedOr):
-        numbers = [math.nan, math.inf, [3.0], True, rule.number.low, rule.number.low - 1.0]
+        ends = [rule.number.low] if rule.number.open else []
+        numbers = [math.nan, math.inf, [3.0], True, *ends, rule.number.low - 1.0]
         return [*numbers, *(bad for bad in bad_values(rule.choice) if isinstance(bad, str))]
     if isinstance(rule, Estimator):
         return ["ridge", 3, [object()]]
@@ -365,7 +366,8 @@ def bad_values(rule):
         return [rule.low - 1, rule.low + 0.5, float(rule.low), *odd]
     assert isinstance(rule, Real), f"say what is bad for {type(rule).__name__}"
     ends = [rule.low] if rule.open else []
-    return [*odd, *ends, rule.low - 1e-9, -math.inf, *([rule.below] if rule.below < 1e300 else [])]
+    most = rule.below + 1e-9 if rule.closed else rule.below
+    return [*odd, *ends, rule.low - 1e-9, -math.inf, *([most] if most < 1e300 else [])]
 
 
 @pytest.mark.parametrize(

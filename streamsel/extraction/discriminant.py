@@ -1,0 +1,242 @@
+"""Discriminant: the components in which classes lie farthest apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from streamsel import params
+from streamsel.extraction._canonical_ridge import RIDGES, Axes, restricted_likelihood
+from streamsel.extraction._gram_family import GramExtractor
+from streamsel.held.inner import Inner
+from streamsel.held.part import Floats
+from streamsel.learner.river import Supervised
+from streamsel.params import param
+from streamsel.target.target import KINDS
+
+# A direction with less than this part of its variance within the classes has none there.
+_APART = 1e-10
+# What is left of 1 within a class is no less.
+_ROUNDING = 1e-16
+# The shrinkage that stands for an infinitesimal one, where without any nothing is defined.
+_LEAST = 1e-6
+# What there is between the classes, or within them, is rounding if it is no more than this part.
+_SPENT = 1e-12
+
+
+class Discriminant(GramExtractor, Supervised):
+    r"""Linear discriminants: the components in which the classes lie farthest apart.
+
+    Fisher's discriminants, with the covariance within the classes shrunk towards that of unrelated
+    columns, so that they are of use, and exist, where columns outnumber rows. A class is then told
+    by its nearest mean, for the components vary within the classes as much as one another. There
+    is one less than there are classes.
+
+    Parameters
+    ----------
+    shrinkage
+        How far the covariance within the classes is shrunk, from 0, not at all, to 1, as if columns
+        were unrelated and varied alike; or `"auto"`, by restricted maximum likelihood.
+    target
+        `"class"` takes numbers for classes, as labels are; `"numeric"` refuses labels; `"auto"`
+        takes labels for classes and numbers for quantities.
+
+    Attributes
+    ----------
+    n_rows, n_columns, n_constant
+        Rows seen, as observations of the columns or one by one; variables seen, one that comes back
+        after it was let go counted again; those among them that do not vary.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of its range, and for a target of more observations than a Gram matrix
+        is kept of.
+
+    Notes
+    -----
+    **Method.** Of $n$ rows and $p$ columns that vary, with $B$ and $W$ the covariances between and
+    within the classes (divided by $n$) and $M = (1 - \gamma) W + \gamma \, \mathrm{tr}(W)/p \, I$,
+    the components are the $w$ of the largest $w^T B w / w^T M w$, with $w^T M w = 1$ and
+    uncorrelated in $M$. In the principal axes of the columns, $K = XX^T = E \, \mathrm{diag}(d) \,
+    E^T$, the sum of $B$ and $W$ is diagonal and $B = hh^T$ of low rank, $h = \sqrt{d} E^T U$, so
+    that $M^{-1}$ is that of a diagonal matrix and of one as large as there are classes:
+    nothing of size $p \times p$ is ever needed. The target may be numbers too: then $B$ is what it
+    explains, and $W$ what it leaves.
+
+    **Beside scikit-learn.** Without shrinkage the components are `scalings_` of its
+    LinearDiscriminantAnalysis(solver="eigen"). With shrinkage they span the discriminant functions
+    of solver="lsqr", which shrinks as it is done here; its "eigen" shrinks what is *between* the
+    classes too, which takes it elsewhere: with $\gamma = 1$ to directions that have nothing to do
+    with the classes.
+
+    **Shrinkage.** `"auto"` chooses by the likelihood of the target under ridge regression, as
+    [RidgeComponents](ridge_components.md) do: the span is that of canonical ridge with $\lambda = n
+    \gamma \, \mathrm{tr}(W) / (p (1 - \gamma))$ for $M$ and the total covariance alike. Where the
+    classes do not vary in some direction, as with more columns than rows, nothing is defined
+    without shrinkage; 0 then stands for 1e-6, and `shrinkage_` says so. Shrinking heeds units:
+    `scale=True` brings columns to unit variance first.
+
+    **What is worth believing.** Where columns outnumber rows the classes lie apart on the rows
+    learnt whatever they are, also if they were drawn by lot: judge the components on other rows.
+
+    **Cost.** $n^2$ for each column. Components, when they are asked for, $O(n^3)$.
+
+    **Memory.** $4 n^2$ bytes, twice that while columns come, and $24 n^2$ when components are asked
+    for; $16 n m$ for the pool, $m$ being `max_loadings`. On rows $2 m^2$ numbers, $m$ at most
+    `max_features`.
+
+    **Rows.** The joint moments of the variables give the same components as their columns.
+
+    **Missing and new features.** A column with a missing value is refused. In a row a variable that
+    is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
+    variable, class or target was 0 before. A transform ignores features that were never learnt.
+
+    References
+    ----------
+    [^1]: Fisher, R. A. (1936). The use of multiple measurements in taxonomic problems. Annals of
+    Eugenics 7(2), 179-188.
+
+    [^2]: Friedman, J. H. (1989). Regularized discriminant analysis. Journal of the American
+    Statistical Association 84(405), 165-175.
+
+    [^3]: Patterson, H. D. and Thompson, R. (1971). Recovery of inter-block information when block
+    sizes are unequal. Biometrika 58(3), 545-554.
+
+    Examples
+    --------
+    Three classes differ in what hardly varies, which principal components would not find:
+
+    >>> import numpy as np
+    >>> from streamsel import Discriminant
+
+    >>> rng = np.random.default_rng(0)
+    >>> kinds = rng.integers(3, size=300)
+    >>> centres = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]])
+    >>> X = rng.normal(size=(300, 600))
+    >>> X[:, 2:20] += 20.0 * rng.normal(size=(300, 1))
+    >>> X[:, :2] = 2.0 * centres[kinds] + rng.normal(size=(300, 2))
+    >>> y = np.array(["a", "b", "c"])[kinds]
+
+    >>> model = Discriminant(n_components=2)
+    >>> model.learn_target(y[:200])
+    >>> model.learn_columns(X[:200])
+    >>> Z = model.embedding
+    >>> means = np.array([Z[y[:200] == name].mean(axis=0) for name in "abc"])
+
+    The nearest mean tells the class of rows that were not learnt:
+
+    >>> new = model.transform_many(X[200:])
+    >>> nearest = np.square(new[:, None] - means).sum(axis=2).argmin(axis=1)
+    >>> bool((nearest == kinds[200:]).mean() > 0.9)
+    True
+
+    It goes on with rows, by name, in River:
+
+    >>> model.learn_one(dict(enumerate(X[200])), y[200])
+    >>> list(model.transform_one(dict(enumerate(X[201]))))
+    ['discriminant0', 'discriminant1']
+    """
+
+    _by_relevance: ClassVar[bool] = True
+
+    shrinkage: str | float = param(
+        params.NamedOr(params.Choice(("auto",)), params.Real(0.0, below=1.0, closed=True)),
+        default="auto",
+    )
+    target: str = param(params.Choice(KINDS), default="class")
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"n_components": 2}
+        yield {"n_components": 2, "shrinkage": 0.3, "scale": True, "fading_factor": 0.05}
+
+    def _duals(self, inner: Inner, q: int) -> Floats:
+        duals, self._found["shrinkage_"] = discriminants(inner, q, self.shrinkage)
+        return duals
+
+    @property
+    def shrinkage_(self) -> float:
+        """The shrinkage that was used, in [0, 1]; NaN before there are components."""
+        self._solution()
+        used: float = self._found.get("shrinkage_", np.nan)
+        return used
+
+
+def discriminants(inner: Inner, q: int, asked: str | float) -> tuple[Floats, float]:
+    """Return the duals of at most q discriminants, and the shrinkage used.
+
+    In the principal axes the total is diag(d), what there is between the classes hhᵀ, h = √d EᵀU,
+    and the shrunk M = G - (1 - γ)hhᵀ with G = (1 - γ)d + γ tr(W)/p diagonal. With hᵀG⁻¹h = Q
+    diag(s) Qᵀ the directions M⁻¹h are those of F = G⁻¹hQ, and FᵀMF = s(1 - (1 - γ)s). K is of trace
+    1 here, lest squares overflow.
+
+    Parameters
+    ----------
+    asked
+        The shrinkage, or "auto".
+    """
+    d, E = inner.axes()
+    d = d / inner.trace if d.size else d
+    axes = Axes(d, E, np.sqrt(d)[:, None] * (E.T @ inner.U), 0.0, inner.n)
+    between = float(np.square(axes.h).sum())
+    within = (1.0 - between) / max(1, inner.p)
+    if not between or within * inner.p <= _SPENT * between:
+        # Every row is a class of its own.
+        return np.zeros((inner.size, 0)), np.nan
+    used = _likeliest(axes, inner.p, within) if isinstance(asked, str) else float(asked)
+    found = _directions(axes, within, used)
+    if used < _LEAST and found.left[0] < _APART:
+        used = _LEAST
+        found = _directions(axes, within, used)
+    count = min(q, int(np.count_nonzero(found.squares > _SPENT * found.squares[0])))
+    lengths = np.sqrt(found.squares * np.maximum(found.left, _ROUNDING))[:count]
+    # Covariances are of n, as scikit-learn's.
+    F = found.F[:, :count] * np.sqrt(inner.rows) / lengths
+    duals: Floats = E @ (F / np.sqrt(d)[:, None]) / inner.trace
+    return duals, used
+
+
+class _Directions(NamedTuple):
+    """Discriminants in the principal axes.
+
+    Parameters
+    ----------
+    F
+        (s, r) the directions, those farthest apart first.
+    squares, left
+        (r,) s, and 1 - (1 - γ)s.
+    """
+
+    F: Floats
+    squares: Floats
+    left: Floats
+
+
+def _directions(axes: Axes, within: float, used: float) -> _Directions:
+    d, h = axes.d, axes.h
+    shrunk = (1.0 - used) * d + used * within
+    if used > 0.5:
+        squares, Q = np.linalg.eigh((h / shrunk[:, None]).T @ h)
+        squares, Q = squares[::-1], Q[:, ::-1]
+        left = 1.0 - (1.0 - used) * squares
+    else:
+        # Where little is left it is told from 1 before the two are subtracted.
+        V = h / np.sqrt(d)[:, None]
+        beyond = np.eye(h.shape[1]) - V.T @ V
+        left, Q = np.linalg.eigh(beyond + V.T @ (V * (used * within / shrunk)[:, None]))
+        squares = (1.0 - left) / (1.0 - used)
+    squares = np.maximum(squares, 0.0)
+    return _Directions((h / shrunk[:, None]) @ Q, squares, left)
+
+
+def _likeliest(axes: Axes, p: int, within: float) -> float:
+    """Return the shrinkage under which the target is likeliest.
+
+    The directions are those of ridge regression on the columns with λ = γ tr(W)/p / (1 - γ).
+    """
+    ridges = RIDGES / max(1.0, min(p, axes.n - 1.0))
+    ridge = float(ridges[restricted_likelihood(axes, ridges).argmax()])
+    return ridge / (ridge + within)

@@ -1,0 +1,193 @@
+"""PrivateFeatures: as much of the columns as there is without a sensitive property."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from streamsel import params
+from streamsel.extraction._gram_family import GramExtractor
+from streamsel.extraction._leakage import Leakage, Property, audit
+from streamsel.held.gram_columns import GramColumns
+from streamsel.held.inner import About, Inner
+from streamsel.held.part import Floats
+from streamsel.learner.river import Supervised
+from streamsel.target.target import Target
+
+# Of the variance of all columns no more than this is rounding.
+_SPENT = 1e-12
+# The property has nothing to do with the columns: even less than that.
+_NOTHING = 1e-15
+
+
+class PrivateFeatures(GramExtractor, Supervised):
+    r"""Features of most variance in which nothing linear is left of a sensitive property.
+
+    The target *is* the sensitive property: numbers, several of them, or classes. Features are sums
+    of the columns that are uncorrelated with it, and of these the ones that vary most: principal
+    components, but for what tells the property. They take the columns of new rows and no more; the
+    property of new rows need not be known.
+
+    Parameters
+    ----------
+    n_components
+        The number $q$ of features; there are fewer where the columns have less to show.
+
+    Attributes
+    ----------
+    n_rows, n_columns, n_constant
+        Rows seen, as observations of the columns or one by one; variables seen, one that comes back
+        after it was let go counted again; those among them that do not vary.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of its range, and for a target of more observations than a Gram matrix
+        is kept of.
+
+    Notes
+    -----
+    **Method.** With $X$ the centred columns and $U$ an orthonormal basis of the sensitive property,
+    the features are $Xw$ with $U^T X w = 0$, of the largest variance for $w$ of length 1, and
+    orthogonal to the $w$ before. With $K = XX^T$ and $R = KU (U^T K U)^{-1/2}$ they are
+    $\sqrt{\lambda} e$ for the leading eigenvalues $\lambda$ and eigenvectors $e$ of $K - RR^T$.
+    What this costs is at most as many directions as the property has dimensions.
+
+    **What it promises.** On the rows learnt no linear model tells the property from the features
+    better than its mean does: their correlation with it is 0 to 1e-10, whatever their number. It is
+    no more than that, and no differential privacy. Others may tell: a model that is not linear; and
+    where columns outnumber rows, a linear one that learns from rows on which the features were not
+    made, for the direction that was taken out is known only as well as so many rows tell it. What
+    is left, `leakage` measures; and if it is too much, take fewer features, or more rows.
+
+    **Beside RankedPCA.** [RankedPCA](ranked_pca.md) with `rank_by="private"` takes principal
+    components as they are: those that tell little, which mostly are those that hardly vary.
+
+    **Cost.** $n^2$ for each column. Components, when they are asked for, $O(n^2 q)$, and $O(n^3)$
+    below 1,500 rows or for many.
+
+    **Memory.** $4 n^2$ bytes, twice that while columns come, and $24 n^2$ when components are asked
+    for; $16 n m$ for the pool, $m$ being `max_loadings`. On rows $2 m^2$ numbers, $m$ at most
+    `max_features`.
+
+    **Loadings.** The promise is kept by the exact loadings: those of a model whose pool holds all
+    columns, or one that has read them again, `learn_loadings`, and keeps all, `max_loadings`.
+    Components that are regressed on some of the columns are only near to them.
+
+    **Rows.** The joint moments of the variables give the same features as their columns. A row that
+    is learnt brings its sensitive property. `loadings` keep the promise over all rows so far; what
+    a transform applies, `standing`, over those up to the last renewal, and with `renewal=1` there
+    is one at every row.
+
+    **Missing and new features.** A column with a missing value is refused. In a row a variable that
+    is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
+    variable, class or target was 0 before. A transform ignores features that were never learnt.
+
+    References
+    ----------
+    [^1]: Jung, A. (2022). Machine Learning: The Basics, chapter 9, Feature Learning. Springer.
+
+    [^2]: Ravfogel, S., Elazar, Y., Gonen, H., Twiton, M. and Goldberg, Y. (2020). Null it out:
+    guarding protected attributes by iterative nullspace projection. ACL, 7237-7256.
+
+    Examples
+    --------
+    Half of the columns tell the sensitive property, and what is of use too:
+
+    >>> import numpy as np
+    >>> from streamsel import PrivateFeatures
+
+    >>> rng = np.random.default_rng(0)
+    >>> secret = np.array(["a", "b"])[rng.integers(2, size=400)]
+    >>> useful = rng.normal(size=400)
+    >>> X = 0.5 * rng.normal(size=(400, 30)) + useful[:, None]
+    >>> X[:, :15] += 2.0 * (secret == "a")[:, None]
+
+    >>> model = PrivateFeatures(n_components=3)
+    >>> model.learn_target(secret)
+    >>> model.learn_columns(X)
+    >>> max(model.relevance.values()) < 1e-10
+    True
+
+    What is of use is still there, and on rows that were not learnt the secret is not:
+
+    >>> bool(abs(np.corrcoef(model.embedding[:, 0], useful)[0, 1]) > 0.95)
+    True
+    >>> found = model.leakage()
+    >>> found.measure, found.fresh["linear"] < found.chance + 0.1
+    ('accuracy', True)
+    """
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"n_components": 2}
+        yield {"n_components": 2, "scale": True, "fading_factor": 0.05}
+
+    def _duals(self, inner: Inner, q: int) -> Floats:
+        return uncorrelated(inner, q)
+
+    def leakage(self, folds: int = 5, seed: int = 0) -> Leakage:
+        """Return how well the sensitive property can still be told from the features.
+
+        Features are made anew in every fold, without the rows they are tested on. Three attackers,
+        a linear model and the nearest neighbour and the five nearest, then learn to tell the
+        property; once from the rows that the features were made of, once from others.
+
+        Parameters
+        ----------
+        folds
+            Into how many parts the rows are cut, 3 at least: each is tested on once, the next is
+            for those that learn from other rows, and the others are what features are made of.
+        seed
+            Of the cut.
+
+        Raises
+        ------
+        ValueError
+            For fewer than 3 folds or more than half as many as rows, before columns were learnt,
+            and once rows were, for those are not kept.
+
+        Notes
+        -----
+        All is asked of the Gram matrix: no column is read again. `folds` times the cost of the
+        components. With `scale=True` the columns' variances are those of all rows.
+        """
+        rule = params.Whole(3)
+        params.check("leakage", {"folds": rule}, {"folds": folds})
+        held, target = self._columns, self._target
+        self._refuse_after_rows()
+        if not isinstance(held, GramColumns) or not isinstance(target, Target) or not held.varying:
+            raise ValueError(
+                "Expected columns whose features can be tested. Got: none that varies.\n"
+                "Hint: learn_columns(X) first."
+            )
+        if 2 * folds > target.n:
+            raise ValueError(
+                f"Expected at most {target.n // 2} folds of {target.n} rows. Got: {folds}."
+            )
+        told = Property(target.columns(), is_class=target.is_class)
+        return audit(held.inner(), told, uncorrelated, self.n_components, folds, seed)
+
+
+def uncorrelated(inner: Inner, q: int) -> Floats:
+    """Return the duals of at most q features that are uncorrelated with the target.
+
+    With B = U(UᵀKU)^-½ and R = KB, all that columns tell of the target is RRᵀ. The features are
+    what varies most of K - RRᵀ, and their duals e / √λ without what they share with B.
+    """
+    seen = inner.times(inner.U)
+    squares, turns = np.linalg.eigh(inner.U.T @ seen)
+    some = squares > _NOTHING * inner.trace
+    roots = np.sqrt(squares[some])
+    B, R = inner.U @ turns[:, some] / roots, seen @ turns[:, some] / roots
+    K = np.diag(inner.K) if inner.K.ndim == 1 else inner.K
+    about = About(inner.n, inner.rows, inner.weight, inner.p, inner.even, inner.cyy)
+    d, E = Inner(K - R @ R.T, inner.U, inner.Y, about).axes(q)
+    count = np.count_nonzero(d > _SPENT * inner.trace)
+    duals: Floats = E[:, :count] / np.sqrt(d[:count])
+    # Twice, for the digits.
+    for _ in range(2):
+        duals = duals - B @ (R.T @ duals)
+    return duals

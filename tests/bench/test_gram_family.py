@@ -1,0 +1,109 @@
+"""Methods on the Gram matrix of all columns, beside what scikit-learn has of them."""
+
+import numpy as np
+import pytest
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.feature_selection import SelectKBest, f_regression
+from sklearn.pipeline import make_pipeline
+
+from streamsel import PLS, Discriminant, PrivateFeatures, RankedPCA, SupervisedPCA
+from tests.bench.test_columns import fortran, learnt
+
+N, Q = 1000, 10
+
+
+@pytest.fixture
+def data(size):
+    """Return columns, one in a hundred of which tells of the target, and the target."""
+    rng = np.random.default_rng(0)
+    X, y = fortran(rng, N, size(20_000)), rng.standard_normal(N)
+    X[:, ::100] += 0.3 * y[:, None]
+    return X, y
+
+
+def scores(cls, y, X, **parameters):
+    return learnt(cls, y, X, n_components=Q, **parameters).embedding
+
+
+def unlike(ours, theirs):
+    """Return by how much components differ, up to their signs, of the largest."""
+    return np.abs(np.abs(ours) - np.abs(theirs)).max() / np.abs(theirs).max()
+
+
+@pytest.mark.parametrize("c", [1, 5], ids=["one target", "five targets"])
+def test_pls(against, data, c):
+    X, y = data
+    Y = np.column_stack([y, *np.random.default_rng(1).standard_normal((c - 1, N))])
+
+    def theirs():
+        return PLSRegression(Q).fit(X, Y).x_scores_
+
+    against(
+        f"PLS, 10 scores of {N:,} x {X.shape[1]:,}, c={c} / scikit-learn's PLSRegression",
+        lambda: scores(PLS, Y, X),
+        theirs,
+        bar=0.6,
+        rounds=3,
+        data=X.nbytes,
+    )
+    if c == 1:
+        assert unlike(scores(PLS, Y, X), theirs()) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("solver", "p", "shrinkage"),
+    [("svd", 20_000, None), ("eigen", 2_000, 0.5), ("lsqr", 2_000, 0.5)],
+)
+def test_discriminant(against, data, size, solver, p, shrinkage):
+    """Their shrinkage takes a matrix of all columns: 20,000 are too many for it."""
+    X, y = data
+    X, classes = X[:, : size(p)], np.digitize(y, [-1.0, 0.0, 1.0]).astype(str)
+    against(
+        f"Discriminant, {N:,} x {X.shape[1]:,}, 4 classes / LinearDiscriminantAnalysis, {solver}",
+        lambda: (
+            learnt(
+                Discriminant, classes, X, n_components=3, shrinkage=shrinkage or "auto"
+            ).embedding
+        ),
+        lambda: LinearDiscriminantAnalysis(solver=solver, shrinkage=shrinkage).fit(X, classes),
+        bar=None,
+        rounds=3,
+        data=X.nbytes,
+    )
+
+
+@pytest.mark.parametrize("cls", [PrivateFeatures, RankedPCA])
+def test_components_beside_a_target(against, data, cls):
+    X, y = data
+    against(
+        f"{cls.__name__}, 10 scores of {N:,} x {X.shape[1]:,} / scikit-learn's PCA, arpack",
+        lambda: scores(cls, y, X),
+        lambda: PCA(Q, svd_solver="arpack", random_state=0).fit_transform(X),
+        bar=None,
+        rounds=3,
+        data=X.nbytes,
+    )
+
+
+def test_supervised_pca(against, data):
+    X, y = data
+    most = 190
+
+    def theirs():
+        made = make_pipeline(SelectKBest(f_regression, k=most), PCA(Q, svd_solver="full"))
+        return made.fit_transform(X, y)
+
+    def ours():
+        return scores(SupervisedPCA, y, X, max_candidates=most)
+
+    against(
+        f"SupervisedPCA, 10 scores of {N:,} x {X.shape[1]:,} / SelectKBest and PCA",
+        ours,
+        theirs,
+        bar=None,
+        rounds=5,
+        data=X.nbytes,
+    )
+    assert unlike(ours(), theirs()) < 1e-9
