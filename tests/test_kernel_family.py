@@ -84,6 +84,16 @@ def test_of_its_own_gamma_neither_scale_nor_offset_matters(shift, scale, seed):
     np.testing.assert_allclose(after, before, atol=1e-7)
 
 
+def test_a_kernel_of_values_that_are_no_numbers():
+    X = columns(12, 20) * 1e60
+    model = learnt(KernelPCA, X, kernel="poly", gamma=1.0)
+    with pytest.raises(ValueError, match=r"finite values[\s\S]*gamma=None"):
+        model.embedding  # noqa: B018
+    # Who is nobody's but their own, each.
+    Z = learnt(KernelPCA, X, gamma=1e300, n_components=11).embedding
+    np.testing.assert_allclose(Z @ Z.T, np.eye(12) - 1.0 / 12, atol=1e-12)
+
+
 def test_a_component_that_there_is_not_is_void():
     """Four rows, in centred space, have three; a transform has the others as 0."""
     X = columns(4)
@@ -237,6 +247,16 @@ def test_a_new_row_is_in_the_midst_of_its_nearest():
     expected = model.embedding[nearest].mean(axis=1)
     for found in (model.transform_beside(X, new), model.transform_many(new)):
         np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_of_fewer_landmarks_fewer_are_near():
+    X, new = columns(50), columns(8, seed=1)
+    model = learnt(LaplacianEigenmaps, X, n_neighbors=9, n_landmarks=25)
+    rows = list(model.landmarks)
+    assert rows == list(range(0, 50, 2))
+    nearest = np.argsort(cdist(new, X[rows]), axis=1)[:, :5]
+    expected = model.embedding[rows][nearest].mean(axis=1)
+    np.testing.assert_allclose(model.transform_many(new), expected, atol=1e-12)
 
 
 def test_columns_beside_a_graph_say_where_new_rows_are():

@@ -141,14 +141,22 @@ class KernelPCA(Embedder):
         gamma = 1.0 if self.gamma is None else self.gamma * rows.variance
         if self.kernel == "rbf":
             found = rows.distances()
-            found *= -gamma
+            # Infinitely often nothing is nothing.
+            found *= -min(gamma, 1e300)
             return np.exp(found, out=found)
-        found = gamma * rows.products
-        found += self.coef0
-        return np.power(found, self.degree, out=found)
+        with np.errstate(over="ignore"):
+            found = gamma * rows.products
+            found += self.coef0
+            return np.power(found, self.degree, out=found)
 
     def _embed(self, rows: Likeness) -> Floats:
         G = self._kernel(rows)
+        if not np.isfinite(G).all():
+            raise ValueError(
+                f"Expected a kernel of finite values. Got: gamma={self.gamma} on columns whose "
+                f"variances sum to {rows.variance:.3g}.\n"
+                "Hint: gamma=None goes by that sum; or scale the columns."
+            )
         floor = np.finfo(np.float64).eps * float(G.trace())
         means = G.mean(axis=0)
         G -= means

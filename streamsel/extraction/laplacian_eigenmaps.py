@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -59,14 +60,15 @@ class LaplacianEigenmaps(Embedder):
     to $f^\top L f$. `transform_beside` finds them among all rows learnt, by all columns, which pass
     by once more. `transform_one` and `transform_many` find them among the landmarks: `n_landmarks`
     of the rows, as the `max_variables` variables of the largest variance show them; distances are
-    then estimated, up to a factor that changes nothing. A row that was learnt is one of its own
-    neighbours, and so comes out near its place, and not at it.
+    then estimated, up to a factor that changes nothing, and of so many fewer rows so many fewer are
+    near. A row that was learnt is one of its own neighbours, and so comes out near its place, and
+    not at it.
 
     **Cost.** $n^2$ operations a column, half of them saved by symmetry; $O(n^2)$ for the graph, and
     at most $O(n^3)$ for components, less where the graph is that of a line or a surface. A row
     transformed costs $O(m s)$ with $m$ landmarks and $s$ variables.
 
-    **Memory.** $4 n^2$ bytes, twice that while columns come, and $24 n^2$ when components are asked
+    **Memory.** $4 n^2$ bytes, twice that while columns come, and $26 n^2$ when components are asked
     for; $16 n s$ for the pool. A given graph takes its edges.
 
     **Rows.** A window of `window_size` rows is kept, and then learnt as columns. What stands is
@@ -175,7 +177,9 @@ class LaplacianEigenmaps(Embedder):
         return lowest(near.maximum(near.T), self.n_components)[1]
 
     def _alike(self, rows: Likeness) -> Floats:
-        near = nearest(rows.distances(), self.n_neighbors).astype(np.float64)
+        # As far around as among all rows.
+        k = math.ceil(self.n_neighbors * rows.density)
+        near = nearest(rows.distances(), k).astype(np.float64)
         near /= np.maximum(near.sum(axis=1, keepdims=True), 1.0)
         return near
 

@@ -22,16 +22,21 @@ class Likeness(NamedTuple):
         (b,) and (m,) their own.
     variance
         The total variance.
+    density
+        What part of the rows learnt the others are.
     """
 
     products: Floats
     squares: Floats
     others: Floats
     variance: float
+    density: float = 1.0
 
     def with_others(self, places: Places) -> Self:
         """Return how alike the same rows are to some of the others."""
-        return self._replace(products=self.products[:, places], others=self.others[places])
+        density = places.size / self.others.size
+        some = self.products[:, places], self.others[places]
+        return self._replace(products=some[0], others=some[1], density=density)
 
     def distances(self) -> Floats:
         """Return squared distances, (b, m)."""
@@ -55,6 +60,8 @@ class Landmarks(NamedTuple):
         The root of the total variance of all columns.
     share
         What part of it these variables have.
+    density
+        What part of the rows learnt are landmarks.
     squares
         (m,) inner products of the landmarks with themselves.
     """
@@ -67,19 +74,22 @@ class Landmarks(NamedTuple):
     offset: Floats
     unit: float
     share: float
+    density: float
     squares: Floats
 
     @classmethod
-    def of(cls, *, values: Floats, **others: Any) -> Self:
+    def of(cls, **fields: Any) -> Self:
         """Return landmarks, of all but their squares."""
-        return cls(values=values, squares=np.einsum("ij,ij->i", values, values), **others)
+        values = fields["values"]
+        return cls(squares=np.einsum("ij,ij->i", values, values), **fields)
 
     @classmethod
     def none(cls, q: int) -> Self:
         """Return what makes nothing of any row."""
         none, no_rows = np.zeros(0), np.zeros(0, np.intp)
         void = {"values": np.zeros((0, 0)), "weights": np.zeros((0, q)), "offset": np.zeros(q)}
-        return cls.of(names=[], means=none, rows=no_rows, unit=1.0, share=1.0, **void)
+        ones = dict.fromkeys(("unit", "share", "density"), 1.0)
+        return cls.of(names=[], means=none, rows=no_rows, **void, **ones)
 
     def compared(self, X: Floats) -> Likeness:
         """Return how alike rows, (b, s), are to the landmarks; NaN is as the mean.
@@ -95,6 +105,7 @@ class Landmarks(NamedTuple):
             np.einsum("ij,ij->i", centred, centred) / self.share,
             self.squares / self.share,
             self.unit * self.unit,
+            self.density,
         )
 
     def turned(self, turn: Floats) -> Self:
@@ -116,10 +127,10 @@ class Landmarks(NamedTuple):
         expect_shapes(
             state, means=(s,), rows=(m,), values=(m, s), weights=(m, q), offset=(q,)
         )  # fmt: skip
-        unit, share = float(state["unit"]), float(state["share"])
-        if not unit > 0.0 or not share > 0.0:
-            raise ValueError(f"Expected variances above 0. Got: {unit!r}, {share!r}.")
+        parts = {part: float(state[part]) for part in ("unit", "share", "density")}
+        if not min(parts.values()) > 0.0:
+            raise ValueError(f"Expected landmarks whose parts are above 0. Got: {parts!r}.")
         fields = ("means", "values", "weights", "offset")
         arrays = {field: np.asarray(state[field], dtype=float) for field in fields}
         rows = np.asarray(state["rows"], dtype=np.intp)
-        return cls.of(names=state["names"], rows=rows, unit=unit, share=share, **arrays)
+        return cls.of(names=state["names"], rows=rows, **parts, **arrays)

@@ -186,6 +186,7 @@ class Embedder(Sharing, Builder, Unsupervised):
             offset=self._padded(offset),
             unit=unit,
             share=1.0 if held.complete else float(length @ length) / n,
+            density=m / n,
         )
 
     def _compared_by(self, held: GramColumns) -> Places:
