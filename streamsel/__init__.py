@@ -9,9 +9,9 @@ from streamsel import catalogue
 
 if TYPE_CHECKING:
     from streamsel import evaluate, stream
+    from streamsel.extraction.discriminant import Discriminant
     from streamsel.extraction.kernel_pca import KernelPCA
     from streamsel.extraction.laplacian_eigenmaps import LaplacianEigenmaps
-    from streamsel.extraction.discriminant import Discriminant
     from streamsel.extraction.pca import PCA
     from streamsel.extraction.pls import PLS
     from streamsel.extraction.private_features import PrivateFeatures
