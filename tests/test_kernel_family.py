@@ -16,6 +16,7 @@ from sklearn.decomposition import KernelPCA as Peer
 from streamsel import PCA, KernelPCA, LaplacianEigenmaps, RandomFourier, RidgeComponents, load, save
 from streamsel.extraction import _spectra
 from streamsel.extraction._spectra import lowest
+from streamsel.learner import embedder
 
 LEARNERS = [KernelPCA, LaplacianEigenmaps]
 KERNELS = {
@@ -216,6 +217,18 @@ def test_rounding_has_no_say_in_the_basis(n, seed):
     np.testing.assert_allclose(of_graph(A + off + off.T, q), of_graph(A, q), atol=1e-6)
 
 
+def test_where_lanczos_does_not_converge_all_is_solved(monkeypatch):
+    def eigsh(*_, **__):
+        raise _spectra.ArpackError(-9999)
+
+    X = columns(120)
+    expected = [learnt(cls, X).embedding for cls in LEARNERS]
+    for name, value in {"_LARGE": 50, "_FEW": 0.5, "eigsh": eigsh}.items():
+        monkeypatch.setattr(_spectra, name, value)
+    for cls, embedding in zip(LEARNERS, expected, strict=True):
+        np.testing.assert_allclose(learnt(cls, X).embedding, embedding, atol=1e-10)
+
+
 # --------------------------------------------------------------- neighbours from the columns
 
 
@@ -286,6 +299,10 @@ def test_a_graph_in_files_copies_and_merges(tmp_path):
         np.testing.assert_array_equal(copy.embedding, model.embedding)
     other.merge(model)
     np.testing.assert_array_equal(other.embedding, model.embedding)
+    state = model._get_state()
+    for bad in ({"n": 19}, {"n": "20"}, {"row": state["graph"]["row"][:-1]}):
+        with pytest.raises((ValueError, TypeError), match=r"[Ee]xpected|Got|exceed"):
+            LaplacianEigenmaps(2)._set_state(state | {"graph": state["graph"] | bad})
     third = LaplacianEigenmaps(2)
     third.learn_graph(path(20))
     with pytest.raises(ValueError, match="same graph"):
@@ -356,6 +373,15 @@ def test_beside_is_of_all_columns_however_they_are_cut_and_held(cls):
     turned = names[::-1]
     found = model.transform_beside([(j, X[:, j]) for j in turned], [(j, new[:, j]) for j in turned])
     np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("cls", LEARNERS)
+def test_many_rows_are_placed_in_pieces(cls, monkeypatch):
+    X = columns(40, 30)
+    model = learnt(cls, X, n_landmarks=15)
+    whole = model.transform_many(X)
+    monkeypatch.setattr(embedder, "_AT_ONCE", 100)
+    np.testing.assert_allclose(model.transform_many(X), whole, atol=1e-12)
 
 
 @pytest.mark.parametrize("cls", LEARNERS)
