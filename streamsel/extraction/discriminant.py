@@ -151,7 +151,13 @@ class Discriminant(GramExtractor, Supervised):
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"n_components": 2}
-        yield {"n_components": 2, "shrinkage": 0.3, "scale": True, "fading_factor": 0.05}
+        yield {
+            "n_components": 2,
+            "shrinkage": 0.3,
+            "scale": True,
+            "fading_factor": 0.05,
+            "max_features": 8,
+        }
 
     def _duals(self, inner: Inner, q: int) -> Floats:
         duals, self._found["shrinkage_"] = discriminants(inner, q, self.shrinkage)

@@ -164,7 +164,13 @@ class PCA(GramExtractor, Unsupervised):
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"n_components": 2, "warm_up": 10}
-        yield {"n_components": 3, "scale": True, "choose": 0.8, "fading_factor": 0.05}
+        yield {
+            "n_components": 3,
+            "scale": True,
+            "choose": 0.8,
+            "fading_factor": 0.05,
+            "max_features": 8,
+        }
 
     @property
     def _needs_matrix(self) -> str:

@@ -124,7 +124,13 @@ class PLS(GramExtractor, Supervised):
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"n_components": 2}
-        yield {"n_components": 2, "scale": False, "fading_factor": 0.05, "max_loadings": 20}
+        yield {
+            "n_components": 2,
+            "scale": False,
+            "fading_factor": 0.05,
+            "max_features": 8,
+            "max_loadings": 20,
+        }
 
     def _duals(self, inner: Inner, q: int) -> Floats:
         Y = _of_length_one(inner, standardised=self.scale)

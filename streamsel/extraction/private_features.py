@@ -123,7 +123,7 @@ class PrivateFeatures(GramExtractor, Supervised):
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"n_components": 2}
-        yield {"n_components": 2, "scale": True, "fading_factor": 0.05}
+        yield {"n_components": 2, "scale": True, "fading_factor": 0.05, "max_features": 8}
 
     def _duals(self, inner: Inner, q: int) -> Floats:
         return uncorrelated(inner, q)

@@ -107,7 +107,13 @@ class RankedPCA(GramExtractor, Supervised):
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"n_components": 2}
-        yield {"n_components": 2, "rank_by": "private", "fading_factor": 0.05, "scale": True}
+        yield {
+            "n_components": 2,
+            "rank_by": "private",
+            "fading_factor": 0.05,
+            "max_features": 8,
+            "scale": True,
+        }
 
     def _duals(self, inner: Inner, q: int) -> Floats:
         d, E = inner.axes()
