@@ -422,6 +422,16 @@ def test_nothing_private_is_left(seed, kind):
         assert np.max(np.linalg.norm(U.T @ Z, axis=0) / np.linalg.norm(Z, axis=0)) < 1e-10
 
 
+@over([case for case in LINEAR if case.name == "PrivateFeatures"])
+def test_nothing_private_is_left_by_few_loadings(case):
+    X, y = case.data(60, 400)
+    U, model = space.basis(space.numbers(y)), case.learnt(X, y, max_loadings=100)
+    for _ in range(2):
+        Z = space.centred(model.transform_many(X))
+        assert np.max(np.linalg.norm(U.T @ Z, axis=0) / np.linalg.norm(Z, axis=0)) < 1e-10
+        model.learn_loadings(X)
+
+
 @pytest.mark.parametrize("q", [3, 25])
 @pytest.mark.parametrize("scale", [False, True])
 def test_nothing_private_is_left_of_columns_with_unlike_units(scale, q):
