@@ -54,6 +54,34 @@ def test_new_rows_of_a_graph_are_amid_their_neighbours():
     near(model.transform_beside(old, new), expected)
 
 
+NONLINEAR = [("KernelPCA", {}), ("KernelPCA", {"kernel": "poly"}), ("LaplacianEigenmaps", {})]
+
+
+@pytest.mark.parametrize(("name", "rule"), NONLINEAR, ids=str)
+def test_a_window_of_rows_is_learnt_as_columns(name, rule):
+    X = columns(90, 6)
+    on_rows, on_columns = (getattr(streamsel, name)(3, window_size=60, **rule) for _ in range(2))
+    for x in X[:60]:
+        on_rows.learn_one(dict(enumerate(x.tolist())))
+    on_columns.learn_columns(X[:60])
+    same_up_to_sign(on_rows.transform_many(X), on_columns.transform_many(X), 1e-8)
+
+
+@pytest.mark.parametrize(("name", "rule"), NONLINEAR, ids=str)
+def test_a_matrix_that_pca_has_filled_serves_too(name, rule):
+    X = columns(40, 30)
+    first, other, alone = streamsel.PCA(3), *(getattr(streamsel, name)(3, **rule) for _ in range(2))
+    first.learn_columns(X[:, :20])
+    other.learn_from(first)
+    other.learn_columns(X[:, 20:], range(20, 30))
+    alone.learn_columns(X)
+    same_up_to_sign(other.embedding, alone.embedding)
+    back = streamsel.PCA(3)
+    back.learn_from(alone)
+    first.learn_columns(X[:, 20:], range(20, 30))
+    same_up_to_sign(back.embedding, first.embedding)
+
+
 def path(n):
     return np.diag(np.ones(n - 1), 1) + np.diag(np.ones(n - 1), -1)
 
