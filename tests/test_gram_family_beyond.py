@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.decomposition import KernelPCA as Peer
-from sklearn.neighbors import NearestNeighbors
+from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 import streamsel
 from tests.gram_family import cases
@@ -114,6 +114,17 @@ def test_graphs_in_parts(parts):
     np.testing.assert_allclose(Z.sum(axis=0), 0.0, atol=1e-9)
     np.testing.assert_allclose(Z.T @ Z, np.eye(parts - 1), atol=1e-9)
     np.testing.assert_allclose(Z, np.repeat(Z[::12], 12, axis=0), atol=1e-9)
+
+
+@pytest.mark.parametrize("apart", [10.0, 1e4])
+def test_far_parts_change_no_neighbours(apart):
+    X = columns(80, 6)
+    X[40:, 0] += apart * X.std()
+    C = kneighbors_graph(X, 5)
+    one, other = (streamsel.LaplacianEigenmaps(4, n_neighbors=5) for _ in range(2))
+    one.learn_columns(X)
+    other.learn_graph(C.maximum(C.T))
+    same_up_to_sign(one.embedding, other.embedding, 1e-8)
 
 
 def test_weighted_graphs_and_those_of_many_rows():

@@ -9,8 +9,8 @@ import numpy as np
 
 from tests.reference import linear
 
-# Squared distances that differ by less of the largest are equal, and so are eigenvalues.
-EQUAL = 1e-9
+# Squared distances that differ by less of the largest are equal; and eigenvalues.
+TIE, EQUAL = 1e-12, 1e-9
 
 
 def graph(W, n_neighbors):
@@ -22,7 +22,7 @@ def graph(W, n_neighbors):
         others = [j for j in range(n) if j != i]
         bar = sorted(squares[i, others])[min(n_neighbors, n - 1) - 1]
         for j in others:
-            if squares[i, j] <= bar + EQUAL * squares.max():
+            if squares[i, j] <= bar + TIE * squares.max():
                 A[i, j] = A[j, i] = 1.0
     return A
 
