@@ -116,8 +116,8 @@ class SupervisedPCA(OfInner, Supervised):
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"n_components": 2, "max_candidates": 4}
-        yield {"n_components": 2, "threshold": 0.1, "scale": True, "fading_factor": 0.05}
+        yield {"n_components": 2, "max_candidates": 3, "scale": True}
+        yield {"n_components": 2, "threshold": 0.1, "fading_factor": 0.05}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
