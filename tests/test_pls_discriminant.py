@@ -255,6 +255,20 @@ def test_nothing_linear_is_left(shape, kind, scale):
             assert correlation(model.transform_many(X)[:, :rank], y) < 1e-10
 
 
+@pytest.mark.parametrize("most", [15_000, 30])
+def test_nothing_linear_is_left_of_features_of_some_columns(most):
+    """Neither where they are regressed on a pool, nor where leading axes stand for the rows."""
+    X = columns(WIDE)
+    y = numbers(X, 2)
+    model = learnt(PrivateFeatures(3, max_loadings=20, max_rows_gram=most), X, y)
+    assert 20 <= len(model.loadings) <= 40
+    assert correlation(model.transform_many(X), y) < 1e-10
+    model.learn_loadings(X)
+    assert len(model.loadings) == 20
+    assert correlation(model.transform_many(X), y) < 1e-10
+    assert correlation(model.embedding, y) < 1e-10
+
+
 def test_private_features_vary_as_much_as_they_can():
     X = columns(WIDE)
     y = numbers(X, 2)
@@ -332,6 +346,9 @@ def test_leakage_refuses():
         model.leakage(folds=2)
     with pytest.raises(ValueError, match="at most 30 folds of 60"):
         model.leakage(folds=31)
+    few = learnt(PrivateFeatures(2, max_rows_gram=50, max_loadings=5), X, labels(X))
+    with pytest.raises(ValueError, match="at most 50 rows"):
+        few.leakage()
     model.learn_one(dict(enumerate(X[0])), "a")
     with pytest.raises(ValueError, match="rows"):
         model.leakage()

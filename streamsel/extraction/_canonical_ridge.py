@@ -231,3 +231,19 @@ def as_long(loadings: Floats, weighted: Floats, scores: Floats) -> Floats:
     had = np.linalg.norm(weighted.T @ loadings, axis=0)
     found: Floats = loadings * np.linalg.norm(scores, axis=0) / np.where(had > 0.0, had, 1.0)
     return found
+
+
+def without(loadings: Floats, products: Floats) -> Floats:
+    """Return loadings (m, q) nearest to these of components that have no part in some vectors.
+
+    Parameters
+    ----------
+    products
+        (m, r) of the weighted columns with the vectors.
+    """
+    basis, lengths, _ = np.linalg.svd(products, full_matrices=False)
+    basis = basis[:, lengths > _SPENT * lengths.max(initial=0.0)]
+    # Twice, for the digits.
+    for _ in range(2):
+        loadings = loadings - basis @ (basis.T @ loadings)
+    return loadings

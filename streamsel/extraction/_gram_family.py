@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamsel.columns import Stats
-from streamsel.extraction._canonical_ridge import as_long, besides, regressed
+from streamsel.extraction._canonical_ridge import as_long, besides, regressed, without
 from streamsel.extraction._of_inner import OfInner, Solution
 from streamsel.extraction._reads_again import ReadsAgain
 from streamsel.extraction._second_reading import Again, unlike_before
@@ -39,6 +39,11 @@ class GramExtractor(Sharing, OfInner, ReadsAgain):
     def _needs_matrix(self) -> str:
         """What to do where there are too many rows for a Gram matrix; "" where axes do."""
         return ""
+
+    def _hidden(self, held: GramColumns) -> Floats | None:
+        """Return what components are to have no part in, (n, r); None for nothing."""
+        del held
+        return None
 
     @property
     def _rank(self) -> int:
@@ -126,7 +131,9 @@ class GramExtractor(Sharing, OfInner, ReadsAgain):
         weighted = self._weighted(held, found.places, found.scale)
         others = besides(found.trace, weighted)
         loadings = regressed(weighted, found.scores, found.n, others)
-        return as_long(loadings, weighted, found.scores)
+        loadings = as_long(loadings, weighted, found.scores)
+        hidden = self._hidden(held)
+        return loadings if hidden is None else without(loadings, weighted @ hidden)
 
     def _settle(self, source: ColumnStream) -> bool:
         """Read the columns until the leading axes are those of all, where one reading has not."""
@@ -176,5 +183,12 @@ class GramExtractor(Sharing, OfInner, ReadsAgain):
             return weights
 
         return Again(
-            found.duals, found.scores, found.n, found.trace, weigh, found.probe, found.of_probe
+            found.duals,
+            found.scores,
+            found.n,
+            found.trace,
+            weigh,
+            found.probe,
+            found.of_probe,
+            self._hidden(held),
         )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsel.columns import Chunk, Stats
-from streamsel.extraction._canonical_ridge import as_long, besides, regressed
+from streamsel.extraction._canonical_ridge import as_long, besides, regressed, without
 from streamsel.held.gram_and_pool import GramAndPool
 from streamsel.held.loadings import Loadings
 from streamsel.held.part import Floats
@@ -40,6 +40,8 @@ class Again(NamedTuple):
     probe, of_probe
         (n, k) vectors, and what the inner products of the observations make of them: whether the
         columns are the same ones is told by these.
+    hidden
+        (n, r) what components are to have no part in; None where they may be anything.
     """
 
     duals: Floats
@@ -49,6 +51,7 @@ class Again(NamedTuple):
     weigh: Callable[[Stats], Floats]
     probe: Floats
     of_probe: Floats
+    hidden: Floats | None = None
 
 
 class SecondReading:
@@ -166,6 +169,8 @@ class SecondReading:
             others = besides(self.again.trace, self._weighted)
             loadings = loadings + regressed(self._weighted, missed, self.again.n, others)
             loadings = as_long(loadings, self._weighted, scores)
+        if self.again.hidden is not None:
+            loadings = without(loadings, self._weighted @ self.again.hidden)
         return Loadings(self._names, self._means, loadings * self._scale[:, None])
 
 

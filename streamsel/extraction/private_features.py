@@ -72,9 +72,14 @@ class PrivateFeatures(GramExtractor, Supervised):
     for; $16 n m$ for the pool, $m$ being `max_loadings`. On rows $2 m^2$ numbers, $m$ at most
     `max_features`.
 
-    **Loadings.** The promise is kept by the exact loadings: those of a model whose pool holds all
-    columns, or one that has read them again, `learn_loadings`, and keeps all, `max_loadings`.
-    Components that are regressed on some of the columns are only near to them.
+    **Loadings.** As long as the pool holds all columns they are exact. Otherwise the features are
+    regressed on some of the columns, those of the pool or, after `learn_loadings`, the largest; and
+    what these then tell of the property is taken out again: the promise is kept by what a
+    transform gives, whatever columns it is made of.
+
+    **Many rows.** Of more rows than `max_rows_gram` the leading principal axes of the columns stand
+    for them, unless the pool holds all columns: features are of these axes. `leakage` needs the
+    Gram matrix.
 
     **Rows.** The joint moments of the variables give the same features as their columns. A row that
     is learnt brings its sensitive property. `loadings` keep the promise over all rows so far; what
@@ -128,6 +133,9 @@ class PrivateFeatures(GramExtractor, Supervised):
     def _duals(self, inner: Inner, q: int) -> Floats:
         return uncorrelated(inner, q)
 
+    def _hidden(self, held: GramColumns) -> Floats:
+        return held.basis.T
+
     def leakage(self, folds: int = 5, seed: int = 0) -> Leakage:
         """Return how well the sensitive property can still be told from the features.
 
@@ -163,12 +171,19 @@ class PrivateFeatures(GramExtractor, Supervised):
                 "Expected columns whose features can be tested. Got: none that varies.\n"
                 "Hint: learn_columns(X) first."
             )
+        inner = held.inner()
+        if inner.K.ndim == 1:
+            raise ValueError(
+                f"Expected a Gram matrix, of at most {self.max_rows_gram} rows. Got: {target.n} "
+                "rows, of which the leading axes are kept.\n"
+                "Hint: a larger max_rows_gram, or a part of the rows."
+            )
         if 2 * folds > target.n:
             raise ValueError(
                 f"Expected at most {target.n // 2} folds of {target.n} rows. Got: {folds}."
             )
         told = Property(target.columns(), is_class=target.is_class)
-        return audit(held.inner(), told, uncorrelated, self.n_components, folds, seed)
+        return audit(inner, told, uncorrelated, self.n_components, folds, seed)
 
 
 def uncorrelated(inner: Inner, q: int) -> Floats:

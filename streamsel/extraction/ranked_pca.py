@@ -65,6 +65,9 @@ class RankedPCA(GramExtractor, Supervised):
     for; $16 n m$ for the pool, $m$ being `max_loadings`. On rows $2 m^2$ numbers, $m$ at most
     `max_features`.
 
+    **Many rows.** Of more rows than `max_rows_gram` the leading $2 q + 10$ components are ranked,
+    unless the pool holds all columns: then all are.
+
     **Rows.** The joint moments of the variables give the same components as their columns.
 
     **Missing and new features.** A column with a missing value is refused. In a row a variable that
