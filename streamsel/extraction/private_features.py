@@ -62,8 +62,15 @@ class PrivateFeatures(GramExtractor, Supervised):
     made, for the direction that was taken out is known only as well as so many rows tell it. What
     is left, `leakage` measures; and if it is too much, take fewer features, or more rows.
 
-    **Beside RankedPCA.** [RankedPCA](ranked_pca.md) with `rank_by="private"` takes principal
-    components as they are: those that tell little, which mostly are those that hardly vary.
+    **Measured.** On eleven real sets of 50 to 1,000 rows, half of the classes the property (chance
+    57.8 %), 20 features of standardised columns keep 87 % of the variance of as many principal
+    components. What `leakage` tells on average, of principal components / of these / of
+    [RankedPCA](ranked_pca.md) with `rank_by="private"`: a linear model that learnt from the same
+    rows 77.8 / 57.8 / 58.5 %, from others 73.2 / 63.7 / 59.4; the five nearest neighbours 81.2 /
+    76.2 / 64.4, and 75.1 / 70.8 / 60.1. So what is not linear is hardly hidden. RankedPCA, which
+    takes components that tell little, mostly those that hardly vary, hides more by keeping less.
+    Which class of its half a row is of, LDA tells from these as it does from principal components,
+    in 83.7 and 84.5 % of rows (four sets of many classes).
 
     **Cost.** $n^2$ for each column. Components, when they are asked for, $O(n^2 q)$, and $O(n^3)$
     below 1,500 rows or for many.
