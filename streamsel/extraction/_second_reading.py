@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from streamsel.columns import Chunk, Stats
+from streamsel.columns import Chunk, SparseChunk, Stats
 from streamsel.extraction._canonical_ridge import as_long, besides, regressed, without
 from streamsel.held.gram_and_pool import GramAndPool
 from streamsel.held.loadings import Loadings
-from streamsel.held.part import Floats
+from streamsel.held.operand import Dense, Operand, Sparse
+from streamsel.held.part import Floats, Places
+from streamsel.held.waiting import Stored
 
 # Bytes of columns that are weighted at once.
 _PIECE = 4 << 20
+# Sparse columns are, so many at once, multiplied as they are stored.
+_SPARSE = 4096
 # What two readings of the same columns may differ by.
 _ROUGH = 1e-6
 _ROUNDING = 1e-12
@@ -54,6 +59,35 @@ class Again(NamedTuple):
     hidden: Floats | None = None
 
 
+class Kept(NamedTuple):
+    """Columns whose loadings are kept.
+
+    Parameters
+    ----------
+    names, means, scale
+        (s,) of them, and what they are multiplied by.
+    weighted, loadings
+        (s, n) what comes of it, and its products with α, (s, q).
+    """
+
+    names: list[Hashable]
+    means: Floats
+    scale: Floats
+    weighted: Floats
+    loadings: Floats
+
+    def some(self, places: Places) -> Kept:
+        """Return some of them."""
+        names = [self.names[place] for place in places.tolist()]
+        return Kept(names, *(array[places] for array in self[1:]))
+
+    @classmethod
+    def together(cls, pieces: Sequence[Kept]) -> Kept:
+        """Return pieces as one."""
+        names, *arrays = zip(*pieces, strict=True)
+        return cls(list(itertools.chain(*names)), *map(np.concatenate, arrays))
+
+
 class SecondReading:
     """Reads columns again, and keeps those of the largest loadings.
 
@@ -80,12 +114,11 @@ class SecondReading:
         self._of_probe = np.zeros_like(again.probe)
         self._missing = set(held.names)
         self._least, self._let_go = -1.0, False
-        self._names: list[Hashable] = []
-        # Means, what columns are multiplied by, what comes of it, and its products with α.
-        self._means: Floats = np.empty(0)
-        self._scale: Floats = np.empty(0)
-        self._weighted: Floats = np.empty((0, held.n))
-        self._loadings: Floats = np.empty((0, again.scores.shape[1]))
+        # Without the covariates, of which columns are not freed as long as they are sparse.
+        self._duals, self._probe = (_left(V, held.given) for V in (again.duals, again.probe))
+        none = np.empty(0)
+        q = again.scores.shape[1]
+        self._kept = [Kept([], none, none, np.empty((0, held.n)), np.empty((0, q)))]
 
     def read(self, chunk: Chunk, stats: Stats) -> None:
         """Read the columns of a chunk."""
@@ -94,12 +127,46 @@ class SecondReading:
         scale = self.again.weigh(stats)
         length = np.sqrt(self.held.left(stats))
         places = np.flatnonzero(scale)
-        step = max(1, _PIECE // (8 * chunk.n))
+        step = _SPARSE if isinstance(chunk, SparseChunk) else max(1, _PIECE // (8 * chunk.n))
+
+        def weigh(piece: Places) -> Floats:
+            units = self.held.units_of(chunk, stats, piece)
+            units *= (scale * length)[piece, None]
+            return units
+
         for start in range(0, places.size, step):
             piece = places[start : start + step]
-            weighted = self.held.units_of(chunk, stats, piece) * (scale * length)[piece, None]
             names = [chunk.names[place] for place in piece.tolist()]
-            self._add(names, stats.mean[piece], scale[piece], weighted)
+            means, factors = stats.mean[piece], scale[piece]
+            dense = None
+            if isinstance(chunk, SparseChunk):
+                ones = np.ones((piece.size, 1))
+                stored = Stored.of(chunk, stats, piece, factors, ones)
+                loadings = self._loadings_of(Sparse(stored, chunk.n))
+            else:
+                dense = weigh(piece)
+                loadings = self._loadings_of(Dense(dense, 1))
+            if self._sink is not None:
+                self._sink(names, means, loadings * factors[:, None])
+            sizes = _sizes(loadings)
+            large = np.flatnonzero(sizes > self._least)
+            large = large[_largest(sizes[large], self.limit)]
+            self._let_go |= large.size < piece.size
+            if large.size:
+                weighted = weigh(piece[large]) if dense is None else dense[large]
+                names = [names[place] for place in large.tolist()]
+                self._keep(Kept(names, means[large], factors[large], weighted, loadings[large]))
+
+    def _loadings_of(self, columns: Operand) -> Floats:
+        """Return the products of columns with α; note what they make of the probe."""
+        if self._probe.size:
+            self._of_probe += columns.along(columns.onto(self._probe))
+        return columns.onto(self._duals)
+
+    def _keep(self, kept: Kept) -> None:
+        self._kept.append(kept)
+        if sum(len(kept.names) for kept in self._kept) >= 2 * self.limit:
+            self._cut_back()
 
     def _check_pool(self, chunk: Chunk, stats: Stats) -> None:
         """Refuse columns that bear a name of the pool's and are others."""
@@ -118,31 +185,13 @@ class SecondReading:
                 if is_off:
                     raise unlike_before(f"other values of {name!r}")
 
-    def _add(
-        self, names: Sequence[Hashable], means: Floats, scale: Floats, weighted: Floats
-    ) -> None:
-        loadings = weighted @ self.again.duals
-        self._of_probe += weighted.T @ (weighted @ self.again.probe)
-        if self._sink is not None:
-            self._sink(names, means, loadings * scale[:, None])
-        large = np.flatnonzero(_sizes(loadings) > self._least)
-        self._let_go |= large.size < len(names)
-        self._names += [names[place] for place in large.tolist()]
-        self._means = np.append(self._means, means[large])
-        self._scale = np.append(self._scale, scale[large])
-        self._weighted = np.concatenate([self._weighted, weighted[large]])
-        self._loadings = np.concatenate([self._loadings, loadings[large]])
-        if len(self._names) >= 2 * self.limit:
-            self._cut_back()
-
     def _cut_back(self) -> None:
-        sizes = _sizes(self._loadings)
-        largest = np.sort(np.argsort(-sizes, kind="stable")[: self.limit])
-        self._let_go |= largest.size < len(self._names)
+        kept = Kept.together(self._kept)
+        sizes = _sizes(kept.loadings)
+        largest = _largest(sizes, self.limit)
+        self._let_go |= largest.size < len(kept.names)
         self._least = float(sizes[largest].min(initial=np.inf))
-        self._names = [self._names[place] for place in largest.tolist()]
-        self._means, self._scale = self._means[largest], self._scale[largest]
-        self._weighted, self._loadings = self._weighted[largest], self._loadings[largest]
+        self._kept = [kept.some(largest)]
 
     def found(self, n_columns: int) -> Loadings:
         """Return the loadings of what was read.
@@ -158,20 +207,20 @@ class SecondReading:
             raise unlike_before(f"columns without {next(iter(self._missing))!r}")
         before = self.again.of_probe
         least = _ROUGH * np.abs(before).max(initial=0.0)
-        if not np.allclose(self._of_probe, before, rtol=0.0, atol=least):
+        if not np.allclose(_left(self._of_probe, self.held.given), before, rtol=0.0, atol=least):
             raise unlike_before("columns of other values")
-        if len(self._names) > self.limit:
+        if sum(len(kept.names) for kept in self._kept) > self.limit:
             self._cut_back()
-        loadings = self._loadings
+        names, means, scale, weighted, loadings = Kept.together(self._kept)
         if self._let_go:
             scores = self.again.scores
-            missed = scores - self._weighted.T @ loadings
-            others = besides(self.again.trace, self._weighted)
-            loadings = loadings + regressed(self._weighted, missed, self.again.n, others)
-            loadings = as_long(loadings, self._weighted, scores)
+            missed = scores - weighted.T @ loadings
+            others = besides(self.again.trace, weighted)
+            loadings = loadings + regressed(weighted, missed, self.again.n, others)
+            loadings = as_long(loadings, weighted, scores)
         if self.again.hidden is not None:
-            loadings = without(loadings, self._weighted @ self.again.hidden)
-        return Loadings(self._names, self._means, loadings * self._scale[:, None])
+            loadings = without(loadings, weighted @ self.again.hidden)
+        return Loadings(names, means, loadings * scale[:, None])
 
 
 def unlike_before(got: str) -> ValueError:
@@ -180,6 +229,16 @@ def unlike_before(got: str) -> ValueError:
         f"Expected the same columns as before. Got: {got}.\n"
         "Hint: a second reading is one of the same source, under the same names."
     )
+
+
+def _left(V: Floats, given: Floats | None) -> Floats:
+    """Return what covariates leave of V, (n, k)."""
+    return V if given is None else V - given.T @ (given @ V)
+
+
+def _largest(sizes: Floats, limit: int) -> Places:
+    """Return the places of the largest, in ascending order."""
+    return np.sort(np.argsort(-sizes, kind="stable")[:limit])
 
 
 def _sizes(loadings: Floats) -> Floats:
