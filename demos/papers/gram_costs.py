@@ -1,0 +1,179 @@
+"""What does the Gram matrix of columns cost, where does it lose, and what takes over?
+
+Ten principal components of n rows and p columns, in float64, in memory. Columns are sums of forty
+hidden variables, whose variances fall off as 1/k, and of as much noise. The ways:
+
+- *Gram matrix*: `PCA` after one reading, exact: n² operations a column.
+- *leading axes*: `PCA` with the matrix forbidden, as it is by default above 15,000 rows: 30 axes by
+  incremental singular values, one reading.
+- *settled*: the same, and `learn_loadings`: as many further readings as it takes.
+- scikit-learn's `PCA` by a randomized SVD and by ARPACK, and its `IncrementalPCA`.
+
+`seconds` until the scores of the rows are there, the median of runs; with *settled* and
+scikit-learn's until the loadings of all columns are too. `missed`, the part of the variance of the
+ten exact components that a way's ten do not have; `readings`, how often the columns were read.
+"""
+
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+from _experiment import COLOURS, Experiment, Row, machine, plt, table
+from sklearn.decomposition import PCA, IncrementalPCA
+
+import streamsel
+
+Q = 10
+HIDDEN = 40
+WAYS = {
+    "Gram matrix": "exact, one reading",
+    "leading axes": "one reading",
+    "settled": "some readings",
+    "randomized": "scikit-learn, randomized",
+    "arpack": "scikit-learn, ARPACK",
+    "incremental": "scikit-learn, IncrementalPCA",
+}
+OURS = ("Gram matrix", "leading axes", "settled")
+# Of more rows the Gram matrix, and of more numbers ARPACK, takes longer than an answer is worth.
+MOST_ROWS, MOST_NUMBERS = 8_000, 10**8
+
+
+def made(n: int, p: int) -> np.ndarray:
+    """Return X (n, p), its columns contiguous."""
+    rng = np.random.default_rng([n, p])
+    scales = np.sqrt(1.0 / np.arange(1, HIDDEN + 1))
+    X = np.empty((p, n)).T
+    hidden = rng.standard_normal((n, HIDDEN)) * scales
+    for start in range(0, p, 1000):
+        part = X[:, start : start + 1000]
+        part[:] = hidden @ rng.standard_normal((HIDDEN, part.shape[1]))
+        part += 2.0 * rng.standard_normal(part.shape)
+    return X
+
+
+def ours(way: str, X: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return scores, and how many readings they took."""
+    n, p = X.shape
+    most = n if way == "Gram matrix" else 2
+    # Of a pool of all columns all would be known without any axes.
+    model = streamsel.PCA(Q, max_rows_gram=most, max_loadings=min(500, p // 4))
+    model.learn_columns(X)
+    if way == "settled":
+        model.learn_loadings(X)
+    return model.embedding, model.n_passes
+
+
+def theirs(way: str, X: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return scores, and how many readings they took as far as one can tell."""
+    if way == "incremental":
+        return IncrementalPCA(Q, batch_size=5 * 4 * Q).fit_transform(X), 2
+    return PCA(Q, svd_solver=way, random_state=0).fit_transform(X), np.nan
+
+
+def measure(axis: str, n: int, p: int, way: str, repeats: int) -> list[Row]:
+    """Return what a way costs, and the variance of the components that it finds."""
+    X = made(n, p)
+    of: Callable[[str, np.ndarray], tuple[np.ndarray, float]] = theirs
+    if way in OURS:
+        of = ours
+        # Kernels are compiled, or loaded, before time is taken.
+        of(way, X[:50, :200])
+    else:
+        X = np.ascontiguousarray(X)
+    seconds = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        scores, readings = of(way, X)
+        seconds.append(time.perf_counter() - started)
+    return [
+        {
+            "axis": axis,
+            "n": n,
+            "p": p,
+            "way": way,
+            "seconds": statistics.median(seconds),
+            "readings": readings,
+            "variance": float(np.square(scores).sum() / (n - 1)),
+        }
+    ]
+
+
+def tasks(experiment: Experiment) -> list[tuple]:
+    rows = experiment.small((250, 500, 1_000, 2_000, 4_000, 8_000, 16_000), (100, 200, 400))
+    columns = experiment.small((500, 2_000, 8_000, 32_000, 64_000), (300, 1_200))
+    repeats = experiment.small(3, 1)
+    sizes = [("n", n, experiment.small(5_000, 600)) for n in rows]
+    sizes += [("p", experiment.small(1_000, 200), p) for p in columns]
+    return [
+        (axis, n, p, way, repeats)
+        for axis, n, p in sizes
+        for way in WAYS
+        if (way != "Gram matrix" or n <= MOST_ROWS) and (way != "arpack" or n * p <= MOST_NUMBERS)
+    ]
+
+
+def with_missed(found: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows and the part of the variance that each misses of the most that was found."""
+    most = found.groupby(["axis", "n", "p"]).variance.transform("max")
+    return found.assign(missed=1.0 - found.variance / most)
+
+
+def figure(found: pd.DataFrame) -> plt.Figure:
+    drawn, axes = plt.subplots(1, 2, figsize=(9, 4))
+    for axes_of, by, other in zip(axes, ("n", "p"), ("p", "n"), strict=True):
+        part = found[found.axis == by]
+        for way, colour in zip(WAYS, COLOURS, strict=False):
+            line = part[part.way == way]
+            style = "o-" if way in OURS else "s--"
+            axes_of.plot(line[by], line.seconds, style, color=colour, ms=4, lw=1.2, label=way)
+        what = "rows n" if by == "n" else "columns p"
+        fixed = f"{other} = {part[other].iloc[0]:,}"
+        axes_of.set(xscale="log", yscale="log", xlabel=what, ylabel="seconds", title=fixed)
+    axes[0].legend(fontsize=8)
+    return drawn
+
+
+def summary(found: pd.DataFrame) -> str:
+    """Return the table of seconds, and of what is missed where it is not nothing."""
+    rows = []
+    for (_, n, p), part in found.groupby(["axis", "n", "p"], sort=False):
+        row = {"n": f"{n:,}", "p": f"{p:,}"}
+        fastest = part[part.missed < 1e-3].seconds.min()
+        for way in WAYS:
+            mine = part[part.way == way]
+            row[way] = "–" if mine.empty else cell(mine.iloc[0], fastest)
+        rows.append(row)
+    return table(pd.DataFrame(rows))
+
+
+def cell(mine: pd.Series, fastest: float) -> str:
+    seconds = f"{mine.seconds:.2g}" if mine.seconds < 10 else f"{mine.seconds:.0f}"
+    if mine.seconds == fastest:
+        seconds = f"**{seconds}**"
+    missed = f" ({100 * mine.missed:.1g} %)" if mine.missed >= 1e-4 else ""
+    readings = f", {mine.readings:.0f} readings" if mine.way == "settled" else ""
+    return seconds + missed + readings
+
+
+def main() -> None:
+    experiment = Experiment("gram-costs", __doc__)
+    found = with_missed(experiment.each(measure, tasks(experiment)))
+    path = experiment.draw(figure(found))
+    ways = "; ".join(f"*{way}*: {what}" for way, what in WAYS.items())
+    experiment.publish(f"""
+Ten principal components of generated columns, in memory; seconds until scores are there. {ways}.
+In brackets the part of the ten exact components' variance that is missed, where it is more than
+.01 %; bold: the fastest that misses less than .1 %. ({machine()}.)
+
+![Seconds against rows and against columns, a line a way to principal components]({path})
+
+{summary(found)}
+
+`python demos/papers/gram_costs.py` · [all numbers](evidence/gram-costs.csv)
+""")
+
+
+if __name__ == "__main__":
+    main()
