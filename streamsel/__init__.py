@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from streamsel.extraction.pca import PCA
     from streamsel.extraction.pls import PLS
     from streamsel.extraction.private_features import PrivateFeatures
+    from streamsel.extraction.probabilistic_pca import ProbabilisticPCA
     from streamsel.extraction.random_fourier import RandomFourier
     from streamsel.extraction.random_projection import RandomProjection
     from streamsel.extraction.ranked_pca import RankedPCA
     from streamsel.extraction.ridge_components import RidgeComponents
+    from streamsel.extraction.robust_pca import RobustPCA
     from streamsel.extraction.sospca import SOSPCA
     from streamsel.extraction.supervised_pca import SupervisedPCA
+    from streamsel.extraction.sparse_pca import SparsePCA
     from streamsel.persist import load, save
     from streamsel.selection.alpha_investing import AlphaInvesting
     from streamsel.selection.backward_elimination import BackwardElimination
@@ -51,13 +54,16 @@ __all__ = [
     "Lasso",
     "OnlineFDR",
     "PrivateFeatures",
+    "ProbabilisticPCA",
     "ProjSe",
     "RandomFourier",
     "RandomProjection",
     "RankedPCA",
     "RidgeComponents",
+    "RobustPCA",
     "SelectKBest",
     "SupervisedPCA",
+    "SparsePCA",
     "evaluate",
     "load",
     "save",

@@ -105,6 +105,24 @@ LEARNERS = (
         "principal components of the relevant",
     ),
     Entry(
+        "SparsePCA",
+        "streamsel.extraction.sparse_pca",
+        "extractor",
+        "principal components of few variables each",
+    ),
+    Entry(
+        "RobustPCA",
+        "streamsel.extraction.robust_pca",
+        "extractor",
+        "principal components beside gross errors",
+    ),
+    Entry(
+        "ProbabilisticPCA",
+        "streamsel.extraction.probabilistic_pca",
+        "extractor",
+        "principal components of columns with missing values",
+    ),
+    Entry(
         "RandomProjection",
         "streamsel.extraction.random_projection",
         "extractor",

@@ -248,6 +248,26 @@ def column(name: Hashable, values: Any, n_rows: int) -> Chunk:
     return DenseChunk((name,), array[None, :])
 
 
+def of_observed(chunk: Chunk, stats: Stats) -> Stats:
+    """Return the moments of columns, of the observed values where others are NaN.
+
+    A column with an infinite value, or with nothing observed, keeps what it has, which is not
+    finite.
+    """
+    for j in np.flatnonzero(~np.isfinite(stats.m2)).tolist():
+        x = chunk.column(j)
+        x = x[~np.isnan(x)]
+        if not x.size or np.isinf(x).any():
+            continue
+        mean = x.mean()
+        left = x - mean
+        low = left.mean()
+        # One value again and again does not vary, whatever rounding says.
+        m2 = 0.0 if x.min() == x.max() else float(np.square(left - low).sum())
+        stats.mean[j], stats.low[j], stats.m2[j] = mean, low, m2
+    return stats
+
+
 def why_bad(name: Hashable, x: Floats) -> ValueError:
     """Return the error for a column whose moments are not finite: what is in it and where."""
     bad = np.flatnonzero(~np.isfinite(x))

@@ -19,6 +19,8 @@ class Axis(abc.ABC):
     supervised: ClassVar[bool]
     # Whether `learn_target(None)` lets the variables explain each other.
     takes_no_target: ClassVar[bool] = False
+    # Whether a column may have values that were not observed, NaN; without a target only.
+    takes_missing: ClassVar[bool] = False
 
     fading_factor: float
     max_features: int | None

@@ -22,6 +22,7 @@ from streamsel.columns import (
     chunks,
     column,
     first_bad_name,
+    of_observed,
     why_bad,
     why_bad_name,
 )
@@ -161,7 +162,7 @@ class ColumnAxis(Axis):
         if target is None:
             target = self._expected_target(len(np.shape(values)) and np.shape(values)[0])
         chunk = column(name, values, target.n)
-        stats = chunk.scan(target, 1)
+        stats = self._scan(chunk, target, 1)
         m2 = stats.m2[0]
         if not math.isfinite(m2):
             raise why_bad(name, chunk.column(0))
@@ -244,7 +245,7 @@ class ColumnAxis(Axis):
         with self._undone_by(BaseException):
             target = self._expected_target(block.values.shape[0])
             for chunk in chunks(block, target.n):
-                stats = chunk.scan(target, effective_jobs(self.n_jobs))
+                stats = self._scan(chunk, target, effective_jobs(self.n_jobs))
                 stop, error = self._first_bad(chunk, stats)
                 if error is not None:
                     stats = Stats(*(array[:stop] for array in stats))
@@ -258,6 +259,11 @@ class ColumnAxis(Axis):
             self._target = target
         if error is not None:
             raise error
+
+    def _scan(self, chunk: Chunk, target: Target | NoTarget, n_jobs: int) -> Stats:
+        """Return the moments of a chunk's columns; not finite for those that cannot be learnt."""
+        stats = chunk.scan(target, n_jobs)
+        return of_observed(chunk, stats) if self.takes_missing else stats
 
     def _learn_chunk(
         self, chunk: Chunk, stats: Stats, target: Target | NoTarget, constant: int
