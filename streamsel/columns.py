@@ -256,14 +256,16 @@ def of_observed(chunk: Chunk, stats: Stats) -> Stats:
     """
     for j in np.flatnonzero(~np.isfinite(stats.m2)).tolist():
         x = chunk.column(j)
-        x = x[~np.isnan(x)]
-        if not x.size or np.isinf(x).any():
+        seen = ~np.isnan(x)
+        if seen.all() or not seen.any() or np.isinf(x).any():
             continue
+        x = x[seen]
         mean = x.mean()
         left = x - mean
         low = left.mean()
         # One value again and again does not vary, whatever rounding says.
-        m2 = 0.0 if x.min() == x.max() else float(np.square(left - low).sum())
+        with np.errstate(over="ignore"):
+            m2 = 0.0 if x.min() == x.max() else float(np.square(left - low).sum())
         stats.mean[j], stats.low[j], stats.m2[j] = mean, low, m2
     return stats
 

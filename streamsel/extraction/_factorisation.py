@@ -156,7 +156,7 @@ class Factorisation(Extractor):
             noise, moments = fit.noise, self._row_state[1]
             names, means = moments.table.names, moments.stats().mean
         elif held is None or found is None:
-            return LinearMap((), np.zeros(0), np.zeros((0, self.n_components)))
+            return LinearMap([], np.zeros(0), np.zeros((0, self.n_components)))
         else:
             noise = found.fit.noise * found.fit.unit**2
             names, means, loadings = held.names, held.table["mean"], found.loadings

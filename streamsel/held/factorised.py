@@ -152,6 +152,7 @@ class Factorised(SamplePool):
             "table": table,
             "fit": self.fit._asdict(),
             "waiting": waiting,
+            "filled": self._filled,
             "let_go": self._let_go,
         }
         if self.code.takes_missing:
@@ -166,7 +167,7 @@ class Factorised(SamplePool):
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
         table, waiting = dict(state["table"]), np.array(state["waiting"], dtype=float)
         m, p = len(waiting), len(table["names"])
-        expect_shapes(state, waiting=(m, self.n))
+        expect_shapes(state, waiting=(state["filled"], self.n))
         if m >= self.width:
             raise ValueError(f"Expected fewer than {self.width} columns that wait. Got: {m}.")
         if self.code.takes_missing:

@@ -18,8 +18,8 @@ from streamsel.shapes import expect_shapes
 # How many rows make the first batch; each that follows is as long as all before it, up to `width`.
 _FIRST = 8
 # Directions of less than this part of the largest are not tracked, and are sought anew, from random
-# loadings of that part of the noise.
-_LOST, _ANEW = 1e-6, 1e-2
+# loadings so many times as long as the noise.
+_LOST, _ANEW = 1e-6, 2.0
 # Of the squares of values less than this part is rounding.
 _ROUNDING = 1e-13
 
@@ -129,19 +129,22 @@ class FactorisedRows(Beside):
 
     def take_up(self, names: list[Hashable], moments: Moments) -> None:
         """Note variables that come for the first time with the next row; others may have moved."""
-        self._drop(moments)
+        # A name that comes may be one that was let go just before.
+        self._followed = None
+        self._drop(moments, names)
         self._append(names)
         self._new += names
         self._followed = moments.table.slots
 
-    def _drop(self, moments: Moments) -> None:
-        """Drop who was let go."""
+    def _drop(self, moments: Moments, new: Collection[Hashable] = ()) -> None:
+        """Drop who was let go; new names are of no one held."""
         slots = moments.table.slots
         if slots is self._followed:
             return
         names = self.table.names
-        if not slots.keys() >= self.table.slots.keys():
-            self.table.keep([i for i, name in enumerate(names) if name in slots])
+        stay = slots.keys() - set(new)
+        if not stay >= self.table.slots.keys():
+            self.table.keep([i for i, name in enumerate(names) if name in stay])
             self._new = [name for name in self._new if name in slots]
             self._in_use = None
         self._followed = slots
@@ -239,7 +242,7 @@ class FactorisedRows(Beside):
             self._in_use = V
             if len(lost) and len(V):
                 random = self._random(self.table.names)
-                scale = _ANEW * np.sqrt(self.noise) if self.weight else 1.0
+                scale = _ANEW * np.sqrt(self.noise / len(V)) if self.weight else 1.0
                 self._in_use = V + scale * (random @ lost.T) @ lost
         return self._in_use
 
@@ -394,7 +397,7 @@ class FactorisedRows(Beside):
             "A": self.A,
             "of_codes": self.of_codes,
             "codes": self.codes,
-            "numbers": [self.noise, self.weight, self.batch],
+            "numbers": np.array([self.noise, self.weight, self.batch]),
             "rows": [self.rows, self.before, self.until],
         }
 
@@ -405,7 +408,7 @@ class FactorisedRows(Beside):
         self.table = Table.from_state(state["table"], self.table.fields)
         self.A, self.of_codes = np.array(state["A"]), np.array(state["of_codes"])
         self.codes = np.array(state["codes"])
-        self.noise, self.weight, self.batch = state["numbers"]
+        self.noise, self.weight, self.batch = np.asarray(state["numbers"]).tolist()
         self.rows, self.before, self.until = state["rows"]
         if not 0 <= self.before <= self.rows < self.until:
             raise ValueError(f"Expected a batch of rows that is not full. Got: {state['rows']!r}.")
