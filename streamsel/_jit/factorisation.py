@@ -52,3 +52,89 @@ def lasso_codes(G: np.ndarray, C: np.ndarray, bar: float, W: np.ndarray) -> None
                 largest = max(largest, np.abs(after))
             if moved <= _STILL * largest:
                 break
+
+
+@kernel()
+def _median(a: np.ndarray) -> float:
+    """Return the median of values, which are put in another order."""
+    n = a.size
+    low, high, k = 0, n - 1, n // 2
+    while low < high:
+        pivot = a[(low + high) // 2]
+        i, j = low, high
+        while i <= j:
+            while a[i] < pivot:
+                i += 1
+            while a[j] > pivot:
+                j -= 1
+            if i <= j:
+                a[i], a[j] = a[j], a[i]
+                i, j = i + 1, j - 1
+        if k <= j:
+            high = j
+        elif k >= i:
+            low = i
+        else:
+            break
+    if n % 2:
+        return float(a[k])
+    return 0.5 * (a[k] + a[:k].max())
+
+
+@kernel(reordered_sums=True)
+def _fit(x: np.ndarray, off: np.ndarray, D: np.ndarray, P: np.ndarray, left: np.ndarray) -> None:
+    """Leave of a column what components do not make of it, which were fitted without outliers."""
+    n = x.size
+    mean = 0.0
+    for i in range(n):
+        mean += x[i] - off[i]
+    mean /= n
+    for i in range(n):
+        left[i] = x[i] - mean
+    for k in range(len(D)):
+        w = 0.0
+        for i in range(n):
+            w += P[k, i] * (x[i] - off[i] - mean)
+        for i in range(n):
+            left[i] -= w * D[k, i]
+
+
+@kernel()
+def find_outliers(
+    X: np.ndarray,
+    D: np.ndarray,
+    P: np.ndarray,
+    threshold: float,
+    least: float,
+    rounds: int,
+    off: np.ndarray,
+) -> None:
+    """Find what values of columns are off by, beyond a threshold, and beside their components.
+
+    A column's components are fitted to what is left of it without its outliers, and these are
+    found beside its components; a few times. What is typical of a column is told by the first two.
+
+    Parameters
+    ----------
+    X
+        (b, n) columns, a row each.
+    D, P
+        (q, n) components, and what gives a centred column's codes on them.
+    threshold, least
+        In multiples of the median of what is left of a column, and the least that this is.
+    rounds
+        How many times.
+    off
+        (b, n) zero to begin with.
+    """
+    left, sizes = np.empty(X.shape[1]), np.empty(X.shape[1])
+    for j in range(len(X)):
+        bar = 0.0
+        for turn in range(rounds):
+            _fit(X[j], off[j], D, P, left)
+            if turn < 2:
+                for i in range(left.size):
+                    sizes[i] = np.abs(left[i])
+                bar = threshold * max(_median(sizes), least)
+            for i in range(left.size):
+                off[j, i] = left[i] - min(max(left[i], -bar), bar)

@@ -1,0 +1,417 @@
+"""Sparse, robust and probabilistic PCA: near the best that all columns at once allow."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from scipy.linalg import subspace_angles
+from sklearn.decomposition import SparsePCA as Batch
+
+from streamsel import ProbabilisticPCA, RobustPCA, SparsePCA, load, save
+from streamsel.stream import as_stream, iter_columns
+from tests.reference import probabilistic_pca, robust_pca, sparse_pca
+
+LEARNERS = {SparsePCA: sparse_pca, RobustPCA: robust_pca, ProbabilisticPCA: probabilistic_pca}
+every_learner = pytest.mark.parametrize("learner", LEARNERS)
+
+
+def planted(rng, n=200, p=1000, q=5, noise=0.1):
+    """Return columns of q hidden variables, and a basis of the space that these span."""
+    low = rng.normal(size=(n, q)) @ rng.normal(size=(q, p))
+    basis = np.linalg.svd(low - low.mean(axis=0), full_matrices=False)[0][:, :q]
+    return low + noise * rng.normal(size=(n, p)), basis
+
+
+def axes(X, q):
+    """Return the principal axes of the observations, and all eigenvalues."""
+    E, s, _ = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
+    return E[:, :q], s**2
+
+
+def degrees(Z, basis):
+    """Return by how many degrees the furthest direction of a space is off another's."""
+    return float(np.degrees(subspace_angles(Z, basis)[0]))
+
+
+def share(X, Z, q):
+    """Return how much the space of components has of the variance that principal ones have."""
+    basis = np.linalg.qr(Z)[0]
+    return np.square((X - X.mean(axis=0)).T @ basis).sum() / axes(X, q)[1][:q].sum()
+
+
+def real(dataset, name):
+    """Return real columns; intensities as their logarithms."""
+    X = dataset(name)[0].astype(float)
+    return np.log(X) if name == "colon_alon" else X
+
+
+def with_gaps(rng, X, part=0.2):
+    return np.where(rng.random(X.shape) < part, np.nan, X)
+
+
+# ------------------------------------------------------------------------------- the definition
+
+
+@every_learner
+def test_the_answer_after_every_batch(learner, rng):
+    """The third component has to be sought in batches after the first."""
+    X, _ = planted(rng, 12, 40, 3, noise=0.5)
+    model = learner(3, batch_size=8)
+    for stop in range(8, 41, 8):
+        model.learn_columns(X[:, stop - 8 : stop], range(stop - 8, stop))
+        answer = LEARNERS[learner].answer(X[:, :stop], None, n_components=3, batch_size=8)
+        assert list(model.loadings) == list(answer["loadings"])
+        Z = model.embedding
+        up = np.sign(np.einsum("ik,ik->k", Z, answer["embedding"]))
+        np.testing.assert_allclose(Z * up, answer["embedding"], atol=1e-8)
+        found = [list(row.values()) for row in model.loadings.values()]
+        for mine, theirs in zip(found, answer["loadings"].values(), strict=True):
+            np.testing.assert_allclose(np.abs(mine), np.abs([*theirs.values()]), atol=1e-8)
+
+
+def test_the_answer_with_gaps(rng):
+    X = with_gaps(rng, planted(rng, 15, 40, 2, noise=0.5)[0])
+    model = ProbabilisticPCA(2, batch_size=16)
+    model.learn_columns(X)
+    answer = probabilistic_pca.answer(X, None, n_components=2, batch_size=16)
+    Z = model.embedding
+    up = np.sign(np.einsum("ik,ik->k", Z, answer["embedding"]))
+    np.testing.assert_allclose(Z * up, answer["embedding"], atol=1e-8)
+
+
+def test_a_pool_that_was_cut_back(rng):
+    """Loadings are those of the columns of most variance, by the components as they are now."""
+    X = planted(rng, 30, 60, 2)[0] * rng.uniform(0.5, 2.0, 60)
+    model = ProbabilisticPCA(2, batch_size=8, max_loadings=10)
+    model.learn_columns(X)
+    answer = probabilistic_pca.answer(X, None, n_components=2, batch_size=8, max_loadings=10)
+    assert list(model.loadings) == list(answer["loadings"])
+    found = [abs(w) for row in model.loadings.values() for w in row.values()]
+    expected = [abs(w) for row in answer["loadings"].values() for w in row.values()]
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+@every_learner
+@pytest.mark.parametrize("scale", [1e-100, 1e120])
+def test_columns_of_another_scale(learner, scale, rng):
+    """Scales are measured; columns beside which those before are nothing begin anew."""
+    X, basis = planted(rng, 50, 100, 2)
+    plain, scaled, late = (learner(2, batch_size=20) for _ in range(3))
+    plain.learn_columns(X)
+    scaled.learn_columns(X * 2.0 ** np.round(np.log2(scale)))
+    np.testing.assert_allclose(scaled.embedding, plain.embedding, atol=1e-12)
+    late.learn_columns(rng.normal(size=(50, 20)) * scale * 1e-30)
+    late.learn_columns(X * scale, range(20, 120))
+    assert degrees(late.embedding, basis) < 3.0
+
+
+# ------------------------------------------------------------------------------- batch oracles
+
+
+def test_where_nothing_lacks_it_is_the_likeliest(rng):
+    """The principal axes, and of the noise the mean of the eigenvalues that are left."""
+    X, _ = planted(rng, 100, 4000, 3, noise=0.5)
+    model = ProbabilisticPCA(3)
+    model.learn_columns(X)
+    E, eigenvalues = axes(X, 3)
+    assert degrees(model.embedding, E) < 0.5
+    likeliest = eigenvalues[3:].sum() / (100 - 1 - 3) / 4000
+    assert model.noise_variance_ == pytest.approx(likeliest, rel=0.02)
+    Z = model.embedding
+    np.testing.assert_allclose(Z.T @ Z / 100, np.eye(3), atol=1e-10)
+    variances = [np.square(E[:, k] @ X).sum() for k in range(3)]
+    assert variances == sorted(variances, reverse=True)
+    # Each axis is one.
+    assert np.abs(np.einsum("ik,ik->k", Z / 10.0, E)).min() > 0.999
+
+
+def objective(X, D, W, bar):
+    """Return what sparse PCA minimises, D being of mean square 1 at most."""
+    left = np.square(X - D @ W.T).sum() / 2.0 / len(X)
+    return left + bar * np.abs(W).sum()
+
+
+def test_sparse_components_are_near_the_best_in_batch(rng):
+    """Beside scikit-learn's, which alternates over all rows until nothing changes."""
+    n, p, q, alpha = 60, 800, 3, 0.2
+    hidden = rng.normal(size=(n, q)) * [3.0, 2.0, 1.5]
+    W = np.where(rng.random((p, q)) < 0.3, rng.normal(size=(p, q)), 0.0)
+    X = hidden @ W.T + rng.normal(size=(n, p))
+    X -= X.mean(axis=0)
+    model = SparsePCA(q, alpha=alpha, batch_size=100, max_loadings=p)
+    model.learn_columns(X)
+    bar = alpha * np.sqrt(np.square(X).mean())
+    mine = model._loadings_of(X.T)
+    batch = Batch(q, alpha=bar * np.sqrt(n), random_state=0, max_iter=2000, tol=1e-10).fit(X)
+    D = batch.transform(X)
+    # Theirs, by its loadings: the best components for these, which are shrunk.
+    theirs = batch.components_.T * np.sqrt(np.square(D).mean(axis=0))
+    D = D / np.sqrt(np.square(D).mean(axis=0))
+    for _ in range(200):
+        theirs = lasso(X, D, theirs, bar)
+        D = blockwise(X, D, theirs)
+    assert objective(X, model.embedding, mine, bar) < 1.02 * objective(X, D, theirs, bar)
+
+
+def lasso(X, D, W, bar):
+    """Return better codes, one component after another."""
+    W = W.copy()
+    for k in range(W.shape[1]):
+        g = D[:, k] @ D[:, k] / len(X)
+        whole = (X - D @ W.T).T @ D[:, k] / len(X) + g * W[:, k]
+        W[:, k] = np.sign(whole) * np.maximum(np.abs(whole) - bar, 0.0) / g
+    return W
+
+
+def blockwise(X, D, W):
+    """Return better components, one after another."""
+    D = D.copy()
+    for k in range(D.shape[1]):
+        D[:, k] += (X - D @ W.T) @ W[:, k] / (W[:, k] @ W[:, k])
+        D[:, k] /= max(1.0, np.sqrt(np.square(D[:, k]).mean()))
+    return D
+
+
+def test_sparse_loadings_are_those_planted(rng):
+    """Within 5 % of PCA's variance, with a fifth of the loadings."""
+    n, p, q = 300, 500, 5
+    of = rng.permutation(p) % q
+    W = np.where(of[:, None] == np.arange(q), rng.uniform(0.8, 1.5, (p, q)), 0.0)
+    X = rng.normal(size=(n, q)) @ W.T + 0.3 * rng.normal(size=(n, p))
+    model = SparsePCA(q, alpha=0.2, batch_size=64)
+    model.learn_columns(X)
+    found = [[*row] for row in model.loadings.values()]
+    assert sum(map(len, found)) <= 1.05 * p
+    # A variable is loaded where others of its hidden variable are.
+    names = np.array([row[0] for row in found])
+    for k in range(q):
+        assert len({*names[of == k]}) == 1
+    assert share(X, model.transform_many(X), q) > 0.95
+
+
+@pytest.mark.parametrize("name", ["sonar", "isolet", "colon_alon"])
+def test_sparse_components_of_real_columns(name, dataset):
+    """Half of the loadings at most, and 95 % of the variance of ten principal components."""
+    X = real(dataset, name)
+    model = SparsePCA(10, max_loadings=X.shape[1])
+    model.learn_columns(X)
+    n_loadings = sum(len(row) for row in model.loadings.values())
+    assert n_loadings < 0.5 * 10 * X.shape[1]
+    assert share(X, model.transform_many(X), 10) > 0.95
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_gross_errors_do_not_turn_the_components(noise, rng):
+    """Five values in a hundred are anything; principal components are turned by degrees."""
+    X, basis = planted(rng, noise=noise)
+    wrong = rng.random(X.shape) < 0.05
+    X[wrong] += rng.uniform(-30.0, 30.0, wrong.sum())
+    robust, plain = RobustPCA(5, batch_size=64), ProbabilisticPCA(5, batch_size=64)
+    for model in (robust, plain):
+        model.learn_columns(X)
+    assert degrees(axes(X, 5)[0], basis) > 5.0
+    assert degrees(plain.embedding, basis) > 5.0
+    assert degrees(robust.embedding, basis) < 0.5
+    assert robust.outlier_share == pytest.approx(0.05, abs=0.01)
+
+
+def test_errors_of_one_sign(rng):
+    """The mean of a column is that of what is no outlier."""
+    X, basis = planted(rng)
+    X[rng.random(X.shape) < 0.05] += 20.0
+    model = RobustPCA(5, batch_size=64)
+    model.learn_columns(X)
+    assert degrees(axes(X, 5)[0], basis) > 8.0
+    assert degrees(model.embedding, basis) < 1.5
+
+
+# ------------------------------------------------------------------------------- what lacks
+
+
+@pytest.mark.parametrize("name", ["sonar", "isolet", "colon_alon"])
+def test_gaps_of_real_columns_are_filled_better_than_by_means(name, dataset, rng):
+    whole = real(dataset, name)
+    X = with_gaps(rng, whole)
+    model = ProbabilisticPCA(10)
+    model.learn_columns(X)
+    filled, lacking = model.impute(X), np.isnan(X)
+    np.testing.assert_array_equal(filled[~lacking], whole[~lacking])
+    by_means = np.where(lacking, np.nanmean(X, axis=0), X)
+    mine, theirs = (np.square((part - whole)[lacking]).sum() for part in (filled, by_means))
+    assert mine < 0.5 * theirs
+
+
+def test_what_is_filled_in_comes_as_it_was_handed_in(rng):
+    X = with_gaps(rng, planted(rng, 40, 60, 2)[0])
+    X[:, 7] = 3.0
+    X[4, 7] = np.nan
+    model = ProbabilisticPCA(2)
+    model.learn_columns(X[:, :50])
+    filled = model.impute(X)
+    assert filled.shape == X.shape
+    assert np.isfinite(filled).all()
+    assert filled[4, 7] == 3.0
+    stream = model.impute(as_stream(X))
+    for _ in range(2):  # it can be read again, as what it fills
+        np.testing.assert_array_equal(np.hstack([b.values for b in stream.blocks()]), filled)
+    pairs = list(model.impute([("a", X[:, 0])]))
+    assert pairs[0][0] == "a"
+    np.testing.assert_allclose(pairs[0][1], filled[:, 0], rtol=1e-12)
+    np.testing.assert_array_equal(np.isnan(X[:, 0]), with_gaps_of(X[:, 0]))
+
+
+def with_gaps_of(x):
+    return ~np.isfinite(x)
+
+
+def test_what_cannot_be_filled(rng):
+    X, _ = planted(rng, 20, 30, 2)
+    model = ProbabilisticPCA(2)
+    with pytest.raises(ValueError, match="learn_columns"):
+        model.impute(X)
+    model.learn_columns(X)
+    for bad in (np.inf, np.nan):
+        x = np.full(20, bad)
+        with pytest.raises(ValueError, match="column 'bad'"):
+            list(model.impute([("bad", x)]))
+        before = pickle.dumps(model)
+        with pytest.raises(ValueError, match="column 'bad'"):
+            model.learn_column("bad", x)
+        assert pickle.dumps(model) == before
+    model.learn_one({0: 1.0})
+    with pytest.raises(ValueError, match="learnt rows"):
+        model.impute(X)
+
+
+def test_gaps_are_kept_in_copies_and_files(rng, tmp_path):
+    X = with_gaps(rng, planted(rng, 30, 50, 2)[0])
+    model = ProbabilisticPCA(2, batch_size=16)
+    model.learn_columns(X[:, :40])
+    save(model, tmp_path / "model")
+    copies = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model), load(tmp_path / "model")]  # noqa: S301
+    for one in (model, *copies):
+        one.learn_columns(X[:, 40:])
+    for other in copies:
+        np.testing.assert_array_equal(other.embedding, model.embedding)
+        assert other.loadings == model.loadings
+
+
+# ------------------------------------------------------------------------------- a second reading
+
+
+@every_learner
+def test_loadings_by_a_second_reading(learner, rng):
+    """Of all columns, or the largest; they are coded by the components there are at the end."""
+    X, _ = planted(rng, 60, 300, 3, noise=0.3)
+    whole, few = learner(3, max_loadings=400), learner(3, max_loadings=50)
+    for model in (whole, few):
+        model.learn_columns(X)
+    before = whole.loadings
+    whole.learn_loadings(X)
+    assert whole.loadings == before
+    assert few._reads_again
+    few.learn_loadings(X)
+    assert not few._reads_again
+    assert len(few.loadings) <= 50
+    coded = whole._loadings_of((X - X.mean(axis=0)).T)
+    largest = np.argsort(-np.square(coded).sum(axis=1))[:50]
+    assert {*few.loadings} <= {*largest.tolist()}
+    for wrong in (X[:, :-1], X[:, ::-1].copy(), X + 1.0):
+        with pytest.raises(ValueError, match="same columns"):
+            few.learn_loadings(wrong)
+    few.learn_column("one more", X[:, 0] ** 2)
+    assert few._reads_again
+
+
+# ------------------------------------------------------------------------------- rows
+
+
+@every_learner
+@pytest.mark.parametrize("begin", ["rows", "columns"])
+def test_rows_find_the_space_too(learner, begin, rng):
+    """From nothing, and on from columns; the components stay where they stood."""
+    n, p, q = 600, 30, 3
+    X = rng.normal(size=(n, q)) * [4.0, 3.0, 2.0] @ rng.normal(size=(q, p)) + 5.0
+    X += 0.3 * rng.normal(size=(n, p))
+    model, first = learner(q, batch_size=64), 0
+    if begin == "columns":
+        model.learn_columns(X[:200])
+        first = 200
+        before = model.transform_many(X)
+    for x in X[first:400].tolist():
+        model.learn_one(dict(enumerate(x)))
+    model.learn_many(X[400:])
+    Z = model.transform_many(X)
+    if begin == "columns":
+        same = [np.corrcoef(Z[:, k], before[:, k])[0, 1] for k in range(q)]
+        assert min(same) > 0.98
+    model.renew()
+    assert degrees(model.transform_many(X), axes(X, q)[0]) < 4.0
+
+
+def test_rows_with_gaps_and_gross_errors(rng):
+    """What lacks of a row does not count, and what is grossly off counts for little."""
+    n, p, q = 1600, 20, 2
+    X = rng.normal(size=(n, q)) @ rng.normal(size=(q, p)) + 0.1 * rng.normal(size=(n, p))
+    best = np.linalg.svd(X - X.mean(axis=0))[2][:q].T
+    wrong = np.where(rng.random(X.shape) < 0.02, rng.uniform(-20.0, 20.0, X.shape), X)
+
+    def off(learner, seen):
+        model = learner(q, batch_size=64)
+        model.learn_many(seen)
+        weights = [[*model.loadings[j].values()] for j in range(p)]
+        return degrees(np.array(weights), best)
+
+    assert off(ProbabilisticPCA, with_gaps(rng, X)) < 0.5
+    assert off(RobustPCA, wrong) < 1.0
+    assert off(ProbabilisticPCA, wrong) > 2.5
+
+
+@every_learner
+def test_rows_follow_a_drift(learner, rng):
+    """What is over fades."""
+    q, p = 2, 12
+    old, new = (rng.normal(size=(q, p)) for _ in range(2))
+    model = learner(q, fading_factor=0.01, batch_size=50)
+    for loadings in (old, new):
+        X = rng.normal(size=(1500, q)) @ loadings + 0.1 * rng.normal(size=(1500, p))
+        model.learn_many(X)
+        model.renew()
+        assert degrees(model.transform_many(X), axes(X, q)[0]) < 6.0
+
+
+@every_learner
+def test_rows_of_two_models_put_together(learner, rng):
+    q, p = 2, 12
+    X = rng.normal(size=(600, q)) @ rng.normal(size=(q, p)) + 0.1 * rng.normal(size=(600, p))
+    one, other = learner(q), learner(q)
+    one.learn_many(X[:250])
+    other.learn_many(X[250:])
+    one.merge(other, along="rows")
+    one.renew()
+    assert one.n_rows == 600
+    assert degrees(one.transform_many(X), axes(X, q)[0]) < 4.0
+
+
+@every_learner
+def test_more_components_than_there_are_directions(learner, rng):
+    """Those beyond are 0."""
+    X = rng.normal(size=(5, 40))
+    model = learner(8)
+    model.learn_columns(X)
+    assert model.embedding.shape == (5, 8)
+    assert not model.embedding[:, 4:].any()
+    assert len(model.transform_one({0: 1.0})) == 8
+    for x in np.outer(rng.normal(size=50), [1.0, 2.0]).tolist():
+        model.learn_one(dict(enumerate(x)))
+    assert np.isfinite(list(model.transform_one({0: 1.0, 1: 3.0}).values())).all()
+
+
+def test_columns_that_come_one_by_one_with_gaps(rng):
+    X = with_gaps(rng, planted(rng, 30, 50, 2)[0])
+    one, many = ProbabilisticPCA(2, batch_size=16), ProbabilisticPCA(2, batch_size=16)
+    for j, x in enumerate(X.T):
+        one.learn_column(j, x)
+    many.learn_columns(iter_columns(enumerate(X.T)))
+    np.testing.assert_array_equal(one.embedding, many.embedding)
