@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamsel._jit.factorisation import find_outliers, lasso_codes
-from streamsel.held.fit import Axes, Coded, Fit
+from streamsel.held.fit import Axes, Coded, Fit, solve
 from streamsel.held.part import Floats
 
 # No noise is less than this part of the mean square of a value.
@@ -79,7 +79,7 @@ class GaussianCode:
         least = _VOID**2 * inner.diagonal().max(initial=0.0)
         if least == 0.0:
             return np.zeros_like(W)
-        return np.linalg.solve(inner + max(noise, least) * np.eye(len(inner)), W.T).T
+        return solve(inner + max(noise, least) * np.eye(len(inner)), W.T).T
 
 
 class RobustCode(GaussianCode):
@@ -103,7 +103,7 @@ class RobustCode(GaussianCode):
         D, noise = fit.D, noise_of(fit)
         inner = D.T @ D + noise * np.eye(D.shape[1])
         off = np.zeros_like(X)
-        solved = np.linalg.solve(inner, D.T)
+        solved = solve(inner, D.T)
         bars = self.threshold * _OF_MEDIAN, np.sqrt(noise) / _OF_MEDIAN
         find_outliers(X, D.T.copy(), solved, *bars, _ALTERNATIONS, off)
         return _encode_whole(D, noise, _centred(X - off), None)._replace(off=off)
@@ -206,7 +206,7 @@ def noise_of(fit: Fit) -> float:
 
 def _most_likely(fit: Fit, values: float) -> Fit:
     """Return the fit with D = B A⁻¹, and the noise that is left of so many values of a column."""
-    D = np.linalg.solve(fit.A, fit.B.T).T
+    D = solve(fit.A, fit.B.T).T
     left = fit.squares - float(np.vdot(D, fit.B))
     fit = fit._replace(D=D, noise=left / (fit.weight * values))
     return fit._replace(noise=noise_of(fit))
@@ -218,7 +218,7 @@ def _centred(X: Floats) -> Floats:
 
 
 def _codes(D: Floats, inner: Floats, X: Floats) -> Floats:
-    return np.linalg.solve(inner, D.T @ X.T).T
+    return solve(inner, D.T @ X.T).T
 
 
 def _encode(D: Floats, noise: float, X: Floats, weights: Floats | None) -> Coded:
@@ -226,19 +226,14 @@ def _encode(D: Floats, noise: float, X: Floats, weights: Floats | None) -> Coded
     some = lacking.any(axis=1)
     if not some.any():
         return _encode_whole(D, noise, X, weights)
-    parts = []
-    for rows in (~some, some):
-        mine = None if weights is None else weights[rows]
-        if rows is some:
-            parts.append(_encode_observed(D, noise, X[rows], lacking[rows], mine))
-        else:
-            parts.append(_encode_whole(D, noise, X[rows], mine))
-    whole, part = parts
+    mine, theirs = (None, None) if weights is None else (weights[~some], weights[some])
+    whole = _encode_whole(D, noise, X[~some], mine)
+    part = _encode_observed(D, noise, X[some], theirs)
     codes, values = np.empty((len(X), D.shape[1])), np.empty_like(X)
     codes[~some], codes[some] = whole.codes, part.codes
     values[~some], values[some] = whole.values, part.values
-    sums = (mine + theirs for mine, theirs in zip(whole[1:4], part[1:4], strict=True))
-    return Coded(codes, *sums, values)
+    A, B = whole.A + part.A, whole.B + part.B
+    return Coded(codes, A, B, whole.squares + part.squares, values)
 
 
 def _encode_whole(D: Floats, noise: float, X: Floats, weights: Floats | None) -> Coded:
@@ -251,17 +246,16 @@ def _encode_whole(D: Floats, noise: float, X: Floats, weights: Floats | None) ->
     return Coded(codes, A, X.T @ weighted, squares, X)
 
 
-def _encode_observed(
-    D: Floats, noise: float, X: Floats, lacking: Floats, weights: Floats | None
-) -> Coded:
+def _encode_observed(D: Floats, noise: float, X: Floats, weights: Floats | None) -> Coded:
     """Return the codes of columns with gaps, and what is expected of what lacks."""
+    lacking = np.isnan(X)
     b, q = len(X), D.shape[1]
     w = np.ones(b) if weights is None else weights
     pairs = (D[:, :, None] * D[:, None, :]).reshape(len(D), -1)
     inner = ((~lacking).astype(float) @ pairs).reshape(b, q, q) + noise * np.eye(q)
     spread = noise * np.linalg.inv(inner)
     X = np.where(lacking, 0.0, X)
-    codes = np.linalg.solve(inner, (X @ D)[:, :, None])[:, :, 0]
+    codes = solve(inner, (X @ D)[:, :, None])[:, :, 0]
     filled = np.where(lacking, codes @ D.T, X)
     # What lacks is known to within the noise, and to what its codes are known.
     gaps = lacking * w[:, None]

@@ -47,17 +47,19 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
     **One reading.** Columns wait until there are `batch_size` of them. Then they are coded by the
     components, and these are refined by the sums $A = \sum w w^T$ and $B = \sum x w^T$ over all
     columns so far (Mairal et al. 2010), three times over; the first batch thirty times, from random
-    components that `seed` says. What was coded when there were $t$ columns counts with
-    $\sqrt{t/p}$ when there are $p$. So the components are near the best of all columns, and not
-    the best: on five real sets 97 to 99.8 % of the variance of the first ten principal components. They depend on the order of the columns, which should be random; how
-    columns are cut into blocks, or one by one, changes no bit. Two models of other columns cannot
-    be merged; of other rows they can, approximately.
+    components that `seed` says. What was coded when there were $t$ columns counts with $\sqrt{t/p}$
+    when there are $p$. So the components are near the best of all columns, and not the best: on
+    five real sets 97 to 99.8 % of the variance of the first ten principal components. They depend
+    on the order of the columns, which should be random; how columns are cut into blocks, or one by
+    one, changes no bit. Two models of other columns cannot be merged; of other rows they can,
+    approximately.
 
     **Loadings.** Without a second reading they are known of the `max_loadings` columns that vary
     most, coded by the components as they are now. `learn_loadings` reads the columns again, and
     keeps those of all, or the largest.
 
-    **Cost.** Three products of $n q$ for each column and as many times it is gone over; one with gaps three of $n q^2$. A row learnt costs $O(m q)$, $m$ being the number of variables tracked.
+    **Cost.** Three products of $n q$ for each column and as many times it is gone over; one with
+    gaps three of $n q^2$. A row learnt costs $O(m q)$, $m$ being the number of variables tracked.
 
     **Memory.** $O(n (b + m + q))$ for $b$ columns that wait, and a pool of $m$, at most twice
     `max_loadings`, however many columns there are. On rows $O(m q)$.
@@ -122,7 +124,13 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"n_components": 2, "batch_size": 16, "warm_up": 10}
-        yield {"n_components": 3, "max_features": 5, "fading_factor": 0.05, "grace_period": 20, "batch_size": 64}
+        yield {
+            "n_components": 3,
+            "max_features": 5,
+            "fading_factor": 0.05,
+            "grace_period": 20,
+            "batch_size": 64,
+        }
 
     @property
     def _code(self) -> Code:

@@ -50,17 +50,19 @@ class SparsePCA(Factorisation, Unsupervised):
     **One reading.** Columns wait until there are `batch_size` of them. Then they are coded by the
     components, and these are refined by the sums $A = \sum w w^T$ and $B = \sum x w^T$ over all
     columns so far (Mairal et al. 2010), three times over; the first batch thirty times, from random
-    components that `seed` says. What was coded when there were $t$ columns counts with
-    $\sqrt{t/p}$ when there are $p$. So the components are near the best of all columns, and not
-    the best: on four real sets 96 to 99.5 % of the variance of the first ten principal components, at the default. They depend on the order of the columns, which should be random; how
-    columns are cut into blocks, or one by one, changes no bit. Two models of other columns cannot
-    be merged; of other rows they can, approximately.
+    components that `seed` says. What was coded when there were $t$ columns counts with $\sqrt{t/p}$
+    when there are $p$. So the components are near the best of all columns, and not the best: on
+    four real sets 96 to 99.5 % of the variance of the first ten principal components, at the
+    default. They depend on the order of the columns, which should be random; how columns are cut
+    into blocks, or one by one, changes no bit. Two models of other columns cannot be merged; of
+    other rows they can, approximately.
 
     **Loadings.** Without a second reading they are known of the `max_loadings` columns that vary
     most, coded by the components as they are now. `learn_loadings` reads the columns again, and
     keeps those of all, or the largest.
 
-    **Cost.** Three products of $n q$ for each column and as many times it is gone over, and the lasso, $O(q^2)$ a step. A row learnt costs $O(m q)$, $m$ being the number of variables tracked.
+    **Cost.** Three products of $n q$ for each column and as many times it is gone over, and the
+    lasso, $O(q^2)$ a step. A row learnt costs $O(m q)$, $m$ being the number of variables tracked.
 
     **Memory.** $O(n (b + m + q))$ for $b$ columns that wait, and a pool of $m$, at most twice
     `max_loadings`, however many columns there are. On rows $O(m q)$.
@@ -72,8 +74,8 @@ class SparsePCA(Factorisation, Unsupervised):
     least goes.
 
     **Missing and new features.** A column with a missing value is refused. In a row a variable that
-    is absent is 0, one that is NaN or None was not observed: it counts as what the others make of it. A new variable was 0 before.
-    A transform ignores features that were never learnt.
+    is absent is 0, one that is NaN or None was not observed: it counts as what the others make of
+    it. A new variable was 0 before. A transform ignores features that were never learnt.
 
     **What stands.** On rows a transform gives the components as they stood at the last renewal,
     turned, among themselves, so that they moved the least from those that stood before: the
@@ -119,7 +121,13 @@ class SparsePCA(Factorisation, Unsupervised):
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"n_components": 2, "batch_size": 16, "warm_up": 10}
-        yield {"n_components": 3, "max_features": 5, "fading_factor": 0.05, "grace_period": 20, "batch_size": 64}
+        yield {
+            "n_components": 3,
+            "max_features": 5,
+            "fading_factor": 0.05,
+            "grace_period": 20,
+            "batch_size": 64,
+        }
 
     @property
     def _code(self) -> Code:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -10,9 +10,9 @@ from streamsel.columns import Chunk, Stats
 from streamsel.held.fit import Code, Fit, begin, learn
 from streamsel.held.loadings import Loadings
 from streamsel.held.part import Floats
-from streamsel.held.pool import Picks, SamplePool
+from streamsel.held.pool import SamplePool
 from streamsel.held.waiting import Panel
-from streamsel.shapes import expect_finite, expect_shapes
+from streamsel.shapes import expect_shapes
 
 
 class Factorised(SamplePool):
@@ -56,12 +56,12 @@ class Factorised(SamplePool):
         self.fit = begin(n, min(q, n - 1), seed)
         self.loadings: Loadings | None = None
         self._panel, self._filled = Panel(n, 0, width), 0
-        self._let_go = False
+        self._is_cut = False
 
     @property
     def complete(self) -> bool:
         """Whether the pool never let a variable go."""
-        return not self._let_go
+        return not self._is_cut
 
     @property
     def indifferent_below(self) -> float:
@@ -96,7 +96,7 @@ class Factorised(SamplePool):
         if len(self.table) == 2 * self.limit:
             largest = np.argsort(-self.table["m2"], kind="stable")[: self.limit]
             self.table.keep(np.sort(largest))
-            self._let_go = True
+            self._is_cut = True
 
     def _await(self, values: Floats) -> None:
         """Let columns wait, no more than there is room for; go over them when it is full."""
@@ -153,7 +153,7 @@ class Factorised(SamplePool):
             "fit": self.fit._asdict(),
             "waiting": waiting,
             "filled": self._filled,
-            "let_go": self._let_go,
+            "let_go": self._is_cut,
         }
         if self.code.takes_missing:
             # NaN says that a value was not observed; what is kept in a file is finite.
@@ -178,7 +178,7 @@ class Factorised(SamplePool):
         super().set_state({"table": table, "discarded": -1.0, "floor": -1.0})
         self.fit = Fit.from_state(state["fit"], self.n, self.fit.D.shape[1])
         self.loadings = Loadings.from_state(state["loadings"]) if "loadings" in state else None
-        self._let_go = state["let_go"]
+        self._is_cut = state["let_go"]
         self._panel = Panel(self.n, 0, self.width)
         self._panel.values[:m] = waiting
         self._panel.used = self._filled = m

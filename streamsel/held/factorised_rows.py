@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from streamsel.held.beside import Along, Beside
-from streamsel.held.fit import Code, Coded, Fit
+from streamsel.held.fit import Code, Coded, Fit, solve
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats, Places
 from streamsel.held.table import Table
@@ -23,7 +23,10 @@ _LOST, _ANEW = 1e-6, 2.0
 # Of the squares of values less than this part is rounding.
 _ROUNDING = 1e-13
 
-_OF_Q, _OF_1 = ("V", "B", "sum_of_codes"), ("squares", "shift", "sum", "sum_of_squares", "spread")
+_OF_Q, _OF_1 = (
+    ("V", "B", "sum_of_codes"),
+    ("squares", "shift", "sum", "sum_of_squares", "spread", "off"),
+)
 
 
 class Now(NamedTuple):
@@ -81,7 +84,9 @@ class FactorisedRows(Beside):
     ) -> None:
         self.q, self.width = q, width
         self._code, self._random = code, random
-        fields = dict.fromkeys(_OF_Q, (q,)) | dict.fromkeys((*_OF_1, "off"), ())
+        fields: dict[str, tuple[int, ...]] = {}
+        fields |= dict.fromkeys(_OF_Q, (q,))
+        fields |= dict.fromkeys(_OF_1, ())
         self.table = Table(fields)
         self.A: Floats = np.zeros((q, q))
         self.noise = self.weight = 0.0
@@ -183,10 +188,10 @@ class FactorisedRows(Beside):
         shift = self.table["shift"]
         U = np.broadcast_to(-shift, (len(X), shift.size)).copy()
         U[:, slots] = X - shift[slots]
-        left = 1.0 - moments.fading_factor
-        weights = left ** np.arange(len(X) - 1.0, -1.0, -1.0)
+        fading = 1.0 - moments.fading_factor
+        weights = fading ** np.arange(len(X) - 1.0, -1.0, -1.0)
         coded = self._coded(U, weights)
-        keep = left ** len(X)
+        keep = fading ** len(X)
         self.of_codes = keep * self.of_codes + coded.A
         self.codes = keep * self.codes + weights @ coded.codes
         self.batch = keep * self.batch + float(weights.sum())
@@ -323,7 +328,7 @@ class FactorisedRows(Beside):
         if not self.weight:
             return V
         least = max(self.noise, np.finfo(float).tiny)
-        return np.linalg.solve(V.T @ V + least * np.eye(self.q), V.T).T
+        return solve(V.T @ V + least * np.eye(self.q), V.T).T
 
     # Merging
 
@@ -359,7 +364,9 @@ class FactorisedRows(Beside):
 
     def _rows_of(self, names: Sequence[Hashable]) -> dict[str, Floats]:
         """Return what is known of variables, 0 of those that are not known."""
-        held = [(i, self.table.slots[name]) for i, name in enumerate(names) if name in self.table.slots]
+        held = [
+            (i, self.table.slots[name]) for i, name in enumerate(names) if name in self.table.slots
+        ]
         to, at = [i for i, _ in held], [place for _, place in held]
         told = {}
         for field, shape in self.table.fields.items():

@@ -48,9 +48,9 @@ class Fit(NamedTuple):
     D
         (n, q) the components.
     A, B, squares, weight
-        Sums over columns, as `Coded` has them, and how many these are: a column counts with √(t/p), t
-        being how many there were when it was gone over, for the components of the first were none
-        yet.
+        Sums over columns, as `Coded` has them, and how many these are: a column counts with
+        √(t/p), t being how many there were when it was gone over, for the components of the first
+        were none yet.
     noise
         The variance that the components leave.
     unit
@@ -80,13 +80,13 @@ class Fit(NamedTuple):
     def from_state(cls, state: dict[str, Any], n: int, q: int) -> Self:
         """Return what a file says, if it fits together."""
         expect_shapes(state, D=(n, q), A=(q, q), B=(n, q))
-        arrays = {name: np.array(state[name], dtype=float) for name in ("D", "A", "B")}
+        D, A, B = (np.array(state[name], dtype=float) for name in ("D", "A", "B"))
         numbers = ("squares", "weight", "noise", "unit", "odd")
-        told = {name: float(state[name]) for name in numbers}
+        squares, weight, noise, unit, odd = (float(state[name]) for name in numbers)
         columns = state["columns"]
-        if type(columns) is not int or columns < 0 or min(told.values()) < 0.0:
-            raise ValueError(f"Expected sums over columns. Got: {told!r}, of {columns!r}.")
-        return cls(columns=columns, **arrays, **told)
+        if type(columns) is not int or min(columns, squares, weight, noise, unit, odd) < 0.0:
+            raise ValueError(f"Expected sums over columns. Got: {columns!r} of {squares!r}.")
+        return cls(D, A, B, squares, weight, noise, unit, columns, odd)
 
 
 class Axes(NamedTuple):
@@ -183,6 +183,11 @@ def learn(fit: Fit, X: Floats, code: Code, seed: int) -> Fit:
         fit = fit._replace(A=A, B=B, squares=gone_over, weight=weight, odd=odd)
         fit = code.renew(fit)
     return fit._replace(columns=before.columns + b)
+
+
+def solve(A: Floats, B: Floats) -> Floats:
+    """Return A⁻¹ B."""
+    return np.asarray(np.linalg.solve(A, B), dtype=np.float64)
 
 
 def unit_of(X: Floats) -> float:
