@@ -16,6 +16,8 @@ _VOID = 1e-6
 _ALTERNATIONS = 4
 # The standard deviation of normal values in units of their median and of their mean size.
 _OF_MEDIAN, _OF_MEAN = 1.482602218505602, 1.2533141373155001
+# Of sums of squares less than this part is rounding.
+_ROUNDING = 1e-14
 # A component that so small a part of the codes is made of is left as it is.
 _UNUSED = 1e-12
 # How often principal axes are sought that the lasso begins with.
@@ -206,7 +208,9 @@ def noise_of(fit: Fit) -> float:
 
 def _most_likely(fit: Fit, values: float) -> Fit:
     """Return the fit with D = B A⁻¹, and the noise that is left of so many values of a column."""
-    D = solve(fit.A, fit.B.T).T
+    # Beside a code that is large beyond measure others are rounding.
+    A = fit.A + _ROUNDING * fit.A.diagonal().max() * np.eye(len(fit.A))
+    D = solve(A, fit.B.T).T
     left = fit.squares - float(np.vdot(D, fit.B))
     fit = fit._replace(D=D, noise=left / (fit.weight * values))
     return fit._replace(noise=noise_of(fit))

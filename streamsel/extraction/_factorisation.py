@@ -78,7 +78,8 @@ class Factorisation(Extractor):
             A = self._padded(self._padded(found.scores.T @ found.scores).T)
             void = A.diagonal() == 0.0
             A[void, void] = held.n
-            beside.begin(held.names, self._padded(found.loadings), A, found.fit)
+            means = held.table["mean"]
+            beside.begin(held.names, means, self._padded(found.loadings), A, found.fit)
         return beside
 
     def _padded(self, array: Floats) -> Floats:

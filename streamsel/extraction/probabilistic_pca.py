@@ -21,6 +21,11 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
     A column is a draw from a normal distribution, of few directions of variance and noise. What was
     observed of it tells where it lies along these, and so what lacks.
 
+    Parameters
+    ----------
+    n_components
+        The number $q$ of components, along which columns vary beyond the noise.
+
     Attributes
     ----------
     noise_variance_
@@ -59,7 +64,7 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
     keeps those of all, or the largest.
 
     **Cost.** Three products of $n q$ for each column and as many times it is gone over; one with
-    gaps three of $n q^2$. A row learnt costs $O(m q)$, $m$ being the number of variables tracked.
+    gaps three of $n q^2$. A row learnt costs $O(m q^2)$, $m$ being the number of variables tracked.
 
     **Memory.** $O(n (b + m + q))$ for $b$ columns that wait, and a pool of $m$, at most twice
     `max_loadings`, however many columns there are. On rows $O(m q)$.
@@ -129,7 +134,7 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
             "max_features": 5,
             "fading_factor": 0.05,
             "grace_period": 20,
-            "batch_size": 64,
+            "batch_size": 32,
         }
 
     @property

@@ -67,7 +67,7 @@ class RobustPCA(Factorisation, Unsupervised):
     keeps those of all, or the largest.
 
     **Cost.** Four alternations of $2 n q$ for each column and as many times as it is gone over, and
-    two medians. A row learnt costs $O(m q)$, $m$ being the number of variables tracked.
+    two medians. A row learnt costs $O(m q^2)$, $m$ being the number of variables tracked.
 
     **Memory.** $O(n (b + m + q))$ for $b$ columns that wait, and a pool of $m$, at most twice
     `max_loadings`, however many columns there are. On rows $O(m q)$.
@@ -132,7 +132,7 @@ class RobustPCA(Factorisation, Unsupervised):
             "max_features": 5,
             "fading_factor": 0.05,
             "grace_period": 20,
-            "batch_size": 64,
+            "batch_size": 32,
         }
 
     @property

@@ -62,7 +62,8 @@ class SparsePCA(Factorisation, Unsupervised):
     keeps those of all, or the largest.
 
     **Cost.** Three products of $n q$ for each column and as many times it is gone over, and the
-    lasso, $O(q^2)$ a step. A row learnt costs $O(m q)$, $m$ being the number of variables tracked.
+    lasso, $O(q^2)$ a step. A row learnt costs $O(m q^2)$, $m$ being the number of variables
+    tracked.
 
     **Memory.** $O(n (b + m + q))$ for $b$ columns that wait, and a pool of $m$, at most twice
     `max_loadings`, however many columns there are. On rows $O(m q)$.
@@ -126,7 +127,7 @@ class SparsePCA(Factorisation, Unsupervised):
             "max_features": 5,
             "fading_factor": 0.05,
             "grace_period": 20,
-            "batch_size": 64,
+            "batch_size": 32,
         }
 
     @property

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from streamsel.held.beside import Along, Beside
-from streamsel.held.fit import Code, Coded, Fit, solve
+from streamsel.held.fit import Code, Coded, Fit, solve, whitened
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats, Places
 from streamsel.held.table import Table
@@ -105,13 +105,15 @@ class FactorisedRows(Beside):
         for field in ("sum_of_codes", "sum", "sum_of_squares", "off"):
             self.table[field][:] = 0.0
 
-    def begin(self, names: Sequence[Hashable], V: Floats, A: Floats, fit: Fit) -> None:
+    def begin(
+        self, names: Sequence[Hashable], means: Floats, V: Floats, A: Floats, fit: Fit
+    ) -> None:
         """Go on from loadings that were learnt with columns, of components with products A.
 
         Parameters
         ----------
-        names, V, A
-            Variables, their loadings, (m, q), and Σ z zᵀ over the rows.
+        names, means, V, A
+            Variables, their means, their loadings, (m, q), and Σ z zᵀ over the rows.
         fit
             What was found; its noise is in its unit.
         """
@@ -119,7 +121,8 @@ class FactorisedRows(Beside):
         self.A, self.weight = A, float(n)
         self.noise = fit.noise * fit.unit * fit.unit
         squares = np.square(V @ A).sum(axis=1) / n + n * self.noise
-        self._append(names, V=V, B=V @ A, squares=squares, spread=np.sqrt(self.noise))
+        spread = np.sqrt(self.noise)
+        self._append(names, V=V, B=V @ A, squares=squares, spread=spread, shift=means)
         self._begin_batch(n)
 
     def _append(self, names: Sequence[Hashable], **told: Any) -> None:
@@ -316,7 +319,7 @@ class FactorisedRows(Beside):
         if not fit.squares > 0.0:
             return Now(self._fit(table["V"], B, squares), squares, table["spread"])
         if not self.weight:
-            fit = _of_unit_codes(fit)
+            fit = whitened(fit)
             spread = np.sqrt(all_squares / weight)
         else:
             spread = (keep * self.weight * table["spread"] + table["off"]) / weight
@@ -339,39 +342,36 @@ class FactorisedRows(Beside):
         """Go on with the rows of both: of theirs with what their factorisation makes of them."""
         theirs = copy.deepcopy(theirs)
         for one in (self, theirs):
-            means = one._own_means()
-            one._take(one.now(means), means)
-        mine = self.table["shift"].copy(), self.table.names.copy()
+            one._take_in_batch()
+        before = dict(zip(self.table.names, self.table["shift"].tolist(), strict=True))
         self.follow(moments)
         names, rows = self.table.names, self.rows + theirs.rows
-        told = theirs._rows_of(names)
+        told = theirs._told(names)
         if not self.weight:
             for field in ("V", "B", "squares", "spread"):
                 self.table[field][:] = told[field]
             self.A, self.noise, self.weight = theirs.A, theirs.noise, theirs.weight
         elif theirs.weight:
-            shift = dict(zip(mine[1], mine[0].tolist(), strict=True))
-            apart = np.array([shift.get(name, 0.0) for name in names]) - told["shift"]
+            apart = np.array([before.get(name, 0.0) for name in names]) - told["shift"]
             self._add(told, theirs, apart)
         self._begin_batch(rows)
         self.table["shift"][:] = moments.stats().mean
         self._in_use = None
 
-    def _own_means(self) -> Floats:
-        """Return the means of the variables, as the rows learnt here tell them."""
-        means: Floats = self.table["shift"] + self.table["sum"] / max(self.weight + self.batch, 1.0)
-        return means
+    def _take_in_batch(self) -> None:
+        """Take in the rows of the batch about the means of the rows learnt here."""
+        means = self.table["shift"] + self.table["sum"] / max(self.weight + self.batch, 1.0)
+        self._take(self.now(means), means)
 
-    def _rows_of(self, names: Sequence[Hashable]) -> dict[str, Floats]:
+    def _told(self, names: Sequence[Hashable]) -> dict[str, Floats]:
         """Return what is known of variables, 0 of those that are not known."""
-        held = [
-            (i, self.table.slots[name]) for i, name in enumerate(names) if name in self.table.slots
-        ]
-        to, at = [i for i, _ in held], [place for _, place in held]
+        slots = self.table.slots
+        there = np.array([name in slots for name in names], dtype=np.bool_)
+        at = [slots[name] for name in names if name in slots]
         told = {}
         for field, shape in self.table.fields.items():
             told[field] = np.zeros((len(names), *shape))
-            told[field][to] = self.table[field][at]
+            told[field][there] = self.table[field][at]
         return told
 
     def _add(self, told: dict[str, Floats], theirs: Self, apart: Floats) -> None:
@@ -419,12 +419,3 @@ class FactorisedRows(Beside):
         self.rows, self.before, self.until = state["rows"]
         if not 0 <= self.before <= self.rows < self.until:
             raise ValueError(f"Expected a batch of rows that is not full. Got: {state['rows']!r}.")
-
-
-def _of_unit_codes(fit: Fit) -> Fit:
-    """Return a fit whose codes are uncorrelated and of variance 1, if they vary at all."""
-    values, vectors = np.linalg.eigh(fit.A / fit.weight)
-    there = values > _LOST**2 * values[-1]
-    roots = np.where(there, 1.0 / np.sqrt(np.where(there, values, 1.0)), 0.0)
-    turn = (vectors * roots) @ vectors.T
-    return fit._replace(A=fit.weight * np.eye(len(values)), B=fit.B @ turn)

@@ -14,6 +14,8 @@ from streamsel.shapes import expect_shapes
 _FIRST, _FURTHER = 30, 3
 # What is smaller than this part of a unit that has grown is gone.
 _GONE = 2.0**-30
+# Codes of less than this part of the largest's variance do not vary.
+_SPENT = 1e-12
 
 
 class Coded(NamedTuple):
@@ -188,6 +190,15 @@ def learn(fit: Fit, X: Floats, code: Code, seed: int) -> Fit:
 def solve(A: Floats, B: Floats) -> Floats:
     """Return A⁻¹ B."""
     return np.asarray(np.linalg.solve(A, B), dtype=np.float64)
+
+
+def whitened(fit: Fit) -> Fit:
+    """Return a fit whose codes are uncorrelated and of variance 1, if they vary at all."""
+    values, vectors = np.linalg.eigh(fit.A / fit.weight)
+    there = values > _SPENT * values[-1]
+    roots = np.where(there, 1.0 / np.sqrt(np.where(there, values, 1.0)), 0.0)
+    turn = (vectors * roots) @ vectors.T
+    return fit._replace(A=fit.weight * np.eye(len(values)), B=fit.B @ turn)
 
 
 def unit_of(X: Floats) -> float:

@@ -96,14 +96,10 @@ class Factorisation:
     def code(self, x):
         w, spread = self.posterior(x)
         ww = np.outer(w, w) + spread
-        xw, xx = np.zeros((self.n, self.q)), 0.0
-        for i in range(self.n):
-            if np.isnan(x[i]):
-                xw[i] = ww @ self.D[i]
-                xx += self.D[i] @ ww @ self.D[i] + self.least_noise
-            else:
-                xw[i] = x[i] * w
-                xx += x[i] ** 2
+        xw, xx = np.outer(x, w), np.nansum(x**2)
+        for i in np.flatnonzero(np.isnan(x)):
+            xw[i] = ww @ self.D[i]
+            xx += self.D[i] @ ww @ self.D[i] + self.least_noise
         return w, ww, xw, xx
 
     def renew(self):
