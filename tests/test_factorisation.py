@@ -5,10 +5,14 @@ import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.linalg import subspace_angles
 from sklearn.decomposition import SparsePCA as Batch
 
 from streamsel import ProbabilisticPCA, RobustPCA, SparsePCA, load, save
+from streamsel._jit.factorisation import _median
 from streamsel.stream import as_stream, iter_columns
 from tests.reference import probabilistic_pca, robust_pca, sparse_pca
 
@@ -104,6 +108,13 @@ def test_columns_of_another_scale(learner, scale, rng):
     late.learn_columns(rng.normal(size=(50, 20)) * scale * 1e-30)
     late.learn_columns(X * scale, range(20, 120))
     assert degrees(late.embedding, basis) < 3.0
+
+
+@given(
+    arrays(np.float64, st.integers(1, 40), elements=st.sampled_from([0.0, 1.0, 1e-300, 0.1, 7e99]))
+)
+def test_the_median_of_sizes(sizes):
+    np.testing.assert_allclose(_median(sizes), np.median(sizes), rtol=1e-15)
 
 
 # ------------------------------------------------------------------------------- batch oracles

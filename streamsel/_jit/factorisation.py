@@ -56,29 +56,36 @@ def lasso_codes(G: np.ndarray, C: np.ndarray, bar: float, W: np.ndarray) -> None
 
 @kernel()
 def _median(a: np.ndarray) -> float:
-    """Return the median of values, which are put in another order."""
-    n = a.size
-    low, high, k = 0, n - 1, n // 2
-    while low < high:
-        pivot = a[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while a[i] < pivot:
-                i += 1
-            while a[j] > pivot:
-                j -= 1
-            if i <= j:
-                a[i], a[j] = a[j], a[i]
-                i, j = i + 1, j - 1
-        if k <= j:
-            high = j
-        elif k >= i:
-            low = i
+    """Return the median of values of which none is below 0.
+
+    A bar is sought, by halves, that as many are above as are not: to count takes no branches.
+    """
+    n, k = a.size, a.size // 2
+    low, high = 0.0, a.max()
+    bar = 0.5 * high
+    while low < bar < high:
+        count = 0
+        for i in range(n):
+            count += a[i] <= bar
+        if count == k:
+            below, above = 0.0, np.inf
+            for i in range(n):
+                if a[i] <= bar:
+                    below = max(below, a[i])
+                else:
+                    above = min(above, a[i])
+            return 0.5 * (below + above) if n % 2 == 0 else above
+        if count < k:
+            low = bar
         else:
-            break
-    if n % 2:
-        return float(a[k])
-    return 0.5 * (a[k] + a[:k].max())
+            high = bar
+        bar = 0.5 * (low + high)
+    # Several are equal there.
+    found = 0.0
+    for i in range(n):
+        if a[i] <= high:
+            found = max(found, a[i])
+    return found
 
 
 @kernel(reordered_sums=True)
