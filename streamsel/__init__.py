@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from streamsel.extraction.ridge_components import RidgeComponents
     from streamsel.extraction.robust_pca import RobustPCA
     from streamsel.extraction.sospca import SOSPCA
-    from streamsel.extraction.supervised_pca import SupervisedPCA
     from streamsel.extraction.sparse_pca import SparsePCA
+    from streamsel.extraction.supervised_pca import SupervisedPCA
     from streamsel.persist import load, save
     from streamsel.selection.alpha_investing import AlphaInvesting
     from streamsel.selection.backward_elimination import BackwardElimination
@@ -62,8 +62,8 @@ __all__ = [
     "RidgeComponents",
     "RobustPCA",
     "SelectKBest",
-    "SupervisedPCA",
     "SparsePCA",
+    "SupervisedPCA",
     "evaluate",
     "load",
     "save",
