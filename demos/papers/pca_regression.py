@@ -1,0 +1,166 @@
+"""Is a linear regression on rows better behind principal components, and behind which others?
+
+Principal component regression in a River pipeline. Half of the rows, at most 400, go by as columns,
+from which components are made; the regression learns from the components of these rows. As many
+rows come one by one then, are answered first and learnt then, by the extractor too. "From nothing":
+all begin with the first row that comes; for the first 50, `warm_up`, components are 0, or with
+`warm_up=0` there are some at once.
+
+Two regressions of River's stand behind everything: LinearRegression by gradient steps of 0.01,
+behind a scaler, and BayesianLinearRegression, which takes no steps, but the square of the number of
+its inputs a row. All features are tried with both, and with steps of 0.001 and 0.0001.
+
+The regressions are the real ones of extractors_worth.py with enough rows: diabetes, also with all
+squares and products; and isolet and shapesall, where the column a quarter along the file is told by
+the others, but for those less than 40 away. What is told is in units of its deviation on the stored
+rows. PCA and PLS bring columns to deviation 1, RidgeComponents weigh them anyway, SOSPCA is given
+columns of that deviation. Three shuffles. A model that errs by a hundred times the deviation in the
+mean counts as divergent.
+"""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from _experiment import Dataset, Experiment, Row, machine, table
+from _gram_family import PLS, PRINCIPAL, RIDGE, SOSPCA
+from _problems import needed, whole
+from river import linear_model, optim, preprocessing
+
+import streamsel
+
+PROBLEMS = ["diabetes", "diabetes, squares", "isolet, column 1/4", "shapesall, column 1/4"]
+MOST_HALF, QS, N_SHUFFLES = 400, (5, 20), 3
+FROM_NOTHING, AT_ONCE = "PCA, from nothing", "PCA, from nothing, warm_up=0"
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    PRINCIPAL: (PRINCIPAL, {"scale": True}),
+    FROM_NOTHING: (PRINCIPAL, {"scale": True}),
+    AT_ONCE: (PRINCIPAL, {"scale": True, "warm_up": 0}),
+    PLS: (PLS, {}),
+    RIDGE: (RIDGE, {}),
+    SOSPCA: (SOSPCA, {}),
+}
+STEPS = (0.01, 0.001, 0.0001)
+BY_STEPS, BAYESIAN = "gradient steps", "Bayesian"
+DIVERGENT = -1e4
+
+
+def halves(datasets: dict[str, Dataset], problem: str, seed: int, most: int) -> tuple[Any, ...]:
+    """Return columns and target of stored rows, in units of their deviation, and of later ones."""
+    X, y = whole(datasets.get(needed(problem)), problem, most_rows=2 * most)
+    half = min(most, len(y) // 2)
+    order = np.random.default_rng(seed).permutation(len(y))[: 2 * half]
+    A, B, stored, coming = X[order[:half]], X[order[half:]], y[order[:half]], y[order[half:]]
+    varies = np.ptp(A, axis=0) > 0.0
+    mean, deviation = A[:, varies].mean(axis=0), A[:, varies].std(axis=0)
+    A, B = ((part[:, varies] - mean) / deviation for part in (A, B))
+    centre, unit = stored.mean(), stored.std()
+    return A, (stored - centre) / unit, B, (coming - centre) / unit
+
+
+def regression(behind: str, step: float = STEPS[0]) -> Any:
+    if behind == BAYESIAN:
+        return linear_model.BayesianLinearRegression()
+    return preprocessing.StandardScaler() | linear_model.LinearRegression(optim.SGD(step))
+
+
+def pipeline(method: str, behind: str, q: int, A: np.ndarray, y: np.ndarray) -> Any:
+    """Return a pipeline that has learnt the stored rows, if it begins with these."""
+    name, parameters = METHODS[method]
+    model, last = getattr(streamsel, name)(q, **parameters), regression(behind)
+    if method not in (FROM_NOTHING, AT_ONCE):
+        if model.supervised:
+            model.learn_target(y)
+        model.learn_columns(A)
+        for z, target in zip(model.transform_many(A).tolist(), y.tolist(), strict=True):
+            last.learn_one(dict(zip(model.components, z, strict=True)), target)
+    return model | last
+
+
+def of_all(behind: str, step: float, A: np.ndarray, y: np.ndarray) -> Any:
+    """Return a regression of all features that has learnt the stored rows."""
+    model = regression(behind, step)
+    for x, target in zip(A.tolist(), y.tolist(), strict=True):
+        model.learn_one(dict(enumerate(x)), target)
+    return model
+
+
+def explained(model: Any, B: np.ndarray, told: np.ndarray) -> float:
+    """Return R² in % of rows that are answered first and learnt then; NaN of one that diverged."""
+    errors = np.zeros(len(told))
+    for i, (x, target) in enumerate(zip(B.tolist(), told.tolist(), strict=True)):
+        row = dict(enumerate(x))
+        errors[i] = target - model.predict_one(row)
+        model.learn_one(row, target)
+    with np.errstate(over="ignore", invalid="ignore"):
+        left = np.square(errors).sum() / np.square(told - told.mean()).sum()
+    return 100.0 * (1.0 - left) if left < -DIVERGENT else np.nan
+
+
+def work(
+    datasets: dict[str, Dataset], most: int, problem: str, seed: int, method: str, behind: str
+) -> list[Row]:
+    A, y, B, told = halves(datasets, problem, seed, most)
+    shape = {"problem": problem, "n": len(A), "p": A.shape[1], "shuffle": seed, "behind": behind}
+    if method in METHODS:
+        models = {(method, q): pipeline(method, behind, q, A, y) for q in QS}
+    elif behind == BAYESIAN:
+        models = {("all features", 0): of_all(behind, 0.0, A, y)}
+    else:
+        models = {
+            (f"all features, steps of {step:g}", 0): of_all(behind, step, A, y) for step in STEPS
+        }
+    return [
+        shape | {"method": name, "q": q, "R2": explained(model, B, told)}
+        for (name, q), model in models.items()
+    ]
+
+
+def problem_table(results: pd.DataFrame, behind: str) -> str:
+    """Return mean R² with its deviation over shuffles: methods in lines, problems in columns."""
+    lines = []
+    results = results[results.behind == behind]
+    for (method, q), of in results.groupby(["method", "q"], sort=False):
+        line = {f"behind: {behind}": f"{method}, q = {q}" if q else method}
+        for problem, here in of.groupby("problem", sort=False):
+            spread = f" ± {here.R2.std():.1f}" if len(here) > 1 else ""
+            told = f"{here.R2.mean():.1f}{spread}".replace("-", "−")
+            n, p = here[["n", "p"]].max()
+            line[f"{problem} ({n:,} × {p:,})"] = "diverges" if here.R2.isna().any() else told
+        lines.append(line)
+    return table(pd.DataFrame(lines))
+
+
+def text(results: pd.DataFrame) -> str:
+    tables = "\n\n".join(problem_table(results, behind) for behind in (BY_STEPS, BAYESIAN))
+    return f"""
+R² in % of rows answered first and learnt then, means and deviations of {results.shuffle.nunique()}
+shuffles; in brackets stored rows, as many of which come later, and columns.
+
+{tables}
+
+`python demos/papers/pca_regression.py`; [all numbers](evidence/pca-regression.csv); made with
+{machine()}.
+"""
+
+
+def main() -> None:
+    experiment = Experiment("pca-regression", __doc__)
+    problems = experiment.small(PROBLEMS, ["diabetes, squares"])
+    files = dict.fromkeys(filter(None, map(needed, problems)))
+    datasets = {dataset.name: dataset for dataset in experiment.datasets(files)}
+    tasks = [
+        (problem, seed, method, behind)
+        for behind in (BY_STEPS, BAYESIAN)
+        for problem in problems
+        if needed(problem) is None or needed(problem) in datasets
+        for seed in range(experiment.small(N_SHUFFLES, 1))
+        for method in (*METHODS, "all")
+    ]
+    most = experiment.small(MOST_HALF, 100)
+    experiment.publish(text(experiment.each(partial(work, datasets, most), tasks)))
+
+
+if __name__ == "__main__":
+    main()

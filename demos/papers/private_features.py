@@ -1,0 +1,228 @@
+"""What can still be told of a sensitive property from features that hide it, and at what cost?
+
+Jung (2022), *Machine Learning: The Basics*, chapter 9, hands on the principal components that tell
+least of a sensitive property: RankedPCA(rank_by="private"). PrivateFeatures take what varies most
+of all sums of columns that are uncorrelated with it. Both are asked twice. What do attackers tell
+of the property: linear discriminant analysis, 1-NN and an SVM with a Gaussian kernel? And what do
+the same three still tell of another property, for the sake of which features are handed on? Beside
+them are PCA, which does not heed the property, and all columns.
+
+The properties: mnist_10k, whether the digit is odd is sensitive, and in which pair it is (0 and 1,
+2 and 3, ...) is asked for. isolet, whether the spoken letter rhymes with E is sensitive, and which
+of 26 it is is asked for. ml_emotions, quiet-still is sensitive, and sad-lonely, with which it
+correlates by 0.55, is asked for; and relaxing-calm and happy-pleased, 0.13. ml_bibtex, the most
+frequent tag and the second.
+
+At most 1,200 rows: of one half features are made, a quarter is other rows, a quarter is for tests;
+five splits. Attackers learn from the rows that features were made of, where nothing linear is to be
+found by construction, and once more from the other rows, whose property nobody has taken out.
+Columns have mean 0 and deviation 1 on the rows that features are made of, words count as present or
+absent; features come to attackers with deviation 1, for nobody keeps them from doing that. Accuracy
+is balanced, the mean over classes, and the models take classes to be equally frequent: chance is 50
+% for a property of two classes.
+"""
+
+import warnings
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from _experiment import COLOURS, Dataset, Experiment, Row, machine, plt, table
+from _gram_family import PRINCIPAL, PRIVATE, RANKED, components, learnt
+from _problems import standardised
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
+
+QS = (2, 10, 40)
+N_SPLITS, MOST_ROWS = 5, 1_200
+ALL = "all columns"
+METHODS = (PRINCIPAL, RANKED, PRIVATE)
+STYLES = {PRINCIPAL: COLOURS[3], RANKED: COLOURS[1], PRIVATE: COLOURS[0], ALL: COLOURS[6]}
+MODELS = ("linear", "1-NN", "SVM")
+KEPT, OTHERS, ASKED = "sensitive", "sensitive, other rows", "asked for"
+RHYMES = [letter in "BCDEGPTVZ" for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"]
+
+
+class Problem(NamedTuple):
+    """A dataset, and two properties of its rows: labels of it, or none, for those of classes."""
+
+    dataset: str
+    sensitive: str
+    asked: str
+
+
+PROBLEMS = {
+    "mnist_10k: odd, pair": Problem("mnist_10k", "odd", "pair"),
+    "isolet: rhymes with E, letter": Problem("isolet", "rhymes", "letter"),
+    "ml_emotions: quiet, sad": Problem("ml_emotions", "quiet-still", "sad-lonely"),
+    "ml_emotions: calm, happy": Problem("ml_emotions", "relaxing-calm", "happy-pleased"),
+    "ml_bibtex: two tags": Problem("ml_bibtex", "TAG_statphys23", "TAG_bibteximport"),
+}
+QUICK = {"digits: odd, pair": Problem("digits", "odd", "pair")}
+
+
+def properties(dataset: Dataset, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sensitive property of all rows, and the one asked for, as codes of classes."""
+    y = dataset.y
+    of = {"odd": y % 2, "pair": y // 2, "letter": y}
+    if problem.sensitive == "rhymes":
+        of["rhymes"] = np.array(RHYMES, dtype=int)[y]
+    if "Y2" in dataset.archive:
+        names = dataset.archive["label_names"].tolist()
+        of = {name: dataset.archive["Y2"][:, names.index(name)].astype(int) for name in problem[1:]}
+    return of[problem.sensitive], of[problem.asked]
+
+
+def rows_of(dataset: Dataset, most_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return which rows are taken, and their columns; words as present or absent, in five rows."""
+    rows = np.random.default_rng(0).permutation(dataset.y.size)[:most_rows]
+    X = dataset.X[rows]
+    if dataset.name == "ml_bibtex":
+        X = X.toarray() > 0
+        X = X[:, X.sum(axis=0) >= 5]
+    return rows, np.asarray(X, dtype=float)
+
+
+def told(Z: np.ndarray, y: np.ndarray, Zt: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield (model, what it says of the test rows)."""
+    classes = np.unique(y)
+    even = np.full(classes.size, 1.0 / classes.size)
+    linear = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto", priors=even)
+    yield "linear", linear.fit(Z, y).predict(Zt)
+    yield "1-NN", KNeighborsClassifier(1).fit(Z, y).predict(Zt)
+    yield "SVM", SVC(class_weight="balanced").fit(Z, y).predict(Zt)
+
+
+def accuracy(Z: np.ndarray, y: np.ndarray, Zt: np.ndarray, truth: np.ndarray) -> Row:
+    """Return the balanced accuracies, in %, of models that learn from features of deviation 1."""
+    deviation = Z.std(axis=0)
+    there = deviation > 1e-9 * deviation.max(initial=1e-9)
+    Z, Zt = Z[:, there] / deviation[there], Zt[:, there] / deviation[there]
+    with warnings.catch_warnings():
+        # Of few rows a class may be in no test row, or in no training row.
+        warnings.simplefilter("ignore", UserWarning)
+        return {
+            model: 100.0 * float(balanced_accuracy_score(truth, said))
+            for model, said in told(Z, y, Zt)
+        }
+
+
+def work(
+    datasets: dict[str, Dataset], problems: dict[str, Problem], most_rows: int, name: str, seed: int
+) -> list[Row]:
+    """Let models judge every method on one split."""
+    dataset = datasets[problems[name].dataset]
+    rows, X = rows_of(dataset, most_rows)
+    secret, asked = (values[rows] for values in properties(dataset, problems[name]))
+    made, later = train_test_split(
+        np.arange(rows.size), test_size=0.5, stratify=secret, random_state=seed
+    )
+    other, test = train_test_split(later, test_size=0.5, stratify=secret[later], random_state=seed)
+    A, _, C, _ = standardised(X[made], secret[made], X[later], secret[later])
+    B = {"other": C[np.isin(later, other)], "test": C[np.isin(later, test)]}
+    other, test = later[np.isin(later, other)], later[np.isin(later, test)]
+    shape = {"problem": name, "n": made.size, "p": A.shape[1], "split": seed}
+
+    def judged(method: str, q: int, Z: np.ndarray, Zo: np.ndarray, Zt: np.ndarray) -> list[Row]:
+        kept = 100.0 * float(Z.var(axis=0).sum() / A.var(axis=0).sum())
+        row = shape | {"method": method, "q": q, "variance": kept}
+        return [
+            row | {"of": KEPT} | accuracy(Z, secret[made], Zt, secret[test]),
+            row | {"of": OTHERS} | accuracy(Zo, secret[other], Zt, secret[test]),
+            row | {"of": ASKED} | accuracy(Z, asked[made], Zt, asked[test]),
+        ]
+
+    found = judged(ALL, X.shape[1], A, B["other"], B["test"])
+    for method in METHODS:
+        parameters = {"rank_by": "private"} if method == RANKED else {}
+        model = learnt(method, A, secret[made], min(max(QS), A.shape[1] - 1), **parameters)
+        Z, Zo = components(model, A, B["other"])
+        Zt = model.transform_many(B["test"])
+        for q in QS:
+            found += judged(method, q, Z[:, :q], Zo[:, :q], Zt[:, :q])
+    return found
+
+
+def problem_table(results: pd.DataFrame) -> str:
+    """Return the accuracies of every problem, method and number of features."""
+    lines = []
+    for problem, here in results.groupby("problem", sort=False):
+        n, p = here[["n", "p"]].max()
+        for method, q in here[["method", "q"]].drop_duplicates().itertuples(index=False):
+            of = here[(here.method == method) & (here.q == q)]
+            line = {
+                "": f"{problem} ({n:,} × {p:,})",
+                "features": method,
+                "q": "" if method == ALL else str(q),
+                "variance": f"{of.variance.mean():.1f}",
+            }
+            for which in (KEPT, OTHERS, ASKED):
+                means = of[of["of"] == which][list(MODELS)].mean()
+                line[which] = " / ".join(f"{mean:.0f}" for mean in means)
+            lines.append(line)
+    return table(pd.DataFrame(lines))
+
+
+def draw(results: pd.DataFrame) -> plt.Figure:
+    """Draw what the best model tells of the one property against that of the other, by problem."""
+    problems = list(results.problem.unique())
+    figure, axes = plt.subplots(1, len(problems), figsize=(2.3 * len(problems) + 1.0, 2.9))
+    best = results.assign(best=results[list(MODELS)].max(axis=1))
+    best = best.pivot_table(index=["problem", "method", "q"], columns="of", values="best")
+    for panel, problem in zip(np.atleast_1d(axes), problems, strict=True):
+        for method, colour in STYLES.items():
+            here = best.loc[problem, method].sort_index()
+            kept = here[[KEPT, OTHERS]].max(axis=1)
+            panel.plot(kept, here[ASKED], "-", color=colour, lw=0.8)
+            sizes = 12.0 + 18.0 * np.arange(len(here))
+            panel.scatter(kept, here[ASKED], s=sizes, color=colour, label=method)
+        panel.axvline(50.0, color=COLOURS[5], ls=":", lw=1.0)
+        panel.set_title(problem.replace(": ", "\n"), fontsize=8)
+        panel.set_xlabel("sensitive, %", fontsize=8)
+        panel.set_xlim(45.0, 100.0)
+    first = np.atleast_1d(axes)[0]
+    first.set_ylabel("asked for, %", fontsize=8)
+    first.legend(fontsize=6.5, loc="lower right")
+    return figure
+
+
+def text(results: pd.DataFrame, figure: str) -> str:
+    return f"""
+Balanced accuracy in % of a linear model / 1-NN / an SVM, means over {results.split.nunique()}
+splits: of the sensitive property, learnt from the rows that features were made of, or from other
+rows, and of the property asked for. Chance is 50 of the sensitive property. Variance: what the
+features have of all columns', in %.
+
+![What the best of the three models tells of the property asked for against what the best of them
+tells of the sensitive one, a panel a problem; the larger the dot, the more features.]({figure})
+
+{problem_table(results)}
+
+`python demos/papers/private_features.py`; [all numbers](evidence/private-features.csv); made with
+{machine()}.
+"""
+
+
+def main() -> None:
+    experiment = Experiment("private-features", __doc__)
+    problems = experiment.small(PROBLEMS, QUICK)
+    most_rows = experiment.small(MOST_ROWS, 300)
+    files = dict.fromkeys(problem.dataset for problem in problems.values())
+    datasets = {dataset.name: dataset for dataset in experiment.datasets(files)}
+    tasks = [
+        (name, seed)
+        for name, problem in problems.items()
+        if problem.dataset in datasets
+        for seed in range(experiment.small(N_SPLITS, 2))
+    ]
+    results = experiment.each(partial(work, datasets, problems, most_rows), tasks)
+    experiment.publish(text(results, experiment.draw(draw(results))))
+
+
+if __name__ == "__main__":
+    main()
