@@ -10,9 +10,10 @@ a two-hundredth at every row follows.
 Beside the components of columns: those of a model that has never seen the warehouse; the components
 as they are now, at every row, instead of those that stand; those of RidgeComponents and of SOSPCA,
 which look at the target; and all channels, with steps a tenth as large, for at River's default they
-diverge. Behind each stand a scaler and River's linear regression.
+diverge. Behind each stand a scaler and River's linear regression. Another seed draws other bands.
 """
 
+import sys
 import time
 from typing import Any
 
@@ -77,7 +78,8 @@ def warmed(front: Any, rows: list[dict[str, float]], y: list[float], **steps: An
 
 
 def main() -> None:
-    X, y = measure(np.random.default_rng(0))
+    seed = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+    X, y = measure(np.random.default_rng(seed))
     stored, coming = X[:N_STORED], X[N_STORED:].tolist()
     history = [dict(zip(CHANNELS, spectrum, strict=True)) for spectrum in stored.tolist()]
     amounts, asked = y[:N_STORED].tolist(), y[N_STORED:].tolist()

@@ -216,7 +216,7 @@ def main() -> None:
     tasks = [
         (problem, seed)
         for problem in [*plans, *datasets]
-        for seed in range(experiment.small(N_SPLITS_OF_FEW if problem in few else N_SPLITS, 2))
+        for seed in range(experiment.small(N_SPLITS_OF_FEW if problem in few else N_SPLITS, 1))
     ]
     results = experiment.each(partial(work, datasets, most_rows), tasks)
     experiment.publish(text(results, experiment.draw(draw(results))))

@@ -169,25 +169,32 @@ def problem_table(results: pd.DataFrame) -> str:
 
 
 def draw(results: pd.DataFrame) -> plt.Figure:
-    """Draw what the best model tells of the one property against that of the other, by problem."""
+    """Draw what is told of the one property against what is told of the other.
+
+    Above by the linear model, below by the best of three; a column a problem.
+    """
     problems = list(results.problem.unique())
-    figure, axes = plt.subplots(1, len(problems), figsize=(2.3 * len(problems) + 1.0, 2.9))
-    best = results.assign(best=results[list(MODELS)].max(axis=1))
-    best = best.pivot_table(index=["problem", "method", "q"], columns="of", values="best")
-    for panel, problem in zip(np.atleast_1d(axes), problems, strict=True):
-        for method, colour in STYLES.items():
-            here = best.loc[problem, method].sort_index()
-            kept = here[[KEPT, OTHERS]].max(axis=1)
-            panel.plot(kept, here[ASKED], "-", color=colour, lw=0.8)
-            sizes = 12.0 + 18.0 * np.arange(len(here))
-            panel.scatter(kept, here[ASKED], s=sizes, color=colour, label=method)
-        panel.axvline(50.0, color=COLOURS[5], ls=":", lw=1.0)
+    results = results.assign(best=results[list(MODELS)].max(axis=1))
+    figure, axes = plt.subplots(
+        2, len(problems), figsize=(1.9 * len(problems) + 0.6, 4.4), squeeze=False
+    )
+    for line, judge in zip(axes, (MODELS[0], "best"), strict=True):
+        means = results.pivot_table(index=["problem", "method", "q"], columns="of", values=judge)
+        for panel, problem in zip(line, problems, strict=True):
+            for method, colour in STYLES.items():
+                here = means.loc[problem, method].sort_index()
+                kept = here[[KEPT, OTHERS]].max(axis=1)
+                sizes = 12.0 + 16.0 * np.arange(len(here))
+                panel.plot(kept, here[ASKED], "-", color=colour, lw=0.8)
+                panel.scatter(kept, here[ASKED], s=sizes, color=colour, label=method)
+            panel.axvline(50.0, color=COLOURS[5], ls=":", lw=1.0)
+            panel.set_xlim(45.0, 102.0)
+        line[0].set_ylabel(f"asked for, %, {judge}", fontsize=8)
+    for panel, problem in zip(axes[0], problems, strict=True):
         panel.set_title(problem.replace(": ", "\n"), fontsize=8)
+    for panel in axes[1]:
         panel.set_xlabel("sensitive, %", fontsize=8)
-        panel.set_xlim(45.0, 100.0)
-    first = np.atleast_1d(axes)[0]
-    first.set_ylabel("asked for, %", fontsize=8)
-    first.legend(fontsize=6.5, loc="lower right")
+    axes[1, 0].legend(fontsize=6.5, loc="lower right")
     return figure
 
 
@@ -198,8 +205,9 @@ splits: of the sensitive property, learnt from the rows that features were made 
 rows, and of the property asked for. Chance is 50 of the sensitive property. Variance: what the
 features have of all columns', in %.
 
-![What the best of the three models tells of the property asked for against what the best of them
-tells of the sensitive one, a panel a problem; the larger the dot, the more features.]({figure})
+![What is told of the property asked for against what is told of the sensitive one, the more of
+whose two attackers counts; above by the linear model, below by the best of three; the larger the
+dot, the more features. A column a problem.]({figure})
 
 {problem_table(results)}
 
