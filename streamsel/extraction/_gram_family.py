@@ -30,7 +30,7 @@ _PROBES = 2
 _SPARE, _READINGS = 10, 12
 
 
-class GramExtractor(Sharing, OfInner, ReadsAgain):
+class GramExtractor(OfInner, ReadsAgain, Sharing):
     """A linear extractor on the Gram matrix of all columns; on rows, on their joint moments."""
 
     keeps = GramColumns
