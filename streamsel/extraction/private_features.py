@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
+from streamsel.extraction._canonical_ridge import without
 from streamsel.extraction._gram_family import GramExtractor
 from streamsel.extraction._leakage import Leakage, Property, audit
+from streamsel.extraction._of_inner import Solution
 from streamsel.held.gram_columns import GramColumns
 from streamsel.held.inner import About, Inner
-from streamsel.held.part import Floats
+from streamsel.held.part import Floats, Places
 from streamsel.learner.river import Supervised
 from streamsel.target.target import Target
 
@@ -142,6 +144,19 @@ class PrivateFeatures(GramExtractor, Supervised):
 
     def _hidden(self, held: GramColumns) -> Floats:
         return held.basis.T
+
+    def _components_of(
+        self, inner: Inner, weighted: Floats, places: Places, scale: Floats, probes: int = 0
+    ) -> Solution:
+        found = super()._components_of(inner, weighted, places, scale, probes)
+        # Inner products are rounded by the largest variance; where that of a feature is far smaller
+        # it shows, unless it is taken out of the columns themselves.
+        scores = without(found.scores, inner.U)
+        loadings = without(found.loadings, weighted @ inner.U)
+        along, length = (np.linalg.norm(part, axis=0) for part in (inner.U.T @ scores, scores))
+        return found._replace(
+            scores=scores, loadings=loadings, relevance=along / np.where(length > 0.0, length, 1.0)
+        )
 
     def leakage(self, folds: int = 5, seed: int = 0) -> Leakage:
         """Return how well the sensitive property can still be told from the features.

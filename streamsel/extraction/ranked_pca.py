@@ -50,6 +50,7 @@ class RankedPCA(GramExtractor, Supervised):
     $q_k^2 / \lambda_k$ of the reference. As the components are uncorrelated, what several explain
     is the sum. Of equals the one that varies more goes first. Components that vary $10^{-12}$ times
     as much as the first or less are rounding, and not ranked.
+    Those of $10^{-8}$ and less are known to few digits: `scale=True` where units are unlike.
 
     **What is worth believing.** With more columns than rows there are as many components as rows,
     and together they explain any target in full, noise too. What a component that hardly varies
