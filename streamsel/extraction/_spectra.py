@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, splu
 
 from streamsel.held.part import Floats
+from streamsel.ties import TIE
 
 # An axis with less than this part of the largest eigenvalue is rounding.
 _SPENT = 1e-12
@@ -195,12 +196,12 @@ def _pivoted(B: Floats) -> Floats:
 def nearest(squares: Floats, k: int) -> NDArray[np.bool_]:
     """Return who is no farther than the k-th nearest, by squared distances (b, m).
 
-    Infinite ones are nobody's. Distances are equal that differ by less than 1e-9 of the largest one
-    of the row.
+    Infinite ones are nobody's. Distances are equal that differ by less than 1e-12 of the largest
+    one of the row: by what rounding makes of equal ones.
     """
     near: NDArray[np.bool_] = np.isfinite(squares)
     if squares.shape[1] > k:
         bar = np.partition(squares, k - 1, axis=1)[:, k - 1]
-        bar += _EQUAL * squares.max(axis=1, where=near, initial=0.0)
+        bar += TIE * squares.max(axis=1, where=near, initial=0.0)
         near &= squares <= bar[:, None]
     return near
