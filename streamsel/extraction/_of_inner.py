@@ -103,6 +103,10 @@ class OfInner(JointExtractor):
     def _round(self, pool: Pool) -> int:
         return len(pool.table)
 
+    def _all_relevances(self, stats: Stats) -> Floats:
+        # Who makes room on rows goes by the same rule.
+        return super()._all_relevances(stats) if self._by_relevance else stats.m2
+
     # What it finds
 
     @until_learnt

@@ -164,6 +164,7 @@ class Discriminant(GramExtractor, Supervised):
             "scale": True,
             "fading_factor": 0.05,
             "max_features": 8,
+            "grace_period": 20,
         }
 
     def _duals(self, inner: Inner, q: int) -> Floats:

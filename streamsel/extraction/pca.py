@@ -170,6 +170,7 @@ class PCA(GramExtractor, Unsupervised):
             "choose": 0.8,
             "fading_factor": 0.05,
             "max_features": 8,
+            "grace_period": 20,
         }
 
     @property

@@ -133,6 +133,7 @@ class PLS(GramExtractor, Supervised):
             "scale": False,
             "fading_factor": 0.05,
             "max_features": 8,
+            "grace_period": 20,
             "max_loadings": 20,
         }
 

@@ -137,7 +137,13 @@ class PrivateFeatures(GramExtractor, Supervised):
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"n_components": 2}
-        yield {"n_components": 2, "scale": True, "fading_factor": 0.05, "max_features": 8}
+        yield {
+            "n_components": 2,
+            "scale": True,
+            "fading_factor": 0.05,
+            "max_features": 8,
+            "grace_period": 20,
+        }
 
     def _duals(self, inner: Inner, q: int) -> Floats:
         return uncorrelated(inner, q)

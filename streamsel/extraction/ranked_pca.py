@@ -116,6 +116,7 @@ class RankedPCA(GramExtractor, Supervised):
             "rank_by": "private",
             "fading_factor": 0.05,
             "max_features": 8,
+            "grace_period": 20,
             "scale": True,
         }
 
