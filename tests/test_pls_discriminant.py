@@ -392,3 +392,16 @@ def test_a_threshold_that_nobody_reaches():
     assert model.loadings == {}
     assert model.embedding.shape[1] == 0
     assert (model.transform_many(X) == 0.0).all()
+
+
+@pytest.mark.parametrize("model", [PrivateFeatures(1), RankedPCA(1, rank_by="private")], ids=repr)
+def test_who_varies_least_goes_and_not_who_tells_least(model):
+    """Of rows that bring more variables than there is room for."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=300)
+    X = rng.normal(size=(300, 6)) * [3.0, 3.0, 3.0, 0.1, 0.1, 0.1]
+    X[:, 3:] += 0.1 * y[:, None]
+    model = model.clone({"max_features": 5, "grace_period": 20})
+    for x, told in zip(X, y, strict=True):
+        model.learn_one(dict(enumerate(x)), told)
+    assert {0, 1, 2} <= set(model._moments.names)

@@ -71,6 +71,9 @@ class RankedPCA(GramExtractor, Supervised):
 
     **Rows.** The joint moments of the variables give the same components as their columns.
 
+    **Vocabulary.** Where `max_features` leaves no room for a new variable those go that vary least,
+    and not those least relevant.
+
     **Missing and new features.** A column with a missing value is refused. In a row a variable that
     is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
     variable, class or target was 0 before. A transform ignores features that were never learnt.
