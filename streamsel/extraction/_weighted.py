@@ -19,6 +19,9 @@ from streamsel.extraction._canonical_ridge import (
 from streamsel.held.gram_pool import GramPool, to_powers
 from streamsel.held.part import Floats, Places
 
+# Loadings within this part of the largest are as large.
+_EQUAL = 1e-9
+
 
 class Variables(NamedTuple):
     """Variables of which components are made.
@@ -177,5 +180,7 @@ def of_pool(held: GramPool, solution: Solution) -> tuple[Floats, Floats]:
 
 def signs(loadings: Floats) -> Floats:
     """Return what makes the largest of each column positive, (q,)."""
-    largest = np.abs(loadings).argmax(axis=0)
+    sizes = np.abs(loadings)
+    # Of those that rounding parts the first.
+    largest = (sizes >= (1.0 - _EQUAL) * sizes.max(axis=0, initial=0.0)).argmax(axis=0)
     return np.where(loadings[largest, np.arange(loadings.shape[1])] < 0.0, -1.0, 1.0)
