@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 from sklearn import decomposition
 
-from streamsel import PCA
+from streamsel import PCA, PLS, Discriminant, PrivateFeatures, RankedPCA
 from streamsel.extraction._gram_family import GramExtractor
 from streamsel.learner.river import Supervised
 
@@ -182,6 +182,106 @@ def test_rows_go_on_from_the_pool(X):
     for x in X[:60]:
         model.learn_one(dict(enumerate(x)))
     assert model.n_rows == N + 60
+
+
+def pair(method, X, y, **params):
+    """Return a model of all the Gram matrix, and one of its leading axes."""
+    models = [method(**params, max_loadings=50), method(**params, **FEW)]
+    for model in models:
+        model.learn_target(y)
+        model.learn_columns(X)
+    return models
+
+
+def assert_same_scores(one, other, tolerance):
+    Z, other = one.embedding, other.embedding
+    signs = np.sign((Z * other).sum(axis=0))
+    lengths = np.linalg.norm(Z, axis=0)
+    np.testing.assert_allclose(other * signs / lengths, Z / lengths, atol=tolerance)
+
+
+@pytest.fixture
+def y(X):
+    """What hardly varies in the columns, and noise."""
+    rng = np.random.default_rng(2)
+    direction = np.linalg.svd(X - X.mean(axis=0))[0][:, 20]
+    return direction + 0.05 * rng.normal(size=(N, 2)).T.sum(axis=0)
+
+
+@pytest.mark.parametrize("scale", [False, True])
+def test_pls_is_exact_after_as_many_readings_as_components(X, y, scale):
+    whole, model = pair(PLS, X, y, n_components=1, scale=scale)
+    assert_same_scores(whole, model, 1e-9)
+    whole, model = pair(PLS, X, y, n_components=4, scale=scale)
+    assert_same_scores(whole, model, 0.1)
+    model.learn_loadings(X)
+    assert_same_scores(whole, model, 1e-6)
+    assert [*model.relevance.values()] == pytest.approx([*whole.relevance.values()], rel=1e-6)
+
+
+def test_pls_of_classes_and_covariates(X):
+    rng = np.random.default_rng(3)
+    y, age = rng.integers(3, size=N).astype(str), rng.normal(size=N)
+    X = np.asfortranarray(X + age[:, None] + (y == "1")[:, None] * rng.normal(size=P))
+    models = [PLS(3, covariates=("age",), **more) for more in ({"max_loadings": 50}, FEW)]
+    for model in models:
+        model.learn_target(y, covariates=age)
+        model.learn_columns(X)
+        model.learn_loadings(X)
+    assert_same_scores(*models, 1e-6)
+
+
+def test_merged_models_know_their_target(X, y):
+    models = [PLS(1, **FEW) for _ in range(2)]
+    for model, part in zip(models, (slice(0, 150), slice(150, P)), strict=True):
+        model.learn_target(y)
+        model.learn_columns(X[:, part], names=range(P)[part])
+    models[0].merge(models[1])
+    assert_same_scores(pair(PLS, X, y, n_components=1)[0], models[0], 1e-9)
+    again = pickle.loads(pickle.dumps(models[0]))  # noqa: S301
+    np.testing.assert_array_equal(again.embedding, models[0].embedding)
+    again.learn_loadings(X)
+    again.merge(models[1].clone())
+    assert_same_scores(pair(PLS, X, y, n_components=1)[0], again, 1e-9)
+
+
+def test_private_features_tell_nothing(X, y):
+    y = np.where(y > 0.0, "a", "b")
+    model = PrivateFeatures(3, **(FEW | {"max_loadings": 2 * P}))
+    short = PrivateFeatures(3, **FEW)
+    for one in (model, short):
+        one.learn_target(y)
+        one.learn_columns(X)
+        Z = one.embedding
+        assert max(abs(np.corrcoef(z, y == "a")[0, 1]) for z in Z.T) < 1e-9
+        with pytest.raises(ValueError, match="at most 100 rows"):
+            one.leakage()
+
+
+def test_discriminant_is_near(X, y):
+    y = np.where(y > 0.0, "a", "b")
+    whole, model = pair(Discriminant, X, y, n_components=1, shrinkage=0.9)
+    assert_same_scores(whole, model, 0.1)
+    model.learn_loadings(X)
+    assert model.relevance["discriminant0"] > 0.9 * whole.relevance["discriminant0"]
+
+
+@pytest.mark.parametrize("rank_by", ["target", "private"])
+def test_ranking_needs_all_axes(X, y, rank_by):
+    model = RankedPCA(2, rank_by=rank_by, **FEW)
+    model.learn_target(y)
+    with pytest.raises(ValueError, match=r"(?s)at most 100 rows.*any number of rows"):
+        model.learn_columns(X)
+
+
+def test_what_is_shared_knows_no_other_target(X, y):
+    model = learnt(X)
+    other = PLS(2, scale=False, **FEW)
+    other.learn_target(y)
+    other.learn_from(model)
+    assert other._columns.gram.towards()[0].shape == (N, 0)
+    other.learn_loadings(X)
+    assert len(other.loadings) == 50
 
 
 @pytest.mark.parametrize("choose", ["elbow", "profile", "parallel"])

@@ -394,3 +394,70 @@ def test_a_start_need_not_be_independent(rng):
 def test_nothing_settles_at_once(rng):
     ritz, readings = read_until_settled(np.ones((N, 9)), np.ones(9), rng.normal(size=(N, 2)), 2, 2)
     assert (readings, ritz.d.size, ritz.E.shape) == (1, 0, (N, 0))
+
+
+# Towards a target
+
+
+def aimed(X, weights, V, cuts=()):
+    state = Subspace(X.shape[0], RANK)
+    state.aim(V)
+    for start, stop in pairwise([0, *sorted(cuts), X.shape[1]]):
+        if start < stop:
+            add(state, X[:, start:stop], weights[start:stop])
+    return state
+
+
+@pytest.fixture
+def V(rng):
+    V = rng.normal(size=(N, 2))
+    return np.linalg.qr(V - V.mean(axis=0))[0]
+
+
+def test_is_right_towards_a_target(made, V):
+    X, weights = made
+    d, E = aimed(X, weights, V).axes()
+    X = reference.centred(dense(X), weights)
+    K, largest = X @ X.T, d[0]
+    np.testing.assert_allclose((E * d) @ (E.T @ V), K @ V, atol=1e-9 * largest)
+    assert np.linalg.eigvalsh(K - (E * d) @ E.T).min() > -1e-9 * largest
+    assert d.size == RANK + 2
+
+
+def test_target_is_followed_through_cuts_merges_files_and_undo(made, V):
+    X, weights = made
+    whole = aimed(X, weights, V)
+    assert same(whole, aimed(X, weights, V, [3, 77, 600]))
+    one, other = aimed(X[:, :500], weights[:500], V), aimed(X[:, 500:], weights[500:], V)
+    saved, mark = copy.deepcopy(one.to_state()), one.mark()
+    one.merge(other)
+    scale = np.abs(whole.towards()[1]).max()
+    np.testing.assert_allclose(one.towards()[1], whole.towards()[1], atol=1e-11 * scale)
+    one.rewind(mark)
+    again = Subspace(N, RANK)
+    again.set_state(saved)
+    assert same(one, again)
+    for state in (one, again):
+        add(state, X[:, 500:], weights[500:])
+        assert same(state, whole)
+
+
+def test_what_one_of_two_follows_is_followed_no_more(made, V):
+    X, weights = made
+    one, other = aimed(X, weights, V), aimed(X, weights, V[:, ::-1])
+    one.merge(other)
+    assert one.towards()[0].shape == (N, 0)
+    one = aimed(X, weights, V)
+    one.merge(aimed(X, weights, V[:, :1]))
+    np.testing.assert_array_equal(one.towards()[0], V[:, :1])
+
+
+def test_settled_axes_go_on(made, V):
+    X, weights = made
+    state = aimed(X[:, :500], weights[:500], V)
+    Z = reference.centred(dense(X), weights)
+    d, E = reference.leading(Z[:, :500], RANK)
+    state.settle(E * np.sqrt(d), V, Z[:, :500] @ (Z[:, :500].T @ V))
+    add(state, X[:, 500:], weights[500:])
+    d, E = state.axes()
+    np.testing.assert_allclose((E * d) @ (E.T @ V), Z @ (Z.T @ V), atol=1e-9 * d[0])

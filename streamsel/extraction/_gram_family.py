@@ -13,11 +13,12 @@ from streamsel.extraction._canonical_ridge import as_long, besides, regressed, w
 from streamsel.extraction._of_inner import OfInner, Solution
 from streamsel.extraction._reads_again import ReadsAgain
 from streamsel.extraction._second_reading import Again, unlike_before
+from streamsel.extraction._settling import Settling
 from streamsel.held.gram import check_rows
 from streamsel.held.gram_columns import GramColumns
 from streamsel.held.inner import left_of, of_variables
 from streamsel.held.part import Floats, Places
-from streamsel.held.ritz import Product, Ritz
+from streamsel.held.ritz import Product
 from streamsel.learner.extractor import LinearMap
 from streamsel.learner.report import Report
 from streamsel.learner.sharing import Sharing
@@ -141,13 +142,11 @@ class GramExtractor(OfInner, ReadsAgain, Sharing):
         assert isinstance(held, GramColumns)  # noqa: S101
         if held.rank is None or held.complete or not source.rereadable:
             return False
-        inner, E = held.along_axes()
-        d = inner.K / held.unit
-        ritz = Ritz(E * np.sqrt(d), held.rank, self.n_components)
+        settling = Settling(held, self.n_components)
         for _ in range(_READINGS):
-            if ritz.settled:
+            if settling.done:
                 break
-            product, n_columns, total = Product(ritz.asked, self.n_jobs), 0, 0.0
+            product, n_columns, total = Product(settling.asked, self.n_jobs), 0, 0.0
             for chunk, stats in self._read(source):
                 squares = np.square(held.weights(stats))
                 product.add(chunk, stats, squares)
@@ -157,9 +156,9 @@ class GramExtractor(OfInner, ReadsAgain, Sharing):
                 raise unlike_before(f"{n_columns} columns, after {self.n_columns}")
             if not np.isclose(total, held.total, rtol=1e-6, atol=0.0):
                 raise unlike_before("columns of other values")
-            ritz.take(held.left_of(product.found()))
+            settling.take(product.found())
             self.n_passes += 1
-        held.settle(ritz.d, ritz.E)
+        settling.settle()
         self._outdate()
         return True
 

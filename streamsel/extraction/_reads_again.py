@@ -39,7 +39,8 @@ class ReadsAgain(JointExtractor):
         doc="""
         Most observations of which a Gram matrix is kept; 15,000 take 0.9 GB, and six times as much
         when components are asked for. Of more, PCA and its kin keep the leading axes only, by
-        incremental singular values, and `report()` says so.
+        incremental singular values, and `report()` says so; a method that needs the whole matrix
+        refuses them.
         """,
     )
 
@@ -78,8 +79,9 @@ class ReadsAgain(JointExtractor):
         swapped or negated go unnoticed. Costs O(n q) a column.
 
         Of more observations than a Gram matrix is kept of the components are not exact after one
-        reading. A source that can be read again is read, at most 12 times, until none of their
-        variances changes by more than 1e-9 of itself, and then for the loadings; `n_passes` counts.
+        reading. A source that can be read again is read, at most 12 times, until no variance of the
+        leading axes changes by more than 1e-9 of itself, and as many powers of the matrix as
+        components are known on the target; and then for the loadings. `n_passes` counts.
         """
         self._refuse_after_rows()
         again, held = self._again(), self._columns

@@ -85,6 +85,10 @@ class Discriminant(GramExtractor, Supervised):
     **What is worth believing.** Where columns outnumber rows the classes lie apart on the rows
     learnt whatever they are, also if they were drawn by lot: judge the components on other rows.
 
+    **Many rows.** Of more rows than `max_rows_gram` the leading axes stand for the Gram matrix, as
+    in [PCA](pca.md), beside what the target makes of it, exactly. Classes that lie apart along
+    directions in which hardly anything varies are then told apart less well on the rows learnt.
+
     **Cost.** $n^2$ for each column. Components, when they are asked for, $O(n^3)$.
 
     **Memory.** $4 n^2$ bytes, twice that while columns come, and $24 n^2$ when components are asked

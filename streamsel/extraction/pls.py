@@ -60,6 +60,12 @@ class PLS(GramExtractor, Supervised):
     told to the last digit; the others are void. What a Gram matrix cannot tell from rounding is
     a direction in which the columns vary $10^{-6}$ times as much as in the largest.
 
+    **Many rows.** Of more rows than `max_rows_gram` the leading axes stand for the Gram matrix, as
+    in [PCA](pca.md), and beside them $KU$ is summed exactly, $U$ a basis of the target. The first
+    component is then exact after one reading, and $q$ of them are after $q - 1$ more, which
+    `learn_loadings` makes: each gives the next power of $K$. After one reading five components of
+    Isolet and mnist were those of the whole matrix to three digits, on Basehock four of five.
+
     **Cost.** $n^2$ for each column. Components, when they are asked for, $O(n^2 c q)$ with a target
     of $c$ columns.
 

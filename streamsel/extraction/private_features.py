@@ -74,6 +74,10 @@ class PrivateFeatures(GramExtractor, Supervised):
     Which class of its half a row is of, LDA tells from these as it does from principal components,
     in 83.7 and 84.5 % of rows (four sets of many classes).
 
+    **Many rows.** Of more rows than `max_rows_gram` the leading axes stand for the Gram matrix, as
+    in [PCA](pca.md), and what varies most is found among these. What the columns have to do with
+    the sensitive property is summed exactly all the same: the promise is kept.
+
     **Cost.** $n^2$ for each column. Components, when they are asked for, $O(n^2 q)$, and $O(n^3)$
     below 1,500 rows or for many.
 
@@ -186,7 +190,7 @@ class PrivateFeatures(GramExtractor, Supervised):
         ------
         ValueError
             For fewer than 3 folds or more than half as many as rows, before columns were learnt,
-            and once rows were, for those are not kept.
+            once rows were, for those are not kept, and for more rows than `max_rows_gram`.
 
         Notes
         -----

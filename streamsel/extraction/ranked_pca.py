@@ -123,6 +123,12 @@ class RankedPCA(GramExtractor, Supervised):
             "scale": True,
         }
 
+    @property
+    def _needs_matrix(self) -> str:
+        if self.rank_by == "target":
+            return "PLS finds what tells most of a target from any number of rows."
+        return "PrivateFeatures takes any number of rows."
+
     def _duals(self, inner: Inner, q: int) -> Floats:
         d, E = inner.axes()
         told = np.square(E.T @ inner.U).sum(axis=1)

@@ -65,6 +65,8 @@ class GramColumns(GramAndPool):
         super().follow(Y)
         assert self._space is not None  # noqa: S101
         self.Y = self._space.own @ Y
+        if isinstance(self.gram, Subspace):
+            self.gram.aim(self.basis.T)
 
     # Learning
 
@@ -117,6 +119,9 @@ class GramColumns(GramAndPool):
         """
         self._changes()
         self.gram = other.gram.as_of_now()()  # type: ignore[assignment]
+        if isinstance(self.gram, Subspace):
+            # What it knows towards another target is nothing here.
+            self.gram.aim(np.zeros((self.n, 0)))
         self.varying = other.varying
         self.total = other.total
         self.largest, self.unevenness = other.largest, other.unevenness
@@ -151,10 +156,7 @@ class GramColumns(GramAndPool):
     def along_axes(self) -> tuple[Inner, Floats]:
         """Return the inner products along the axes that are kept, and these, (n, k)."""
         assert isinstance(self.gram, Subspace)  # noqa: S101
-        d, E = self.gram.axes()
-        if self.given is not None:
-            E, lengths, _ = np.linalg.svd(self.left_of(E * np.sqrt(d)), full_matrices=False)
-            d = np.square(lengths)
+        d, E = self.gram.axes(self.given)
         inner = Inner(
             d * self.unit, E.T @ self.basis.T, E.T @ self.Y.T, self._about(), self.total * self.unit
         )
@@ -171,11 +173,11 @@ class GramColumns(GramAndPool):
         cyy = np.zeros((0, 0)) if space is None else space.own_products
         return About(float(self.n - given), float(self.n), self.n - 1.0, self.varying, even, cyy)
 
-    def settle(self, d: Floats, E: Floats) -> None:
-        """Take up the leading axes of all columns so far, and what they vary by."""
+    def settle(self, axes: Floats, V: Floats, images: Floats) -> None:
+        """Take up what is known better of all columns so far, as `Subspace` has it."""
         assert isinstance(self.gram, Subspace)  # noqa: S101
         self._changes()
-        self.gram.settle(E * np.sqrt(d))
+        self.gram.settle(axes, V, images)
 
     # Files
 

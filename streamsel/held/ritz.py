@@ -55,6 +55,21 @@ class Product(Inflow):
         return self._sum
 
 
+def new_directions(V: Floats, basis: Floats, least: float) -> Floats:
+    """Return an orthonormal basis of what of V a basis lacks, and is longer than rounding is."""
+    from scipy.linalg import qr
+
+    # Twice is enough.
+    for _ in range(2):
+        if not V.size:
+            break
+        V = V - basis @ (basis.T @ V)
+        Q, R, _ = qr(V, mode="economic", pivoting=True)
+        V = Q[:, np.abs(np.diag(R)) > least]
+        least = 0.5
+    return V
+
+
 class Ritz:
     """Leading eigenpairs of K from readings of its columns, each of which gives K V for some V.
 
@@ -83,6 +98,8 @@ class Ritz:
         The error of an axis is then at most about the root of that.
     d, E
         The leading eigenpairs so far, descending: no eigenvalue is above that of K.
+    axes
+        (n, k) K E / √d: what of K is known by these, AAᵀ. K - AAᵀ is positive semidefinite.
 
     Notes
     -----
@@ -105,8 +122,10 @@ class Ritz:
         self._basis: Floats = np.zeros((self.n, 0))
         self._images: Floats = np.zeros((self.n, 0))
         lengths = np.linalg.norm(start, axis=0)
-        self.asked = self._new_directions(start / np.where(lengths > 0.0, lengths, 1.0), 1e-12)
+        unit = start / np.where(lengths > 0.0, lengths, 1.0)
+        self.asked = new_directions(unit, self._basis, 1e-12)
         self.d, self.E = np.square(lengths), np.zeros((self.n, 0))
+        self.axes = start
         self.settled = not self.asked.size
 
     def take(self, product: Floats) -> None:
@@ -123,23 +142,10 @@ class Ritz:
         self._basis, self._images = basis @ keep, images @ keep
         real = int(np.count_nonzero(d[: self.rank] > least))
         self.d, self.E = d[:real], self._basis[:, :real]
+        self.axes = self._images[:, :real] / np.sqrt(self.d)
         residuals = self._images[:, :real] - self.E * self.d
-        self.asked = self._new_directions(residuals, least)
+        self.asked = new_directions(residuals, self._basis, least)
         now = self.d[: self.q]
         self.settled = not self.asked.size or (
             now.size == before.size and bool((np.abs(now - before) <= 1e-9 * now).all())
         )
-
-    def _new_directions(self, V: Floats, least: float) -> Floats:
-        """Return an orthonormal basis of what of V is new, and longer than rounding is."""
-        from scipy.linalg import qr
-
-        # Twice is enough.
-        for _ in range(2):
-            if not V.size:
-                break
-            V = V - self._basis @ (self._basis.T @ V)
-            Q, R, _ = qr(V, mode="economic", pivoting=True)
-            V = Q[:, np.abs(np.diag(R)) > least]
-            least = 0.5
-        return V

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,8 @@ from streamsel.shapes import expect_shapes
 
 # So many sparse columns are taken in at once, and of dense ones so many times the rank.
 _SPARSE, _TIMES = 512, 4
+# What is left of a direction is rounding below this.
+_SPENT = 1e-10
 
 
 def leading(products: Floats, rank: int) -> Floats:
@@ -30,12 +33,29 @@ def leading(products: Floats, rank: int) -> Floats:
     return turn
 
 
+def _rest(axes: Floats, V: Floats, images: Floats) -> Floats:
+    """Return what of K beyond AAᵀ is known by K V: F (n, k), with FFᵀ V = (K - AAᵀ) V."""
+    left = images - axes @ (axes.T @ V)
+    c, W = np.linalg.eigh(_symmetric(V.T @ left))
+    real = c > _SPENT * np.linalg.eigvalsh(_symmetric(V.T @ images)).max(initial=0.0)
+    rest: Floats = left @ W[:, real] / np.sqrt(c[real])
+    return rest
+
+
+def _symmetric(A: Floats) -> Floats:
+    return (A + A.T) / 2.0
+
+
 class Subspace(Inflow):
     """The leading axes of K = Σ w x̃ x̃ᵀ over centred columns x̃, by incremental singular values.
 
     What is held is A (n, rank), its columns orthogonal, with AAᵀ in the place of K. Columns X̃ that
     have waited are taken in by the singular value decomposition of [A, X̃], of which the leading
     part is the next A; it follows from the products of so few columns with one another.
+
+    What a target asks for may vary little, and would be lost. So K V is summed beside, exactly, for
+    a few directions V that are known before. With R = K - AAᵀ, the part RV (VᵀRV)⁻¹ VᵀR of it is
+    then known too (Nyström), and what is read off is right on V.
 
     Parameters
     ----------
@@ -73,8 +93,10 @@ class Subspace(Inflow):
     def __init__(self, n: int, rank: int, n_jobs: int = 1) -> None:
         super().__init__(n, 1, n_jobs, _TIMES * rank)
         self.rank = rank
-        # Replaced, never changed in place.
+        # Replaced, never changed in place: A, V and K V.
         self._axes: Floats = np.zeros((n, 0))
+        self._towards: Floats = np.zeros((n, 0))
+        self._images: Floats = np.zeros((n, 0))
 
     @property
     def _room(self) -> int:
@@ -84,10 +106,19 @@ class Subspace(Inflow):
         return np.ones_like(sizes)
 
     def _take_panel(self) -> None:
-        self._axes = self._with(self._axes, self._dense())
+        self._take(self._dense())
 
     def _take_stored(self) -> None:
-        self._axes = self._with(self._axes, self._sparse())
+        self._take(self._sparse())
+
+    def _take(self, columns: Operand) -> None:
+        self._axes = self._with(self._axes, columns)
+        if self._towards.size:
+            self._images = self._images + columns.along(columns.onto(self._towards))
+
+    def aim(self, V: Floats) -> None:
+        """Sum K V of all columns to come, for directions (n, k) of length 1, orthogonal."""
+        self._towards, self._images = V, np.zeros_like(V)
 
     def _dense(self) -> Operand:
         return Dense(self._panel.values[: self._filled], self.n_jobs)
@@ -112,41 +143,72 @@ class Subspace(Inflow):
 
     # What it comes to
 
-    def axes(self) -> tuple[Floats, Floats]:
+    def _as_of_now(self) -> Self:
+        """Return what holds as much, of which nothing waits."""
+        now = copy.copy(self)
+        if self._filled:
+            now._take_panel()
+        if self._stored:
+            now._take_stored()
+        now._drop_what_waits()
+        return now
+
+    def axes(self, given: Floats | None = None) -> tuple[Floats, Floats]:
         """Return the leading eigenvalues of K, descending, and its eigenvectors, (n, len(d)).
 
-        As many as `rank`, or as there are: what is less than rounding in K is not.
+        As many as `rank`, and as there are directions V, or as there are: what is less than
+        rounding in K is not.
+
+        Parameters
+        ----------
+        given
+            (g, n), orthonormal and orthogonal to V: what is taken out of all columns.
         """
-        axes = self._axes
-        if self._filled:
-            axes = self._with(axes, self._dense())
-        if self._stored:
-            axes = self._with(axes, self._sparse())
+        now = self._as_of_now()
+        axes, images = now._axes, now._images
+        if given is not None:
+            axes, images = (V - given.T @ (given @ V) for V in (axes, images))
+        if images.size:
+            axes = np.hstack([axes, _rest(axes, now._towards, images)])
         E, lengths, _ = np.linalg.svd(axes, full_matrices=False)
         d = np.square(lengths)
         real = d > self.n * np.finfo(float).eps * d.max(initial=0.0)
         return d[real], E[:, real]
 
-    def settle(self, axes: Floats) -> None:
-        """Take up what is known better of the columns so far: A, (n, k)."""
-        self._axes = axes
+    def towards(self) -> tuple[Floats, Floats]:
+        """Return V and K V of the columns so far."""
+        return self._towards, self._as_of_now()._images
+
+    def settle(self, axes: Floats, V: Floats, images: Floats) -> None:
+        """Take up what is known better of the columns so far: A, and K V for more directions."""
+        self._axes, self._towards, self._images = axes, V, images
         self._drop_what_waits()
 
     def merge(self, other: Self) -> None:
         """Add what another one of as many rows and of the same rank was given."""
         if other._axes.size:
             self._axes = self._with(self._axes, Dense(other._axes.T, self.n_jobs))
+        # Directions that only one of the two has followed are followed no more.
+        k = min(self._towards.shape[1], other._towards.shape[1])
+        same = (self._towards[:, :k] == other._towards[:, :k]).all(axis=0)
+        k = int(np.append(same, False).argmin())
+        self._towards = self._towards[:, :k]
+        self._images = self._images[:, :k] + other._images[:, :k]
         super().merge(other)
 
     # Files
 
     def to_state(self) -> dict[str, Any]:
         """Return what a file needs: arrays, and values that JSON can hold."""
-        return {"axes": self._axes, **super().to_state()}
+        known = {"axes": self._axes, "towards": self._towards, "images": self._images}
+        return known | super().to_state()
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
         axes = np.asarray(state["axes"])
         expect_shapes(state, axes=(self.n, min(axes.shape[-1], self.rank)))
-        self._axes = axes
+        V = np.asarray(state["towards"])
+        k = V.shape[-1]
+        expect_shapes(state, towards=(self.n, k), images=(self.n, k))
+        self._axes, self._towards, self._images = axes, V, np.asarray(state["images"])
         super().set_state(state)
