@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from sklearn.cross_decomposition import PLSRegression
-from sklearn.decomposition import PCA
+from sklearn.decomposition import PCA, IncrementalPCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.pipeline import make_pipeline
 
+import streamsel
 from streamsel import PLS, Discriminant, PrivateFeatures, RankedPCA, SupervisedPCA
 from tests.bench.test_columns import fortran, learnt
 
@@ -107,3 +108,48 @@ def test_supervised_pca(against, data):
         data=X.nbytes,
     )
     assert unlike(ours(), theirs()) < 1e-9
+
+
+def test_pca_of_many_rows(against, size):
+    """More rows than a Gram matrix is kept of: the leading axes, after one reading."""
+    rng = np.random.default_rng(0)
+    n, p = size(20_000), 2_000
+    hidden = rng.standard_normal((n, 20)) * np.linspace(4.0, 1.0, 20)
+    X = np.asfortranarray(hidden @ rng.standard_normal((20, p)) + 2.0 * rng.standard_normal((n, p)))
+
+    def ours():
+        return learnt(streamsel.PCA, None, X, n_components=Q, max_rows_gram=n // 2).embedding
+
+    def theirs():
+        return PCA(Q, svd_solver="randomized", random_state=0).fit_transform(X)
+
+    against(
+        f"PCA, 10 scores of {n:,} x {p:,}, leading axes / scikit-learn's PCA, randomized",
+        ours,
+        theirs,
+        bar=None,
+        rounds=3,
+        data=X.nbytes,
+    )
+    variance = [np.square(scores).sum() for scores in (ours(), theirs())]
+    assert variance[0] > 0.999 * variance[1]
+
+
+def test_pca_of_rows_of_many_variables(against, size):
+    rng = np.random.default_rng(0)
+    n, p = size(2_000), 5_000
+    X = rng.standard_normal((n, 20)) @ rng.standard_normal((20, p)) + rng.standard_normal((n, p))
+
+    def ours():
+        model = streamsel.PCA(Q, max_features=None, warm_up=n)
+        model.learn_many(X)
+        return model
+
+    against(
+        f"PCA on rows, {n:,} x {p:,}, max_features=None / scikit-learn's IncrementalPCA",
+        ours,
+        lambda: IncrementalPCA(2 * Q + 10, batch_size=4 * (2 * Q + 10)).fit(X),
+        bar=None,
+        rounds=3,
+        data=X.nbytes,
+    )
