@@ -200,15 +200,15 @@ def sparse_sentence(results: pd.DataFrame) -> str:
 
 
 def planted_table(results: pd.DataFrame) -> str:
+    """Return how much is found of what is hidden; of few columns, also how it is found."""
     lines = []
+    ask = {"found": "in their space", "alone": "in one of them", "zeros": "loadings that are 0"}
     for problem, here in results[results.part == PLANTED].groupby("problem", sort=False):
-        for measure, name in {"found": "in their space", "alone": "in one of them"}.items():
-            means = here.groupby("method", sort=False)[measure].mean().round(1)
-            line = {"hidden variables in components, %": f"{problem}, {name}"}
-            lines.append(line | {m: shown(v, means.max()) for m, v in means.items()})
-        line = {"hidden variables in components, %": f"{problem}, loadings that are 0"}
-        means = here.groupby("method", sort=False).zeros.mean()
-        lines.append(line | {m: f"{value:.1f}" for m, value in means.items()})
+        for measure, name in ask.items():
+            if measure == "found" or problem == FEW:
+                means = here.groupby("method", sort=False)[measure].mean().round(1)
+                line = {"hidden variables in components, %": f"{problem}: {name}"}
+                lines.append(line | {m: shown(v, means.max()) for m, v in means.items()})
     return table(pd.DataFrame(lines))
 
 
