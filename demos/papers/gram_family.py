@@ -5,7 +5,8 @@ reconstructs best need not predict best. For labelled data it ranks all principa
 q²/λ, the share of the label that each explains, and takes the largest, which is RankedPCA here.
 Asked is how often a model errs on test rows that sees 1, 2, 5 and 10 components and nothing else:
 of PCA, RankedPCA, SupervisedPCA (PCA of the most relevant quarter of the columns, 50 at most, 11 at
-least), PLS, Discriminant and RidgeComponents, all else as it is by default.
+least), PLS, Discriminant and RidgeComponents, all else as it is by default; and of RidgeComponents
+that do not weigh columns by their relevance, γ = 0.
 
 What is planted are two classes in 200 rows of ten factors that vary ten times as much as the noise,
 and have nothing to do with the classes but where it says so. "Told by little": the classes lie
@@ -20,6 +21,7 @@ it is beside the others, for that is what a method hands on.
 import warnings
 import zlib
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -56,7 +58,8 @@ PLANS = {
     "told by little, 2,000 columns": (2_000, 6.0, False),
     "told by much, 2,000 columns": (2_000, 0.0, True),
 }
-METHODS = (PRINCIPAL, RANKED, SUPERVISED, PLS, DISCRIMINANT, RIDGE)
+UNWEIGHTED = "Ridge, γ = 0"
+METHODS = (PRINCIPAL, RANKED, SUPERVISED, PLS, DISCRIMINANT, RIDGE, UNWEIGHTED)
 STYLES = {
     PRINCIPAL: (COLOURS[3], "v-"),
     RANKED: (COLOURS[1], "s-"),
@@ -64,6 +67,7 @@ STYLES = {
     PLS: (COLOURS[4], "D-"),
     DISCRIMINANT: (COLOURS[6], "x-"),
     RIDGE: (COLOURS[0], "o-"),
+    UNWEIGHTED: (COLOURS[0], "--"),
 }
 JUDGES = ("LDA", "1-NN")
 UNDRAWN = ("told by little, 100 columns",)
@@ -90,6 +94,12 @@ def family_of(problem: str) -> str:
     return problem if problem in PLANS else FAMILY[problem]
 
 
+def made(method: str, A: np.ndarray, y: np.ndarray, q: int) -> Any:
+    if method == UNWEIGHTED:
+        return learnt(RIDGE, A, y, q, relevance_power=0.0)
+    return learnt(method, A, y, q)
+
+
 def work(datasets: dict[str, Dataset], most_rows: int, problem: str, seed: int) -> list[Row]:
     """Judge every method on one split."""
     if problem in PLANS:
@@ -106,7 +116,7 @@ def work(datasets: dict[str, Dataset], most_rows: int, problem: str, seed: int) 
     for method in METHODS:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            Z, Zt = components(learnt(method, A, y, min(max(QS), A.shape[1])), A, B)
+            Z, Zt = components(made(method, A, y, min(max(QS), A.shape[1])), A, B)
         rows += [
             shape | {"method": method, "q": q} | judged(Z[:, :q], y, Zt[:, :q], told, alike=False)
             for q in QS
