@@ -11,12 +11,13 @@ COMMANDS = {"selector": "select", "extractor": "reduce"}
 def test_methods_are_those_of_the_catalogue(call, files, data, tmp_path):
     for entry in catalogue.LEARNERS:
         path, cls = tmp_path / entry.name, catalogue.fetch(entry.name)
-        arguments = ["--drop", "labels", "-m", path, "--method", entry.name]
-        arguments += ["-t", "y"] if cls.supervised else ["--drop", "y"]
-        found = call(COMMANDS[entry.kind], files / "data.parquet", *arguments, "--json").json()
         model = cls()
+        asked, other = ("labels", "y") if model.target == "class" else ("y", "labels")
+        arguments = ["--drop", other, "-m", path, "--method", entry.name]
+        arguments += ["-t", asked] if cls.supervised else ["--drop", asked]
+        found = call(COMMANDS[entry.kind], files / "data.parquet", *arguments, "--json").json()
         if cls.supervised:
-            model.learn_target(data.y)
+            model.learn_target(getattr(data, asked))
         model.learn_columns(data.X, names=data.names)
         report = model.report().as_dict()
         assert list(found) == [*report, "notes"]
