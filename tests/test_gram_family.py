@@ -553,3 +553,16 @@ def test_many_sparse_columns():
     near(K @ Z, Z * d)
     np.testing.assert_allclose(d, sp.linalg.eigsh(K, 3)[0][::-1], rtol=1e-9)
     np.testing.assert_allclose(model.explained_variance_ratio_, d / np.trace(K), rtol=1e-9)
+
+
+def test_columns_are_given_back_or_refused():
+    X = np.random.default_rng(0).normal(size=(30, 20)) + 5.0
+    model = streamsel.PCA(20)
+    with pytest.raises(ValueError, match="learn_columns"):
+        model.reconstruct(X)
+    model.learn_columns(X)
+    again = dict(model.reconstruct(X))
+    np.testing.assert_allclose(np.column_stack(list(again.values())), X, rtol=1e-9)
+    for bad in (X[:20], np.where(X > 6.0, np.nan, X), X.astype(str)):
+        with pytest.raises((ValueError, TypeError), match="Expected"):
+            list(model.reconstruct(bad))

@@ -599,3 +599,12 @@ def test_the_report_is_of_no_loadings():
     assert not any(row["loadings"] for row in report.found)
     assert report.facts == {"n_landmarks": 60, "n_variables": 150, "share_of_variance": 1.0}
     assert not hasattr(model, "loadings")
+
+
+@pytest.mark.parametrize("model", [KernelPCA(2), LaplacianEigenmaps(2)], ids=repr)
+def test_columns_in_another_order_are_others(model):
+    X = np.random.default_rng(0).normal(size=(30, 8))
+    model = model.clone()
+    model.learn_columns(X)
+    with pytest.raises(ValueError, match="Got: other values of 0"):
+        model.transform_beside(X[:, ::-1], X)

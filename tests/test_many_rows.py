@@ -301,3 +301,19 @@ def test_files_that_do_not_fit_are_refused(X, part):
     state["state"]["columns"][part] = 3 if part == "rank" else np.nan
     with pytest.raises(ValueError, match=r"^Expected"):
         PCA.__new__(PCA).__setstate__(state)
+
+
+def test_classes_drawn_by_lot_are_no_better_told_than_of_the_matrix():
+    """One axis that was chosen by the target is not one among few."""
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(400, 3)) * [5, 3, 2]) @ rng.normal(size=(3, 900))
+    X += rng.normal(size=X.shape)
+    y = rng.integers(0, 4, size=400)
+    found = []
+    for most in (15_000, 100):
+        model = Discriminant(1, max_loadings=50, max_rows_gram=most)
+        model.learn_target(y)
+        model.learn_columns(X)
+        found.append(model.relevance["discriminant0"])
+    of_matrix, of_axes = found
+    assert of_axes < of_matrix + 0.1

@@ -17,6 +17,7 @@ from streamsel.held.factorised_rows import FactorisedRows
 from streamsel.held.fit import Code, Fit
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats
+from streamsel.held.same import Same
 from streamsel.held.sketch import Entries
 from streamsel.learner.base import until_learnt
 from streamsel.learner.extractor import Extractor, LinearMap, least_motion, weights_for
@@ -232,7 +233,7 @@ class Factorisation(Extractor):
             )
         if names is None and (isinstance(X, np.ndarray) or hasattr(X, "tocsc")) and X.ndim == 2:
             names = range(X.shape[1])
-        reading = CodesAgain(held, self._loadings_of, self.max_loadings)
+        reading = CodesAgain(held, self._loadings_of, Same(held, self.n_columns), self.max_loadings)
         for block in as_stream(X, names).blocks():
             for chunk in chunks(block, target.n):
                 stats = self._scan(chunk, target, effective_jobs(self.n_jobs))
@@ -240,7 +241,7 @@ class Factorisation(Extractor):
                 if bad.size:
                     raise why_bad(chunk.names[bad[0]], chunk.column(int(bad[0])))
                 reading.read(chunk, stats)
-        loadings = reading.found(self.n_columns)
+        loadings = reading.found()
         if not held.complete:
             held.take(loadings)
             self._found.pop("_map", None)

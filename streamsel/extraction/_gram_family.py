@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,13 +12,14 @@ from streamsel.columns import Stats
 from streamsel.extraction._canonical_ridge import as_long, besides, regressed, without
 from streamsel.extraction._of_inner import OfInner, Solution
 from streamsel.extraction._reads_again import ReadsAgain
-from streamsel.extraction._second_reading import Again, unlike_before
+from streamsel.extraction._second_reading import Again
 from streamsel.extraction._settling import Settling
 from streamsel.held.gram import check_rows
 from streamsel.held.gram_columns import GramColumns
 from streamsel.held.inner import left_of, of_variables
 from streamsel.held.part import Floats, Places
 from streamsel.held.ritz import Product
+from streamsel.held.same import unlike_before
 from streamsel.learner.extractor import LinearMap
 from streamsel.learner.report import Report
 from streamsel.learner.sharing import Sharing
@@ -35,6 +36,8 @@ class GramExtractor(OfInner, ReadsAgain, Sharing):
     """A linear extractor on the Gram matrix of all columns; on rows, on their joint moments."""
 
     keeps = GramColumns
+    # Whether the method needs what columns make of the target, exactly.
+    _aims: ClassVar[bool] = False
 
     @property
     def _needs_matrix(self) -> str:
@@ -65,6 +68,8 @@ class GramExtractor(OfInner, ReadsAgain, Sharing):
         held.serve(self)
         if isinstance(self._target, Target):
             held.follow(self._target.Y[: self._target.c])
+            if self._aims:
+                held.aim()
         return held
 
     def _check_shared(self, held: GramColumns) -> None:

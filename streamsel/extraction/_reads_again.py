@@ -15,6 +15,7 @@ from streamsel.columns import Chunk, Stats, chunks, why_bad
 from streamsel.extraction._loadings_file import loadings_file
 from streamsel.extraction._second_reading import Again, SecondReading
 from streamsel.held.gram_and_pool import GramAndPool
+from streamsel.held.same import Same
 from streamsel.learner.joint_extractor import JointExtractor
 from streamsel.params import param
 from streamsel.stream import ColumnStream, as_stream
@@ -93,10 +94,12 @@ class ReadsAgain(JointExtractor):
             if self._settle(source):
                 again = self._again()
             with nullcontext() if to is None else loadings_file(to, self.components) as sink:
-                reading = SecondReading(held, again, self.max_loadings, sink)
+                reading = SecondReading(
+                    held, again, Same(held, self.n_columns), self.max_loadings, sink
+                )
                 for chunk, stats in self._read(source):
                     reading.read(chunk, stats)
-                loadings = reading.found(self.n_columns)
+                loadings = reading.found()
             self.n_passes += 1
             if not held.complete:
                 held.take(loadings)

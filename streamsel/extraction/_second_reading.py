@@ -14,16 +14,13 @@ from streamsel.held.gram_and_pool import GramAndPool
 from streamsel.held.loadings import Loadings
 from streamsel.held.operand import Dense, Operand, Sparse
 from streamsel.held.part import Floats, Places
+from streamsel.held.same import ROUGH, Same, unlike_before
 from streamsel.held.waiting import Stored
 
 # Bytes of columns that are weighted at once.
 _PIECE = 4 << 20
 # Sparse columns are, so many at once, multiplied as they are stored.
 _SPARSE = 4096
-# What two readings of the same columns may differ by.
-_ROUGH = 1e-6
-_ROUNDING = 1e-12
-
 
 # Who is told the loadings of columns: names, means, and weights (b, q).
 Sink = Callable[[Sequence[Hashable], Floats, Floats], None]
@@ -99,6 +96,8 @@ class SecondReading:
     ----------
     held, again
         What the first reading found.
+    same
+        What tells whether these are the columns of the first reading.
     limit
         How many variables are kept.
     sink
@@ -106,13 +105,12 @@ class SecondReading:
     """
 
     def __init__(
-        self, held: GramAndPool, again: Again, limit: int, sink: Sink | None = None
+        self, held: GramAndPool, again: Again, same: Same, limit: int, sink: Sink | None = None
     ) -> None:
         self.held, self.again, self.limit, self._sink = held, again, limit, sink
-        self.n_columns = 0
-        # What the columns read make of the probe, and those of the pool that are yet to come.
+        self._same = same
+        # What the columns read make of the probe.
         self._of_probe = np.zeros_like(again.probe)
-        self._missing = set(held.names)
         self._least, self._let_go = -1.0, False
         # Without the covariates, of which columns are not freed as long as they are sparse.
         self._duals, self._probe = (_left(V, held.given) for V in (again.duals, again.probe))
@@ -122,8 +120,7 @@ class SecondReading:
 
     def read(self, chunk: Chunk, stats: Stats) -> None:
         """Read the columns of a chunk."""
-        self.n_columns += stats.m2.size
-        self._check_pool(chunk, stats)
+        self._same.check(chunk.names, stats)
         scale = self.again.weigh(stats)
         length = np.sqrt(self.held.left(stats))
         places = np.flatnonzero(scale)
@@ -168,23 +165,6 @@ class SecondReading:
         if sum(len(kept.names) for kept in self._kept) >= 2 * self.limit:
             self._cut_back()
 
-    def _check_pool(self, chunk: Chunk, stats: Stats) -> None:
-        """Refuse columns that bear a name of the pool's and are others."""
-        slots, space = self.held.slots, self.held.space
-        for j, name in enumerate(chunk.names):
-            if name in slots:
-                self._missing.discard(name)
-                mine = self.held.stats(np.array([slots[name]]))
-                off = abs(mine.mean[0] - stats.mean[j])
-                is_off = off > _ROUGH * np.sqrt(stats.m2[j]) + _ROUNDING * abs(stats.mean[j])
-                is_off |= not np.isclose(mine.m2[0], stats.m2[j], rtol=_ROUGH, atol=0.0)
-                if space is not None and not is_off:
-                    was = space.coordinates(mine.m2, mine.cxy)
-                    now = space.coordinates(stats.m2[j : j + 1], stats.cxy[j : j + 1])
-                    is_off = not np.allclose(was, now, rtol=0.0, atol=_ROUGH)
-                if is_off:
-                    raise unlike_before(f"other values of {name!r}")
-
     def _cut_back(self) -> None:
         kept = Kept.together(self._kept)
         sizes = _sizes(kept.loadings)
@@ -193,20 +173,11 @@ class SecondReading:
         self._least = float(sizes[largest].min(initial=np.inf))
         self._kept = [kept.some(largest)]
 
-    def found(self, n_columns: int) -> Loadings:
-        """Return the loadings of what was read.
-
-        Raises
-        ------
-        ValueError
-            Where that is not what was learnt, n_columns in number.
-        """
-        if self.n_columns != n_columns:
-            raise unlike_before(f"{self.n_columns} columns, after {n_columns}")
-        if self._missing:
-            raise unlike_before(f"columns without {next(iter(self._missing))!r}")
+    def found(self) -> Loadings:
+        """Return the loadings of what was read; ValueError where that is not what was learnt."""
+        self._same.end()
         before = self.again.of_probe
-        least = _ROUGH * np.abs(before).max(initial=0.0)
+        least = ROUGH * np.abs(before).max(initial=0.0)
         if not np.allclose(_left(self._of_probe, self.held.given), before, rtol=0.0, atol=least):
             raise unlike_before("columns of other values")
         if sum(len(kept.names) for kept in self._kept) > self.limit:
@@ -221,14 +192,6 @@ class SecondReading:
         if self.again.hidden is not None:
             loadings = without(loadings, weighted @ self.again.hidden)
         return Loadings(names, means, loadings * scale[:, None])
-
-
-def unlike_before(got: str) -> ValueError:
-    """Return the error for columns that are not those learnt."""
-    return ValueError(
-        f"Expected the same columns as before. Got: {got}.\n"
-        "Hint: a second reading is one of the same source, under the same names."
-    )
 
 
 def _left(V: Floats, given: Floats | None) -> Floats:

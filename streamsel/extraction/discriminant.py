@@ -152,6 +152,7 @@ class Discriminant(GramExtractor, Supervised):
     """
 
     _by_relevance: ClassVar[bool] = True
+    _aims: ClassVar[bool] = True
 
     shrinkage: str | float = param(
         params.NamedOr(params.Choice(("auto",)), params.Real(0.0, below=1.0, closed=True)),
@@ -255,6 +256,12 @@ def _likeliest(axes: Axes, p: int, within: float) -> float:
 
     The directions are those of ridge regression on the columns with λ = γ tr(W)/p / (1 - γ).
     """
+    # Axes that are not held, of many rows, are there all the same, and alike: else the one that was
+    # chosen by the target would be one of few.
+    rest = max(0, round(axes.n) - 1 - axes.d.size)
+    others = np.full(rest, max(0.0, 1.0 - float(axes.d.sum())) / max(1, rest))
+    some = others[others > _SPENT]
+    axes = axes._replace(d=np.append(axes.d, some), h=np.pad(axes.h, ((0, some.size), (0, 0))))
     ridges = RIDGES / max(1.0, min(p, axes.n - 1.0))
     ridge = float(ridges[restricted_likelihood(axes, ridges).argmax()])
     return ridge / (ridge + within)

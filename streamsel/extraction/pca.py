@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel.columns import Block
+from streamsel.columns import Block, chunks, why_bad
 from streamsel.extraction._gram_family import GramExtractor
 from streamsel.extraction._how_many import CHOICES, by_share
 from streamsel.extraction._of_inner import Solution
@@ -20,6 +20,8 @@ from streamsel.learner.report import Report
 from streamsel.learner.river import Unsupervised
 from streamsel.params import param
 from streamsel.stream import ColumnStream, as_stream
+from streamsel.target.target import NoTarget
+from streamsel.threads import effective_jobs
 
 # Of more variables that rows name only the leading axes are kept.
 _MOST = 1000
@@ -255,23 +257,31 @@ class PCA(GramExtractor, Unsupervised):
 
         Raises
         ------
-        ValueError
-            Once rows were learnt, whose observations are not kept; for columns of another length.
+        ValueError, TypeError
+            Before columns were learnt, and once rows were, whose observations are not kept; as the
+            stream is read, for bad columns, and for those of another length.
         """
-        Z = self.embedding
+        Z, target = self.embedding, self._target
+        if target is None:
+            raise ValueError(
+                "Expected a model that has learnt columns. Got: one that has learnt none.\n"
+                "Hint: learn_columns(X) first."
+            )
         length = np.linalg.norm(Z, axis=0)
         basis = Z[:, length > 0.0] / length[length > 0.0]
         source = as_stream(X, names)
 
         def blocks() -> Iterator[Block]:
             for block in source.blocks():
-                values = block.values
-                dense = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
-                if len(dense) != len(Z):
-                    raise ValueError(f"Expected columns of {len(Z)} rows. Got: {len(dense)}.")
-                shown = basis @ (basis.T @ dense)
-                shown += dense.mean(axis=0, dtype=np.float64)
-                yield Block(block.names, np.asfortranarray(shown))
+                for chunk in chunks(block, len(Z)):
+                    stats = chunk.scan(NoTarget(len(Z)), effective_jobs(self.n_jobs))
+                    bad = np.flatnonzero(~np.isfinite(stats.m2))
+                    if bad.size:
+                        raise why_bad(chunk.names[bad[0]], chunk.column(int(bad[0])))
+                    mean = (stats.mean + stats.low)[:, None]
+                    values = chunk.columns(np.arange(stats.m2.size))
+                    shown = ((values - mean) @ basis) @ basis.T + mean
+                    yield Block(chunk.names, shown.T)
 
         return ColumnStream(
             blocks,

@@ -128,6 +128,7 @@ class PLS(GramExtractor, Supervised):
     """
 
     _by_relevance: ClassVar[bool] = True
+    _aims: ClassVar[bool] = True
 
     scale: bool = param(params.Flag(), default=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -140,6 +140,8 @@ class PrivateFeatures(GramExtractor, Supervised):
     >>> found.measure, found.fresh["linear"] < found.chance + 0.1
     ('accuracy', True)
     """
+
+    _aims: ClassVar[bool] = True
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

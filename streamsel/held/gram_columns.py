@@ -65,6 +65,12 @@ class GramColumns(GramAndPool):
         super().follow(Y)
         assert self._space is not None  # noqa: S101
         self.Y = self._space.own @ Y
+
+    def aim(self) -> None:
+        """Let what columns make of the target be exact, where no more than leading axes are held.
+
+        The direction that is held for it was chosen by the target, and is not one among few.
+        """
         if isinstance(self.gram, Subspace):
             self.gram.aim(self.basis.T)
 

@@ -16,6 +16,7 @@ from streamsel.held.gram_columns import GramColumns
 from streamsel.held.landmarks import Landmarks, Likeness
 from streamsel.held.part import Floats, Places
 from streamsel.held.pool import Picks, Pool
+from streamsel.held.same import ROUGH, Same, unlike_before
 from streamsel.learner.base import until_learnt
 from streamsel.learner.builder import Builder
 from streamsel.learner.extractor import least_motion
@@ -31,8 +32,6 @@ from streamsel.ties import most_relevant_first
 
 # So many numbers are compared with landmarks at once.
 _AT_ONCE = 1 << 22
-# What two readings of the same columns may differ by.
-_ROUGH = 1e-6
 
 
 class Embedder(Sharing, Builder, Unsupervised):
@@ -297,19 +296,14 @@ class Embedder(Sharing, Builder, Unsupervised):
             )
         n, variance = len(Z), observed.variance
         learnt, new = (as_stream(part, _numbered(part, names)) for part in (X, X_new))
-        across = crossed(learnt, new, n, math.sqrt(variance))
-        if across.n_columns != self.n_columns:
-            got = f"{across.n_columns} columns, after {self.n_columns}"
-        elif not np.allclose(across.learnt, observed.squares, rtol=_ROUGH, atol=_ROUGH):
-            got = "columns of other values"
-        else:
-            weights, offset = self._weigh(observed, np.arange(n), Z)
-            rows = Likeness(across.products, across.squares, observed.squares, variance)
-            return self._padded(self._alike(rows) @ weights + offset)
-        raise ValueError(
-            f"Expected the same columns as before. Got: {got}.\n"
-            "Hint: beside the new rows all columns of those learnt are read again."
-        )
+        assert self._columns is not None  # noqa: S101
+        same = Same(self._columns, self.n_columns)
+        across = crossed(learnt, new, n, math.sqrt(variance), same)
+        if not np.allclose(across.learnt, observed.squares, rtol=ROUGH, atol=ROUGH):
+            raise unlike_before("columns of other values")
+        weights, offset = self._weigh(observed, np.arange(n), Z)
+        rows = Likeness(across.products, across.squares, observed.squares, variance)
+        return self._padded(self._alike(rows) @ weights + offset)
 
     # Rows, and what stands
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from streamsel.columns import Chunk, Stats, chunks, why_bad
 from streamsel.held.part import Floats
+from streamsel.held.same import Same
 from streamsel.stream import ColumnStream
 from streamsel.target.target import NoTarget
 
@@ -25,17 +26,14 @@ class Crossed(NamedTuple):
         (m, n) inner products of the new rows with those learnt.
     squares, learnt
         (m,) and (n,) their own.
-    n_columns
-        How many columns passed.
     """
 
     products: Floats
     squares: Floats
     learnt: Floats
-    n_columns: int
 
 
-def crossed(learnt: ColumnStream, new: ColumnStream, n: int, unit: float) -> Crossed:
+def crossed(learnt: ColumnStream, new: ColumnStream, n: int, unit: float, same: Same) -> Crossed:
     """Read both to their end; all is centred by the means of what was learnt, in a unit.
 
     Parameters
@@ -46,6 +44,8 @@ def crossed(learnt: ColumnStream, new: ColumnStream, n: int, unit: float) -> Cro
         Rows learnt.
     unit
         What all values are divided by.
+    same
+        What tells whether these are the columns that were learnt.
 
     Raises
     ------
@@ -53,16 +53,18 @@ def crossed(learnt: ColumnStream, new: ColumnStream, n: int, unit: float) -> Cro
         For bad columns, and for columns that are not the same in both.
     """
     products: Floats = np.zeros((new.n_rows or 0, n))
-    squares, own, n_columns = np.zeros(len(products)), np.zeros(n), 0
-    for values, stats, beside in _side_by_side(learnt, new, n):
+    squares, own, first = np.zeros(len(products)), np.zeros(n), True
+    for names, values, stats, beside in _side_by_side(learnt, new, n):
+        same.check(names, stats)
         mine, theirs = (_centred(part, stats, unit) for part in (values, beside))
-        if not n_columns:
+        if first:
             products, squares = np.zeros((theirs.shape[1], n)), np.zeros(theirs.shape[1])
         products += theirs.T @ mine
         squares += np.einsum("ij,ij->j", theirs, theirs)
         own += np.einsum("ij,ij->j", mine, mine)
-        n_columns += len(mine)
-    return Crossed(products, squares, own, n_columns)
+        first = False
+    same.end()
+    return Crossed(products, squares, own)
 
 
 def _centred(values: Floats, stats: Stats, unit: float) -> Floats:
@@ -74,8 +76,8 @@ def _centred(values: Floats, stats: Stats, unit: float) -> Floats:
 
 def _side_by_side(
     learnt: ColumnStream, new: ColumnStream, n: int
-) -> Iterator[tuple[Floats, Stats, Floats]]:
-    """Yield columns learnt, a row each, with their moments, and the same columns of new rows."""
+) -> Iterator[tuple[Sequence[Hashable], Floats, Stats, Floats]]:
+    """Yield names, columns learnt, a row each, their moments, and the same columns of new rows."""
     mine, theirs = _Front(learnt, n), _Front(new, None)
     while mine.advance() & theirs.advance():
         step = max(1, _PIECE // (8 * (mine.chunk.n + theirs.chunk.n)))
@@ -85,7 +87,7 @@ def _side_by_side(
             j = next(j for j, name in enumerate(names) if name != again[j])
             raise _unlike(f"{names[j]!r} beside {again[j]!r}")
         values, stats = mine.take(b)
-        yield values, stats, theirs.take(b)[0]
+        yield names, values, stats, theirs.take(b)[0]
     if mine.is_over != theirs.is_over:
         raise _unlike(
             f"further columns {'beside' if mine.is_over else 'without'} those of new rows"
