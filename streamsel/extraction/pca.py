@@ -141,7 +141,7 @@ class PCA(GramExtractor, Unsupervised):
     >>> model.n_components_
     3
     >>> model.explained_variance_ratio_.round(2)
-    array([0.32, 0.24, 0.2 ])
+    array([0.29, 0.25, 0.22])
 
     The scores are exact. The loadings of all columns take a second reading:
 
