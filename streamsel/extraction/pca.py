@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel.columns import Block, chunks, why_bad
+from streamsel.columns import Block, Chunk, chunks, why_bad
 from streamsel.extraction._gram_family import GramExtractor
 from streamsel.extraction._how_many import CHOICES, by_share
 from streamsel.extraction._of_inner import Solution
@@ -25,6 +25,8 @@ from streamsel.threads import effective_jobs
 
 # Of more variables that rows name only the leading axes are kept.
 _MOST = 1000
+# Bytes of columns that are reconstructed at once.
+_PIECE = 4 << 20
 
 
 class PCA(GramExtractor, Unsupervised):
@@ -257,15 +259,17 @@ class PCA(GramExtractor, Unsupervised):
 
         Raises
         ------
-        ValueError, TypeError
-            Before columns were learnt, and once rows were, whose observations are not kept; as the
-            stream is read, for bad columns, and for those of another length.
+        ValueError
+            Before columns; once rows were learnt, whose observations are not kept. When the stream
+            is read: for columns of another length, and for one that has a missing or infinite
+            value.
+        TypeError
+            When the stream is read: for a column that does not hold real numbers.
         """
-        Z, target = self.embedding, self._target
-        if target is None:
+        Z = self.embedding
+        if self._columns is None:
             raise ValueError(
-                "Expected a model that has learnt columns. Got: one that has learnt none.\n"
-                "Hint: learn_columns(X) first."
+                "Expected columns that were learnt. Got: none yet.\nHint: learn_columns(X) first."
             )
         length = np.linalg.norm(Z, axis=0)
         basis = Z[:, length > 0.0] / length[length > 0.0]
@@ -274,14 +278,7 @@ class PCA(GramExtractor, Unsupervised):
         def blocks() -> Iterator[Block]:
             for block in source.blocks():
                 for chunk in chunks(block, len(Z)):
-                    stats = chunk.scan(NoTarget(len(Z)), effective_jobs(self.n_jobs))
-                    bad = np.flatnonzero(~np.isfinite(stats.m2))
-                    if bad.size:
-                        raise why_bad(chunk.names[bad[0]], chunk.column(int(bad[0])))
-                    mean = (stats.mean + stats.low)[:, None]
-                    values = chunk.columns(np.arange(stats.m2.size))
-                    shown = ((values - mean) @ basis) @ basis.T + mean
-                    yield Block(chunk.names, shown.T)
+                    yield from _shown(chunk, basis)
 
         return ColumnStream(
             blocks,
@@ -303,3 +300,16 @@ class PCA(GramExtractor, Unsupervised):
         found = [row | {"share": shares[row["name"]]} for row in report.found]
         share = {"share_of_variance": float(sum(shares.values()))} if found else {}
         return replace(report, found=found, facts=report.facts | share)
+
+
+def _shown(chunk: Chunk, basis: Floats) -> Iterator[Block]:
+    """Yield columns as an orthonormal basis (n, q) shows them, about their means; few at a time."""
+    step = max(1, _PIECE // (8 * chunk.n))
+    for start in range(0, len(chunk.names), step):
+        places = np.arange(start, min(start + step, len(chunk.names)))
+        X = chunk.columns(places)
+        bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
+        if bad.size:
+            raise why_bad(chunk.names[start + bad[0]], X[bad[0]])
+        mean = X.mean(axis=1, keepdims=True)
+        yield Block(chunk.names[start : start + step], ((X @ basis) @ basis.T + mean).T)
