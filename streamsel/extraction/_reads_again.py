@@ -38,7 +38,7 @@ class ReadsAgain(JointExtractor):
         params.Whole(2),
         default=15_000,
         doc="""
-        Most observations of which a Gram matrix is kept; 15,000 take 0.9 GB, and six times as much
+        Most observations of which a Gram matrix is kept; 15,000 take 0.9 GB, and nine times as much
         when components are asked for. Of more, PCA and its kin keep the leading axes only, by
         incremental singular values, and `report()` says so; a method that needs the whole matrix
         refuses them.

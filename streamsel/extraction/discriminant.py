@@ -91,7 +91,7 @@ class Discriminant(GramExtractor, Supervised):
 
     **Cost.** $n^2$ for each column. Components, when they are asked for, $O(n^3)$.
 
-    **Memory.** $4 n^2$ bytes, twice that while columns come, and $24 n^2$ when components are asked
+    **Memory.** $4 n^2$ bytes, twice that while columns come, and $36 n^2$ when components are asked
     for; $16 n m$ for the pool, $m$ being `max_loadings`. On rows $2 m^2$ numbers, $m$ at most
     `max_features`.
 

@@ -71,7 +71,7 @@ class KernelPCA(Embedder):
     asked for, $O(n^3)$, or $O(n^2 q)$ for few of many rows. A row transformed costs $O(m s)$ with
     $m$ landmarks and $s$ variables.
 
-    **Memory.** $4 n^2$ bytes, twice that while columns come, and $24 n^2$ when components are asked
+    **Memory.** $4 n^2$ bytes, twice that while columns come, and $29 n^2$ when components are asked
     for; $16 n s$ for the pool.
 
     **Rows.** A window of `window_size` rows is kept, and then learnt as columns. What stands is

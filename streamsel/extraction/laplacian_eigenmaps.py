@@ -68,7 +68,7 @@ class LaplacianEigenmaps(Embedder):
     at most $O(n^3)$ for components, less where the graph is that of a line or a surface. A row
     transformed costs $O(m s)$ with $m$ landmarks and $s$ variables.
 
-    **Memory.** $4 n^2$ bytes, twice that while columns come, and $26 n^2$ when components are asked
+    **Memory.** $4 n^2$ bytes, twice that while columns come, and $29 n^2$ when components are asked
     for; $16 n s$ for the pool. A given graph takes its edges.
 
     **Rows.** A window of `window_size` rows is kept, and then learnt as columns. What stands is

@@ -20,8 +20,6 @@ from streamsel.learner.report import Report
 from streamsel.learner.river import Unsupervised
 from streamsel.params import param
 from streamsel.stream import ColumnStream, as_stream
-from streamsel.target.target import NoTarget
-from streamsel.threads import effective_jobs
 
 # Of more variables that rows name only the leading axes are kept.
 _MOST = 1000

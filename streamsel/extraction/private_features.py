@@ -74,14 +74,10 @@ class PrivateFeatures(GramExtractor, Supervised):
     Which class of its half a row is of, LDA tells from these as it does from principal components,
     in 83.7 and 84.5 % of rows (four sets of many classes).
 
-    **Many rows.** Of more rows than `max_rows_gram` the leading axes stand for the Gram matrix, as
-    in [PCA](pca.md), and what varies most is found among these. What the columns have to do with
-    the sensitive property is summed exactly all the same: the promise is kept.
-
     **Cost.** $n^2$ for each column. Components, when they are asked for, $O(n^2 q)$, and $O(n^3)$
     below 1,500 rows or for many.
 
-    **Memory.** $4 n^2$ bytes, twice that while columns come, and $24 n^2$ when components are asked
+    **Memory.** $4 n^2$ bytes, twice that while columns come, and $29 n^2$ when components are asked
     for; $16 n m$ for the pool, $m$ being `max_loadings`. On rows $2 m^2$ numbers, $m$ at most
     `max_features`.
 
@@ -91,8 +87,9 @@ class PrivateFeatures(GramExtractor, Supervised):
     transform gives, whatever columns it is made of.
 
     **Many rows.** Of more rows than `max_rows_gram` the leading principal axes of the columns stand
-    for them, unless the pool holds all columns: features are of these axes. `leakage` needs the
-    Gram matrix.
+    for them, unless the pool holds all columns: features are of these axes. What the columns have
+    to do with the sensitive property is summed exactly all the same, and the promise is kept.
+    `leakage` needs the Gram matrix.
 
     **Rows.** The joint moments of the variables give the same features as their columns. A row that
     is learnt brings its sensitive property. `loadings` keep the promise over all rows so far; what

@@ -62,12 +62,12 @@ class RankedPCA(GramExtractor, Supervised):
     **Cost.** $n^2$ for each column. Components, when they are asked for, $O(n^3)$, for all of them
     are needed.
 
-    **Memory.** $4 n^2$ bytes, twice that while columns come, and $24 n^2$ when components are asked
+    **Memory.** $4 n^2$ bytes, twice that while columns come, and $36 n^2$ when components are asked
     for; $16 n m$ for the pool, $m$ being `max_loadings`. On rows $2 m^2$ numbers, $m$ at most
     `max_features`.
 
-    **Many rows.** Of more rows than `max_rows_gram` the leading $2 q + 10$ components are ranked,
-    unless the pool holds all columns: then all are.
+    **Many rows.** More rows than `max_rows_gram` are refused: all components are ranked, and the
+    leading ones alone, which would be held then, are not all.
 
     **Rows.** The joint moments of the variables give the same components as their columns.
 

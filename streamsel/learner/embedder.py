@@ -71,7 +71,7 @@ class Embedder(Sharing, Builder, Unsupervised):
         params.Whole(2),
         default=15_000,
         doc="""
-        Most observations of which a Gram matrix is kept; 15,000 take 0.9 GB, and six times as much
+        Most observations of which a Gram matrix is kept; 15,000 take 0.9 GB, and nine times as much
         when components are asked for.
         """,
     )
