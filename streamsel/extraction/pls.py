@@ -73,10 +73,6 @@ class PLS(GramExtractor, Supervised):
     for; $16 n m$ for the pool, $m$ being `max_loadings`. On rows $2 m^2$ numbers, $m$ at most
     `max_features`.
 
-    **Many rows.** Of more rows than `max_rows_gram` the leading principal axes of the columns stand
-    for them, $2 q + 10$, unless the pool holds all columns: then nothing is lost. What the target
-    has to do with the other axes is.
-
     **Rows.** The joint moments of the variables give the same components as their columns.
 
     **Missing and new features.** A column with a missing value is refused. In a row a variable that
