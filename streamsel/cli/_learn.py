@@ -14,6 +14,7 @@ from streamsel.cli._interrupt import Interrupts
 from streamsel.cli._outputs import check_distinct, check_table, check_writable, write_table
 from streamsel.cli._progress import Meter, meter
 from streamsel.cli._report import count, n_found, show, skipped_text
+from streamsel.cli._request import takes_none
 from streamsel.cli._resume import rest_of
 from streamsel.cli._skipped import Skipped
 from streamsel.cli._target import TargetFile, read_covariates, read_target, together
@@ -61,7 +62,7 @@ class Run:
             "target_file": request.target_file,
             "covariates": list(request.covariates),
             "dropped": list(request.drop),
-            "missing": request.missing or "skip",
+            "missing": request.missing or ("keep" if request.learner.takes_missing else "skip"),
             "min_count": request.min_count,
             "columns_read": 0,
             "last_column": "",
@@ -105,6 +106,8 @@ class Run:
                 f"--resume {path}: a run with --exact cannot be taken up in the middle. "
                 "Hint: run it again without --resume"
             )
+        if request.missing == "keep" and not self.model.takes_missing:
+            raise CommandError(f"--resume {path}: {takes_none(type(self.model).__name__)}")
         self.notes = {**notes, "missing": request.missing or notes["missing"]}
         self.skipped.go_on(notes)
         self._seconds, self._n_filled = notes["seconds"], notes["filled"]
@@ -373,8 +376,9 @@ class Run:
 
     def _components(self) -> Any:
         """Return the components of the rows that were learnt."""
-        if hasattr(self.model, "landmarks"):
-            # New rows are placed by landmarks: those that were learnt are known better.
+        if hasattr(self.model, "landmarks") or self.model.takes_missing:
+            # New rows are placed by landmarks, or with means in their gaps: those that were learnt
+            # are known better.
             return self.model.embedding
         # What they are made of is read again, and nothing else.
         return self.model.transform_many(self._screen)

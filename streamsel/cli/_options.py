@@ -137,10 +137,11 @@ input_options = all_of(
     ),
     option(
         "--missing",
-        type=click.Choice(["skip", "mean", "error"]),
+        type=click.Choice(["skip", "mean", "keep", "error"]),
         section=INPUT,
-        help="Columns with missing or infinite values: leave them out, put the mean in place, or "
-        "stop at the first (and at the first with text).  [default: skip]",
+        help="Columns with missing or infinite values: leave them out, put the mean in place, keep "
+        "those with missing ones, or stop at the first (and at the first with text).  [default: "
+        "keep where the method takes missing values, otherwise skip]",
     ),
     option(
         "--min-count",

@@ -89,6 +89,8 @@ def make_request(ctx: click.Context) -> Request:
     else:
         learner = learner_of(ctx)
         _check_target(ctx, learner)
+        if options["missing"] == "keep" and not learner.takes_missing:
+            raise click.UsageError(takes_none(type(learner).__name__), ctx)
     return Request(
         command=str(ctx.info_name),
         file=options["file"],
@@ -130,6 +132,11 @@ def _check_target(ctx: click.Context, learner: Any) -> None:
         raise click.UsageError("--covariate goes with a target", ctx)
     if both := set(covariates).intersection(options["target"]):
         raise click.UsageError(f"--covariate {min(both)}: it is the target", ctx)
+
+
+def takes_none(method: str) -> str:
+    """Say that a method cannot be left columns with missing values."""
+    return f"--missing keep: {method} takes no missing values. Hint: --missing mean, or skip"
 
 
 def _refuse_with_resume(ctx: click.Context) -> None:

@@ -1,4 +1,7 @@
-"""Which columns of a block have missing values, none that vary, or too few; and means for gaps."""
+"""Which columns of a block have missing values, none that vary, or too few; and means for gaps.
+
+Where gaps are kept, what was observed between them is what varies, or does not.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,12 @@ def stored_values(values: Any, j: int) -> Any:
     if sparse.issparse(values):
         return values.data[values.indptr[j] : values.indptr[j + 1]]
     return values[:, j]
+
+
+def observed_values(values: Any, j: int) -> Any:
+    """Return the values of column j, but for those that are NaN."""
+    column = values[:, [j]].toarray()[:, 0] if sparse.issparse(values) else values[:, j]
+    return column[column == column]  # noqa: PLR0124
 
 
 def count_missing(finite: Any, n: int) -> str:
@@ -83,6 +92,25 @@ def _constant_sparse_columns(values: Any) -> Any:
     return np.flatnonzero(constant)
 
 
+def constant_between_gaps(values: Any) -> Any:
+    """Find the columns with gaps of which all that was observed is the same."""
+    between = ((j, observed_values(values, j)) for j in columns_with_missing(values))
+    return np.array([j for j, x in between if (x == x[0]).all()], dtype=np.intp)
+
+
+def rare_between_gaps(values: Any, min_count: int) -> Any:
+    """Find the columns with gaps that `rare_columns` would find, were they what was observed."""
+    between = ((j, observed_values(values, j)) for j in columns_with_missing(values))
+    return np.array([j for j, x in between if _differing(x)[1] < min_count], dtype=np.intp)
+
+
+def _differing(column: Any) -> tuple[Any, int]:
+    """Return the most frequent value of a column, and how many others there are."""
+    found, counts = np.unique(column, return_counts=True)
+    most = counts.argmax()
+    return found[most], int(column.size - counts[most])
+
+
 def rare_columns(values: Any, min_count: int) -> Any:
     """Find the columns that differ from their most frequent value in fewer rows than this."""
     if not sparse.issparse(values):
@@ -115,14 +143,11 @@ def _middle(values: Any) -> Any:
 
 def tell_differing(values: Any, j: int) -> str:
     """Say how many values of column j differ from the one that most rows have."""
-    column = values[:, [j]]
-    column = column.toarray() if sparse.issparse(column) else column
-    common = _middle(column)
-    differing = int((column != common).sum())
-    return f"{differing} of {len(column)} values differ from {common[0].item()}"
+    column = observed_values(values, j)
+    common, differing = _differing(column)
+    return f"{differing} of {len(column)} values differ from {common.item()}"
 
 
 def tell_value(values: Any, j: int) -> str:
     """Say what every value of column j is, which is constant."""
-    column = stored_values(values, j)
-    return f"every value is {column[0].item() if column.size else 0}"
+    return f"every value is {observed_values(values, j)[0].item()}"

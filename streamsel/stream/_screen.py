@@ -15,9 +15,12 @@ from streamsel import params
 from streamsel.columns import Block
 from streamsel.stream._bad_columns import (
     columns_with_missing,
+    constant_between_gaps,
     constant_columns,
     count_missing,
     filled_in,
+    observed_values,
+    rare_between_gaps,
     rare_columns,
     stored_values,
     tell_differing,
@@ -26,7 +29,7 @@ from streamsel.stream._bad_columns import (
 from streamsel.stream._base import ColumnStream
 from streamsel.stream._convert import as_stream
 
-Missing = Literal["skip", "mean", "error"]
+Missing = Literal["skip", "mean", "keep", "error"]
 Report = Callable[[Hashable, str, str], None]
 """Called with the name of a bad column, the reason in one word, and the detail in a sentence."""
 
@@ -57,7 +60,9 @@ def screen(
     missing
         What becomes of a column with missing or infinite values: `"skip"` leaves it out, `"mean"`
         puts the mean of its other values in their place (a column with no finite value at all is
-        left out), `"error"` stops at it, and at text as well.
+        left out), `"keep"` lets it by, for a learner that takes what was observed (one with an
+        infinite value, or nothing observed, is left out; what was observed is what must vary), and
+        `"error"` stops at it, and at text as well.
     min_count
         In how many rows at least a column must differ from its most frequent value, at most half of
         them; 0 asks for nothing. A pixel lit in one picture, or a word of one document, correlates
@@ -75,7 +80,7 @@ def screen(
     Raises
     ------
     ValueError
-        If `missing` is none of the three, or `min_count` below 0. While reading: a column of the
+        If `missing` is none of the four, or `min_count` below 0. While reading: a column of the
         wrong length; a `min_count` above half the rows; with `missing="error"`, a missing value.
     TypeError
         While reading: with `missing="error"`, a column that is not numeric.
@@ -179,11 +184,16 @@ class Screen(ColumnStream):
             self._drop(block.names, reason, [_not_numeric(block)] * len(block.names), fresh)
             return None
         good: Block | None = self._without_missing(block, fresh)
+        keeps = self._missing == "keep"
         if good is not None:
             constant = constant_columns(good.values)
+            if keeps:
+                constant = np.union1d(constant, constant_between_gaps(good.values))
             good = self._leave_out(good, constant, "constant", tell_value, fresh)
         if good is not None and self._min_count > 1:  # who is not constant differs in one row
             rare = rare_columns(good.values, self._min_count)
+            if keeps:
+                rare = np.union1d(rare, rare_between_gaps(good.values, self._min_count))
             good = self._leave_out(good, rare, "rare", tell_differing, fresh)
         return good
 
@@ -198,7 +208,9 @@ class Screen(ColumnStream):
                 f"Expected finite numbers in column {block.names[bad[0]]!r}. Got: {details[0]}"
             )
         hopeless = np.ones(bad.size, dtype=bool)
-        if self._missing == "mean":
+        if self._missing == "keep":
+            hopeless = np.array([_cannot_be_kept(block.values, j) for j in bad])
+        elif self._missing == "mean":
             # In a sparse column the values that are not stored are zeros: never missing.
             n = block.values.shape[0]
             hopeless = np.array([not f.any() and f.size == n for f in finite])
@@ -252,6 +264,12 @@ def _as_numbers(block: Block) -> Block:
     if all(value is None or isinstance(value, Real | Decimal) for value in block.values.flat):
         return Block(block.names, block.values.astype(np.float64))
     return block
+
+
+def _cannot_be_kept(values: Any, j: int) -> bool:
+    """Tell whether a column has an infinite value, or nothing that was observed."""
+    seen = observed_values(values, j)
+    return not seen.size or bool(np.isinf(seen).any())
 
 
 def _is_complex(values: Any) -> bool:

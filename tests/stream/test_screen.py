@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from streamsel.columns import Block
-from streamsel.stream import ColumnStream, iter_array, iter_columns, iter_sparse, screen
+from streamsel.stream import ColumnStream, as_stream, iter_array, iter_columns, iter_sparse, screen
 
 
 def stream_of(*blocks, rereadable=True):
@@ -121,6 +121,39 @@ def test_columns_without_any_value_are_left_out(missing):
     screened = screen(iter_array(X, names=["none", "some"]), missing=missing)
     assert names_of(screened) == ["some"]
     assert screened.skipped == {"missing": 1}
+
+
+@pytest.mark.parametrize("form", [np.asfortranarray, np.ascontiguousarray, sparse.csc_array])
+def test_gaps_are_kept(form):
+    gap = np.nan
+    columns = {
+        "whole": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+        "gaps": [gap, 2.0, gap, 4.0, 0.0, 3.0],
+        "infinite": [gap, np.inf, 1.0, 2.0, 3.0, 4.0],
+        "nothing": [gap] * 6,
+        "once": [gap, 2.0, gap, gap, gap, gap],
+        "same": [3.0, gap, 3.0, 3.0, 3.0, 3.0],
+        "rare": [3.0, gap, 3.0, 3.0, 7.0, 3.0],
+    }
+    X = np.column_stack(list(columns.values()))
+    told = []
+    screened = screen(
+        as_stream(form(X), list(columns)),
+        missing="keep",
+        min_count=2,
+        report=lambda *line: told.append(line),
+    )
+    (block,) = screened.blocks()
+    found = block.values.toarray() if sparse.issparse(block.values) else block.values
+    assert list(block.names) == ["whole", "gaps"]
+    np.testing.assert_array_equal(found, X[:, :2])
+    assert sorted(told) == [
+        ("infinite", "missing", "2 of 6 values are missing or infinite, the first in row 0"),
+        ("nothing", "missing", "6 of 6 values are missing or infinite, the first in row 0"),
+        ("once", "constant", "every value is 2.0"),
+        ("rare", "rare", "1 of 5 values differ from 3.0"),
+        ("same", "constant", "every value is 3.0"),
+    ]
 
 
 def test_missing_values_can_stop_the_stream():
@@ -288,7 +321,7 @@ def test_it_knows_the_size_of_its_source(rng):
     assert (screened.n_rows, screened.n_columns, screened.rereadable) == (5, 3, True)
 
 
-@pytest.mark.parametrize("missing", ["skip", "mean"])
+@pytest.mark.parametrize("missing", ["skip", "mean", "keep"])
 def test_take_gives_what_the_stream_would(missing):
     X = np.array([[1.0, np.nan], [2.0, 3.0], [5.0, 6.0]])
     columns = screen(iter_array(X, names=["a", "b"]), missing=missing).take(["b", "a"])

@@ -1,0 +1,55 @@
+"""Columns with missing values, and a method that takes them."""
+
+import numpy as np
+import pytest
+
+from streamsel import ProbabilisticPCA, load
+from streamsel.stream import as_stream
+
+METHOD = ["--method", "ProbabilisticPCA", "-q", 2, "--orientation", "samples"]
+
+
+@pytest.fixture
+def gaps(rng):
+    X = rng.normal(size=(40, 2)) @ rng.normal(size=(2, 12)) + 0.3 * rng.normal(size=(40, 12))
+    return np.where(rng.random(X.shape) < 0.2, np.nan, X)
+
+
+@pytest.fixture
+def path(table, gaps):
+    columns = {f"v{j}": x for j, x in enumerate(gaps.T.tolist())}
+    columns |= {"inf": [np.inf, *columns["v1"][1:]], "none": ["", *[np.nan] * 39]}
+    columns |= {"text": [*"xy" * 20], "flat": [np.nan, *[2.0] * 39]}
+    cells = {k: ["" if c != c else c for c in x] for k, x in columns.items()}  # noqa: PLR0124
+    return table(**cells)
+
+
+def test_what_was_observed_is_learnt(call, path, gaps, tmp_path):
+    """By default, and what cannot be learnt is left out; a transform counts gaps as means."""
+    out, saved, again = (tmp_path / name for name in ("out.npy", "model", "again.npy"))
+    result = call("reduce", path, *METHOD, "-o", out, "-m", saved)
+    expected = ProbabilisticPCA(2)
+    named = as_stream(gaps, [f"v{j}" for j in range(12)])
+    expected.learn_columns(named)
+    assert load(saved).loadings == expected.loadings
+    assert result.stderr == "streamsel: left out 4 columns: 1 constant, 2 missing, 1 text\n"
+    np.testing.assert_allclose(np.load(out), expected.embedding)
+    call("transform", saved, path, "-o", again)
+    np.testing.assert_allclose(np.load(again), expected.transform_many(named))
+
+
+def test_what_is_said_of_them_holds(call, path, tmp_path):
+    assert "none could be used" in call("reduce", path, *METHOD, "--missing", "skip", code=1).stderr
+    told = call("reduce", path, *METHOD, "--missing", "error", code=1).stderr
+    assert "Expected finite numbers in column 'v0'" in told
+    saved = tmp_path / "model"
+    call("reduce", path, *METHOD, "--missing", "mean", "-m", saved)
+    assert load(saved).n_columns == 13  # the one with an infinite value too
+    call("reduce", path, *METHOD, "--missing", "keep", "-m", saved)
+    assert load(saved).n_columns == 12
+
+
+@pytest.mark.parametrize("command", [["reduce", "--method", "PCA"], ["select", "-t", "v1"]])
+def test_others_cannot_keep_them(call, path, command):
+    told = call(*command, path, "--missing", "keep", code=2).stderr
+    assert "takes no missing values" in told
