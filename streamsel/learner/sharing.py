@@ -32,6 +32,12 @@ class Sharing(Learner):
         ValueError
             Where `scale` or the number of rows differ, either has learnt rows, this one columns, or
             the other has covariates. The model is as it was.
+
+        Notes
+        -----
+        Of more rows than a Gram matrix is kept of the leading axes are shared, and what columns
+        make of another target is known along these alone: five components of PLS came out 3 to 12 %
+        off, on 400 rows, where columns learnt for the target give them exactly.
         """
         if not isinstance(other, Sharing):
             raise TypeError(
