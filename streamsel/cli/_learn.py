@@ -357,13 +357,17 @@ class Run:
             return f"of {count(n_read, 'column')} read none could be used"
         if report.asked is None:
             return f"none of {count(n_usable, 'column')} passes"
-        if n_usable < report.asked:
+        n = n_found(report)
+        if n == n_usable:
             return f"only {count(n_usable, 'column')} could be used"
         if report.parameters.get("after_rank") == "stop":
             return "there is nothing left to explain (--after-rank stop)"
-        if report.kind == "components" and report.rows is not None and report.asked >= report.rows:
-            return f"{count(report.rows, 'row')} have no more"
-        return "no other column adds to what they explain"
+        # All but the mean, and what covariates take.
+        n_free = (report.rows or 0) - 1 - len(self.model.covariates or ())
+        if report.kind == "components" and n >= n_free:
+            return f"{count(report.rows or 0, 'row')} have no more"
+        why: str = self.model._why_no_more
+        return why
 
     def _write(self, out: str, report: Report) -> None:
         if report.kind == "selected":

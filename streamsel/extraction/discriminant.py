@@ -14,7 +14,7 @@ from streamsel.held.inner import Inner
 from streamsel.held.part import Floats
 from streamsel.learner.river import Supervised
 from streamsel.params import param
-from streamsel.target.target import KINDS
+from streamsel.target.target import KINDS, Target
 
 # A direction with less than this part of its variance within the classes has none there.
 _APART = 1e-10
@@ -171,6 +171,24 @@ class Discriminant(GramExtractor, Supervised):
     def _duals(self, inner: Inner, q: int) -> Floats:
         duals, self._found["shrinkage_"] = discriminants(inner, q, self.shrinkage)
         return duals
+
+    @property
+    def _why_no_more(self) -> str:
+        target, space, found = self._target, self._space, self._solution()
+        if not isinstance(target, Target) or space is None or found is None:
+            return super()._why_no_more
+        if not found.duals.size:
+            if target.is_class and space.rank == target.n - 1:
+                return (
+                    "every row is a class of its own. Hint: with target=numeric numbers are "
+                    "quantities; most other methods need no classes"
+                )
+            return "the target tells nothing of the columns, or all"
+        if found.duals.shape[1] < space.rank:
+            return "the columns tell of the target in no more directions"
+        if target.is_class:
+            return "there is one less than there are classes"
+        return "there are as many as the target has dimensions"
 
     @property
     def shrinkage_(self) -> float:

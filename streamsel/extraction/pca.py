@@ -209,6 +209,12 @@ class PCA(GramExtractor, Unsupervised):
         d, E = inner.axes(q)
         return E / np.sqrt(d)
 
+    @property
+    def _why_no_more(self) -> str:
+        return (
+            super()._why_no_more if self.choose == "all" else f"choose={self.choose} takes no more"
+        )
+
     # What was learnt
 
     @property

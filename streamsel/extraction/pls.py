@@ -144,6 +144,10 @@ class PLS(GramExtractor, Supervised):
         Y = _of_length_one(inner, standardised=self.scale)
         return partial_least_squares(inner, Y, q)
 
+    @property
+    def _why_no_more(self) -> str:
+        return "they leave nothing of the target that the columns could tell"
+
 
 def _of_length_one(inner: Inner, *, standardised: bool) -> Floats:
     """Return the target's columns that vary, of length 1 each; or as long as they are, in all."""

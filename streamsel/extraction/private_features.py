@@ -154,6 +154,10 @@ class PrivateFeatures(GramExtractor, Supervised):
     def _duals(self, inner: Inner, q: int) -> Floats:
         return uncorrelated(inner, q)
 
+    @property
+    def _why_no_more(self) -> str:
+        return "but for the sensitive property the columns vary in no more directions"
+
     def _hidden(self, held: GramColumns) -> Floats:
         return held.basis.T
 

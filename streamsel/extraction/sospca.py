@@ -273,6 +273,10 @@ class SOSPCA(Extractor, Supervised):
                 weights.append(weight)
         return csr_array((weights, (rows, columns)), shape=(len(place), self.n_components))
 
+    @property
+    def _why_no_more(self) -> str:
+        return "no other column adds to what they explain"
+
     def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
         q, held = self.n_components, self._on_columns
         if self._row_state is not None:

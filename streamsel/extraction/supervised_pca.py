@@ -144,6 +144,16 @@ class SupervisedPCA(OfInner, Supervised):
         duals: Floats = E / np.sqrt(d)
         return duals
 
+    @property
+    def _why_no_more(self) -> str:
+        if self.threshold is None:
+            which = f"the columns taken, of max_candidates={self.max_candidates},"
+        elif self._solution() is None:
+            return f"no column is as relevant as threshold={self.threshold}"
+        else:
+            which = f"the columns at least as relevant as threshold={self.threshold}"
+        return f"{which} vary in no more directions"
+
     def _embedding(self) -> Floats:
         held, found = self._columns, self._solution()
         if not isinstance(held, SamplePool) or found is None:

@@ -169,6 +169,11 @@ class Learner(Merging, Calm, river.MiniBatchTransformer):
         return False
 
     @property
+    def _why_no_more(self) -> str:
+        """Why less was found than was asked for, if neither columns nor rows are too few."""
+        return "no other column adds to what they explain"
+
+    @property
     def _by_window(self) -> bool:
         return issubclass(self.rows, Window)
 

@@ -47,6 +47,10 @@ class Builder(Learner):
     # What follows
 
     @property
+    def _why_no_more(self) -> str:
+        return "the columns vary in no more directions"
+
+    @property
     def components(self) -> list[str]:
         """Names of the components, as they come out of a transform."""
         return list(self._names)

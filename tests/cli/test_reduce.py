@@ -153,3 +153,40 @@ def test_components_of_landmarks(call, tmp_path, method):
     np.testing.assert_allclose(np.loadtxt(again, delimiter=",", skiprows=1), placed, atol=1e-12)
     told = call("info", model, "--json").json()
     assert (told["n_landmarks"], told["n_variables"]) == (30, 2)
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "why"),
+    [
+        ("PCA", [], "3 built: the columns vary in no more directions"),
+        ("PCA", ["--set", "choose=elbow"], "1 built: choose=elbow takes no more"),
+        ("Discriminant", ["-t", "kind"], "2 built: there is one less than there are classes"),
+        (
+            "Discriminant",
+            ["-t", "size", "--target-kind", "numeric"],
+            "1 built: there are as many as",
+        ),
+        ("Discriminant", ["-t", "size"], "nothing was learnt: every row is a class of its own. Hi"),
+        ("PrivateFeatures", ["-t", "size"], "2 built: but for the sensitive property the columns"),
+        ("PLS", ["-t", "size"], "3 built: they leave nothing of the target that the columns could"),
+        ("SupervisedPCA", ["-t", "size"], "3 built: the columns taken, of max_candidates=500, v"),
+        (
+            "SupervisedPCA",
+            ["-t", "size", "--set", "threshold=.99"],
+            "nothing was learnt: no column is",
+        ),
+        ("RidgeComponents", ["-t", "size"], "3 built: the columns vary in no more directions"),
+    ],
+)
+@pytest.mark.parametrize("q", [5, 25])
+def test_why_no_more(call, table, rng, method, options, why, q):
+    """Whether or not there are as many columns, or rows, as were asked for."""
+    X = rng.normal(size=(20, 3)) @ rng.normal(size=(3, 12)) * np.r_[20.0, np.ones(11)]
+    columns = {f"v{j}": x for j, x in enumerate(X.T.tolist())}
+    columns |= {"kind": [*"abca" * 5], "size": rng.normal(size=20).tolist()}
+    path = table(**columns)
+    nothing = why.startswith("nothing")
+    others = [name for name in ("kind", "size") if name not in options]
+    asked = ["--method", method, "-q", q, "--orientation", "samples", "--drop", ",".join(others)]
+    told = call("reduce", path, *asked, *options, code=1 if nothing else 0).stderr
+    assert (why if nothing else f"{q} asked for, {why}") in told
