@@ -277,7 +277,7 @@ def why_bad(name: Hashable, x: Floats) -> ValueError:
         return ValueError(
             f"Expected values whose squares fit into float64 in column {name!r}. Got: values up to "
             f"{np.abs(x).max():.3g}.\n"
-            "Hint: divide the column by its scale; relevance does not depend on it."
+            "Hint: divide all columns by the same number, so that each counts as it did."
         )
     what = "missing (NaN)" if np.isnan(x[bad]).all() else "NaN or infinite"
     return ValueError(

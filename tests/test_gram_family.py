@@ -566,3 +566,22 @@ def test_columns_are_given_back_or_refused():
     for bad in (X[:20], np.where(X > 6.0, np.nan, X), X.astype(str)):
         with pytest.raises((ValueError, TypeError), match="Expected"):
             list(model.reconstruct(bad))
+
+
+@pytest.mark.parametrize("name", ["PCA", "KernelPCA", "RankedPCA"])
+def test_values_too_large_are_told_what_to_do(rng, name):
+    """Divided by the same number the columns give the same components, up to that."""
+    X = rng.normal(size=(12, 4)) * [1.0, 3.0, 5.0, 9.0]
+
+    def learnt(X):
+        model = getattr(streamsel, name)(2)
+        if model.supervised:
+            model.learn_target(np.arange(12.0))
+        model.learn_columns(X)
+        return model.embedding
+
+    with pytest.raises(ValueError, match="Hint: divide all columns by the same number"):
+        learnt(1e160 * X)
+    found, expected = learnt(1e160 * X / 1e155), learnt(X)
+    found, expected = (Z / np.linalg.norm(Z) for Z in (found, expected))
+    np.testing.assert_allclose(found, expected, atol=1e-9)
