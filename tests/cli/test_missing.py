@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from streamsel import ProbabilisticPCA, load
+from streamsel import PCA, ProbabilisticPCA, load
+from streamsel.persist import save
 from streamsel.stream import as_stream
 
 METHOD = ["--method", "ProbabilisticPCA", "-q", 2, "--orientation", "samples"]
@@ -53,3 +54,12 @@ def test_what_is_said_of_them_holds(call, path, tmp_path):
 def test_others_cannot_keep_them(call, path, command):
     told = call(*command, path, "--missing", "keep", code=2).stderr
     assert "takes no missing values" in told
+
+
+def test_a_resumed_one_cannot_either(call, path, tmp_path):
+    saved, model = tmp_path / "model", PCA(2)
+    model.learn_columns(np.eye(40)[:, :3], names=["v0", "v1", "v2"])
+    notes = {"command": "reduce", "columns_read": 3, "complete": False}
+    save(model, saved, notes)
+    told = call("reduce", path, "--resume", saved, "--missing", "keep", code=1).stderr
+    assert "PCA takes no missing values" in told
