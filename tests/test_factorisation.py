@@ -253,6 +253,67 @@ def test_gaps_of_real_columns_are_filled_better_than_by_means(name, dataset, rng
     assert mine < 0.5 * theirs
 
 
+def of_means(rng, whole):
+    """Return the squares that ten components are off by, in those that column means are."""
+    X = with_gaps(rng, whole)
+    varying = np.nanstd(X, axis=0) > 0.0
+    X, whole = X[:, varying], whole[:, varying]
+    X, whole = X / whole.std(axis=0), whole / whole.std(axis=0)
+    model = ProbabilisticPCA(10)
+    model.learn_columns(X)
+    lacking = np.isnan(X)
+    mine, theirs = (
+        np.square((part - whole)[lacking]).sum()
+        for part in (model.impute(X), np.broadcast_to(np.nanmean(X, axis=0), X.shape))
+    )
+    return mine / theirs
+
+
+@pytest.mark.parametrize("name", ["spambase", "mnist_10k"])
+def test_gaps_of_real_columns_of_heavy_tails_are_not_filled_far_off(name, dataset, rng):
+    """An observation with one value far off is no direction along which others' gaps lie."""
+    X = real(dataset, name)
+    assert of_means(rng, X[rng.permutation(len(X))[:800]]) < 1.05
+
+
+def test_gaps_of_counts(rng):
+    """Without a prior on the components column means are as good."""
+    ratios = []
+    for _ in range(4):
+        rates = np.exp(rng.normal(size=(400, 3)) @ rng.normal(size=(3, 60)) - 2.0)
+        ratios.append(of_means(rng, rng.poisson(rates).astype(float)))
+    assert np.mean(ratios) < 0.85
+
+
+def test_what_is_filled_in_lies_within_what_was_observed(rng):
+    X = np.exp(2.0 * rng.normal(size=(60, 40)))
+    gaps = with_gaps(rng, X)
+    model = ProbabilisticPCA(5)
+    model.learn_columns(gaps)
+    filled = model.impute(gaps)
+    assert (filled >= np.nanmin(gaps, axis=0)).all()
+    assert (filled <= np.nanmax(gaps, axis=0)).all()
+
+
+def test_columns_with_gaps_that_are_few_have_all_components(rng):
+    """The prior is no reason to give a component up before there is one."""
+    X, _ = planted(rng, 15, 40, 2, noise=0.5)
+    model = ProbabilisticPCA(2, batch_size=16)
+    model.learn_columns(with_gaps(rng, X))
+    assert model.embedding.any(axis=0).all()
+
+
+def test_one_gap_hardly_changes_the_components(rng):
+    """The prior is as strong as columns have gaps."""
+    X, _ = planted(rng, 100, 500, 3, noise=0.5)
+    whole, gap = ProbabilisticPCA(3), ProbabilisticPCA(3)
+    whole.learn_columns(X)
+    X[7, 400] = np.nan
+    gap.learn_columns(X)
+    assert degrees(gap.embedding, whole.embedding) < 0.1
+    assert gap.noise_variance_ == pytest.approx(whole.noise_variance_, rel=1e-3)
+
+
 def test_what_is_filled_in_comes_as_it_was_handed_in(rng):
     X = with_gaps(rng, planted(rng, 40, 60, 2)[0])
     X[:, 7] = 3.0

@@ -12,6 +12,8 @@ from streamsel.held.part import Floats
 _LEAST = 1e-6
 # Components of less than this part of the largest's standard deviation are none.
 _VOID = 1e-6
+# Where values lack, a component has a priori one part in so many of the mean square of a value.
+_PARTS = 100.0
 # How often a column and its outliers are told apart, one by the other.
 _ALTERNATIONS = 4
 # The standard deviation of normal values in units of their median and of their mean size.
@@ -207,11 +209,16 @@ def noise_of(fit: Fit) -> float:
 
 
 def _most_likely(fit: Fit, values: float) -> Fit:
-    """Return the fit with D = B A⁻¹, and the noise that is left of so many values of a column."""
+    """Return the fit with D = B (A + τ I)⁻¹, and the noise left of so many values of a column.
+
+    The prior is as strong as columns have gaps. Without it an observation with a few values far
+    off has a component of its own, and where it lacks nothing holds what that makes of a column.
+    """
+    prior = _PARTS * noise_of(fit) / fit.typical * (fit.lacking / fit.weight)
     # Beside a code that is large beyond measure others are rounding.
-    A = fit.A + _ROUNDING * fit.A.diagonal().max() * np.eye(len(fit.A))
-    D = solve(A, fit.B.T).T
-    left = fit.squares - float(np.vdot(D, fit.B))
+    least = _ROUNDING * fit.A.diagonal().max()
+    D = solve(fit.A + (prior + least) * np.eye(len(fit.A)), fit.B.T).T
+    left = fit.squares - float(np.vdot(D, fit.B)) - prior * float(np.vdot(D, D))
     fit = fit._replace(D=D, noise=left / (fit.weight * values))
     return fit._replace(noise=noise_of(fit))
 
@@ -237,7 +244,8 @@ def _encode(D: Floats, noise: float, X: Floats, weights: Floats | None) -> Coded
     codes[~some], codes[some] = whole.codes, part.codes
     values[~some], values[some] = whole.values, part.values
     A, B = whole.A + part.A, whole.B + part.B
-    return Coded(codes, A, B, whole.squares + part.squares, values)
+    squares = whole.squares + part.squares
+    return Coded(codes, A, B, squares, values, lacking=part.lacking)
 
 
 def _encode_whole(D: Floats, noise: float, X: Floats, weights: Floats | None) -> Coded:
@@ -267,4 +275,4 @@ def _encode_observed(D: Floats, noise: float, X: Floats, weights: Floats | None)
     squares = w @ np.square(filled) + noise * gaps.sum(axis=0) + np.einsum("ik,ik->i", beside, D)
     weighted = codes * w[:, None]
     A = weighted.T @ codes + np.einsum("i,ikl->kl", w, spread)
-    return Coded(codes, A, filled.T @ weighted + beside, squares, filled)
+    return Coded(codes, A, filled.T @ weighted + beside, squares, filled, lacking=b)

@@ -49,6 +49,13 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
     lacks the maximum is at the principal axes, and $\sigma^2$ is the mean of the eigenvalues left.
     Components are uncorrelated, of variance about 1, and the largest first.
 
+    **Gaps.** An observation of a few values far off has a component of its own, and where it lacks
+    nothing holds what that makes of a column. So, where columns lack values, $D$ has a prior (Ilin
+    and Raiko 2010, section 3): $D = B (A + \tau I)^{-1}$, with the sums below and
+    $\tau = 100 g \sigma^2 / s$, $s$ being the mean square of a value and $g$ the share of the
+    columns that have gaps. A priori a component has a hundredth of $s$. The prior of a batch comes
+    in by degrees, over the times that it is gone over. On rows there is none.
+
     **One reading.** Columns wait until there are `batch_size` of them. Then they are coded by the
     components, and these are refined by the sums $A = \sum w w^T$ and $B = \sum x w^T$ over all
     columns so far (Mairal et al. 2010), three times over; the first batch thirty times, from random
@@ -76,7 +83,8 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
     least goes.
 
     **Missing and new features.** NaN in a column, or None, was not observed; the mean of the column
-    is that of what was. `impute` fills the gaps of columns. Values should lack by chance, or for
+    is that of what was. `impute` fills the gaps of columns, with what is expected, or the nearest
+    that was observed of the column where that is beyond. Values should lack by chance, or for
     reasons that what was observed tells. In a row a variable that is absent is 0, one that is NaN
     or None was not observed, and what the others tell of it is all that counts; where such a row is
     transformed it counts as its mean. A new variable was 0 before. A transform ignores features
@@ -94,6 +102,9 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
 
     [^2]: Mairal, J., Bach, F., Ponce, J. and Sapiro, G. (2010). Online learning for matrix
     factorization and sparse coding. Journal of Machine Learning Research 11, 19-60.
+
+    [^3]: Ilin, A. and Raiko, T. (2010). Practical approaches to principal component analysis in the
+    presence of missing values. Journal of Machine Learning Research 11, 1957-2000.
 
     Examples
     --------
@@ -193,4 +204,6 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
                 made = self._loadings_of(held.units_of(chunk, stats, places) * length)
                 made = made[:, : found.scores.shape[1]] @ found.scores.T + stats.mean[:, None]
                 X = chunk.columns(places)
+                # Heavy tails are not normal, and what is expected can be further off than any.
+                made = made.clip(np.nanmin(X, axis=1)[:, None], np.nanmax(X, axis=1)[:, None])
                 yield Block(chunk.names, np.where(np.isnan(X), made, X).T)

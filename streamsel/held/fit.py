@@ -32,6 +32,8 @@ class Coded(NamedTuple):
         (b, n) the columns, filled where something lacks, and without what is off.
     off
         (b, n) outliers, 0 where a value is none; None where none is looked for.
+    lacking
+        How many of the columns have gaps.
     """
 
     codes: Floats
@@ -40,6 +42,7 @@ class Coded(NamedTuple):
     squares: Floats
     values: Floats
     off: Floats | None = None
+    lacking: int = 0
 
 
 class Fit(NamedTuple):
@@ -61,6 +64,8 @@ class Fit(NamedTuple):
         p, how many were gone over.
     odd
         How many of their values were taken for outliers.
+    lacking
+        How many of the columns have gaps, weighted as the sums.
     """
 
     D: Floats
@@ -72,6 +77,7 @@ class Fit(NamedTuple):
     unit: float
     columns: int
     odd: float
+    lacking: float = 0.0
 
     @property
     def typical(self) -> float:
@@ -83,12 +89,14 @@ class Fit(NamedTuple):
         """Return what a file says, if it fits together."""
         expect_shapes(state, D=(n, q), A=(q, q), B=(n, q))
         D, A, B = (np.array(state[name], dtype=float) for name in ("D", "A", "B"))
-        numbers = ("squares", "weight", "noise", "unit", "odd")
-        squares, weight, noise, unit, odd = (float(state[name]) for name in numbers)
+        named = ("squares", "weight", "noise", "unit", "odd", "lacking")
+        numbers = {name: float(state[name]) for name in named}
         columns = state["columns"]
-        if type(columns) is not int or min(columns, squares, weight, noise, unit, odd) < 0.0:
-            raise ValueError(f"Expected sums over columns. Got: {columns!r} of {squares!r}.")
-        return cls(D, A, B, squares, weight, noise, unit, columns, odd)
+        if type(columns) is not int or min(columns, *numbers.values()) < 0.0:
+            raise ValueError(
+                f"Expected sums over columns. Got: {columns!r} of {numbers['squares']!r}."
+            )
+        return cls(D, A, B, columns=columns, **numbers)
 
 
 class Axes(NamedTuple):
@@ -177,12 +185,15 @@ def learn(fit: Fit, X: Floats, code: Code, seed: int) -> Fit:
     keep = math.sqrt(fit.columns / (fit.columns + b))
     weight = keep * before.weight + b
     squares = keep * before.squares + float(np.nansum(np.square(X)))
-    for _ in range(_FURTHER if before.columns else _FIRST):
+    rounds = _FURTHER if before.columns else _FIRST
+    for done in range(1, rounds + 1):
         coded = code.encode(fit._replace(squares=squares, weight=weight), X)
         A, B = keep * before.A + coded.A, keep * before.B + coded.B
         gone_over = keep * before.squares + float(coded.squares.sum())
         odd = before.odd + (0.0 if coded.off is None else float(np.count_nonzero(coded.off)))
-        fit = fit._replace(A=A, B=B, squares=gone_over, weight=weight, odd=odd)
+        # What gaps ask for comes in by degrees: the first codes are of random components.
+        lacking = keep * before.lacking + coded.lacking * done / rounds
+        fit = fit._replace(A=A, B=B, squares=gone_over, weight=weight, odd=odd, lacking=lacking)
         fit = code.renew(fit)
     return fit._replace(columns=before.columns + b)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 FIRST, FURTHER = 30, 3
 LEAST = 1e-6
+PARTS = 100
 VOID = 1e-6
 GONE = 2.0**-30
 
@@ -33,6 +34,7 @@ class Factorisation:
         self.D = D / np.sqrt((D**2).mean(axis=0))
         self.A, self.B = np.zeros((self.q, self.q)), np.zeros((self.n, self.q))
         self.squares, self.weight, self.columns, self.noise = 0.0, 0.0, 0, 1.0
+        self.gappy = 0.0
 
     @property
     def typical(self):
@@ -54,11 +56,12 @@ class Factorisation:
         batch = [x / self.unit for x in batch]
         if not self.columns:
             self.start(batch)
-        A, B, squares, weight = self.A, self.B, self.squares, self.weight
+        A, B, squares, weight, gappy = self.A, self.B, self.squares, self.weight, self.gappy
         keep = np.sqrt(self.columns / (self.columns + len(batch)))
         odd = self.odd
         self.weight = keep * weight + len(batch)
-        for _ in range(FURTHER if self.columns else FIRST):
+        rounds = FURTHER if self.columns else FIRST
+        for done in range(1, rounds + 1):
             # What a value is typically is known before the codes are.
             self.squares = keep * squares + sum(np.nansum(x**2) for x in batch)
             self.odd = odd
@@ -66,6 +69,8 @@ class Factorisation:
             self.A = keep * A + sum(ww for _, ww, _, _ in coded)
             self.B = keep * B + sum(xw for _, _, xw, _ in coded)
             self.squares = keep * squares + sum(xx for _, _, _, xx in coded)
+            # By degrees, for the first codes are of random components.
+            self.gappy = keep * gappy + sum(np.isnan(x).any() for x in batch) * done / rounds
             self.renew()
         self.columns += len(batch)
 
@@ -103,8 +108,11 @@ class Factorisation:
         return w, ww, xw, xx
 
     def renew(self):
-        self.D = self.B @ np.linalg.inv(self.A)
-        left = self.squares - np.trace(self.D.T @ self.B)
+        # D_i ~ N(0, v I): a component has a hundredth of a value's mean square, where columns
+        # have gaps.
+        tau = self.least_noise * PARTS / self.typical * self.gappy / self.weight
+        self.D = self.B @ np.linalg.inv(self.A + tau * np.eye(self.q))
+        left = self.squares - 2 * np.trace(self.D.T @ self.B) + np.trace(self.D @ self.A @ self.D.T)
         self.noise = left / (self.weight * (self.n - 1))
         self.noise = self.least_noise
 
