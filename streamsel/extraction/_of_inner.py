@@ -9,17 +9,17 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from streamsel import params
-from streamsel.columns import Chunk, Stats
+from streamsel.columns import Stats
 from streamsel.extraction._weighted import signs
 from streamsel.held.common import OnRows
+from streamsel.held.foremost import Foremost
 from streamsel.held.inner import About, Inner, left_of, of_variables
 from streamsel.held.part import Floats, Held, Places
-from streamsel.held.pool import Picks, Pool, Sifted
+from streamsel.held.pool import Pool
 from streamsel.learner.base import until_learnt
 from streamsel.learner.extractor import LinearMap
 from streamsel.learner.joint_extractor import JointExtractor
 from streamsel.params import param
-from streamsel.ties import most_relevant_first
 
 
 class Solution(NamedTuple):
@@ -54,7 +54,7 @@ class Solution(NamedTuple):
     of_probe: Floats
 
 
-class OfInner(JointExtractor):
+class OfInner(JointExtractor, Foremost):
     """An extractor of linear components: `_duals` says how they follow from inner products."""
 
     _hooks = ("_linear_map", "_duals")
@@ -88,20 +88,8 @@ class OfInner(JointExtractor):
             return np.maximum(pool.space.relevance(rows["m2"], rows["cxy"]), 0.0)
         return np.ones(rows["m2"].size) if self.scale else rows["m2"]
 
-    def _sift(self, pool: Pool, chunk: Chunk, stats: Stats, places: Places) -> Sifted | None:
-        del pool, chunk, stats, places
-        return None
-
     def _relevance_at(self, bound: float) -> float:
-        return bound if self._by_relevance else -np.inf
-
-    def _refill(self, pool: Pool, limit: int) -> Picks:
-        worth = self._bound(pool, {field: pool.table[field] for field in ("m2", "cxy")})
-        first = most_relevant_first(worth / max(float(worth.max()), 1e-300))[:limit]
-        return Picks(first.tolist(), worth[first].tolist(), [0] * first.size)
-
-    def _round(self, pool: Pool) -> int:
-        return len(pool.table)
+        return bound if self._by_relevance else super()._relevance_at(bound)
 
     def _all_relevances(self, stats: Stats) -> Floats:
         # Who makes room on rows goes by the same rule.

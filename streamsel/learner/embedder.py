@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel.columns import Chunk, Stats
+from streamsel.held.foremost import Foremost
 from streamsel.held.gram import check_rows
 from streamsel.held.gram_columns import GramColumns
 from streamsel.held.landmarks import Landmarks, Likeness
 from streamsel.held.part import Floats, Places
-from streamsel.held.pool import Picks, Pool
+from streamsel.held.pool import Pool
 from streamsel.held.same import ROUGH, Same, unlike_before
 from streamsel.learner.base import until_learnt
 from streamsel.learner.builder import Builder
@@ -34,7 +34,7 @@ from streamsel.ties import most_relevant_first
 _AT_ONCE = 1 << 22
 
 
-class Embedder(Sharing, Builder, Unsupervised):
+class Embedder(Sharing, Builder, Foremost, Unsupervised):
     """A learner whose components are a function of how alike observations are, over all columns.
 
     It is not linear in the variables, so what it has found is said by landmarks: some of the rows
@@ -122,20 +122,6 @@ class Embedder(Sharing, Builder, Unsupervised):
 
     def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
         return rows["m2"] / pool.n
-
-    def _relevance_at(self, bound: float) -> float:  # noqa: ARG002
-        return -math.inf
-
-    def _sift(self, pool: Pool, chunk: Chunk, stats: Stats, places: Places) -> None:  # noqa: ARG002
-        return None
-
-    def _refill(self, pool: Pool, limit: int) -> Picks:
-        variance = pool.stats().m2 / pool.n
-        first = most_relevant_first(variance / variance.max())[:limit]
-        return Picks(first.tolist(), variance[first].tolist(), [0] * len(first))
-
-    def _round(self, pool: Pool) -> int:
-        return len(pool.names)
 
     def _protected(self) -> Collection[Hashable]:
         return ()
