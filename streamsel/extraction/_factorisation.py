@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsel import params
-from streamsel.columns import chunks, why_bad
 from streamsel.extraction._codes_again import CodesAgain
 from streamsel.hashing import NameHash
 from streamsel.held.factorised import Factorised
@@ -23,7 +22,6 @@ from streamsel.learner.base import until_learnt
 from streamsel.learner.extractor import Extractor, LinearMap, least_motion, weights_for
 from streamsel.params import param
 from streamsel.stream import as_stream
-from streamsel.threads import effective_jobs
 from streamsel.ties import TIE
 
 
@@ -224,23 +222,16 @@ class Factorisation(Extractor):
         are those of the pool; where that holds all columns nothing changes. Costs as much as
         `learn_columns`.
         """
-        held, found, target = self._on_columns, self._found_on_columns(), self._target
+        held = self._on_columns
         self._refuse_after_rows()
-        if held is None or found is None or target is None:
+        if held is None or self._found_on_columns() is None:
             raise ValueError(
                 "Expected columns that were learnt, and vary. Got: none yet.\n"
                 "Hint: learn_columns(X) first."
             )
-        if names is None and (isinstance(X, np.ndarray) or hasattr(X, "tocsc")) and X.ndim == 2:
-            names = range(X.shape[1])
         reading = CodesAgain(held, self._loadings_of, Same(held, self.n_columns), self.max_loadings)
-        for block in as_stream(X, names).blocks():
-            for chunk in chunks(block, target.n):
-                stats = self._scan(chunk, target, effective_jobs(self.n_jobs))
-                bad = np.flatnonzero(~np.isfinite(stats.m2))
-                if bad.size:
-                    raise why_bad(chunk.names[bad[0]], chunk.column(int(bad[0])))
-                reading.read(chunk, stats)
+        for chunk, stats in self._scanned(as_stream(X, names)):
+            reading.read(chunk, stats)
         loadings = reading.found()
         if not held.complete:
             held.take(loadings)

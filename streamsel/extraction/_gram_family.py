@@ -152,7 +152,7 @@ class GramExtractor(OfInner, ReadsAgain, Sharing):
             if settling.done:
                 break
             product, n_columns, total = Product(settling.asked, self.n_jobs), 0, 0.0
-            for chunk, stats in self._read(source):
+            for chunk, stats in self._scanned(source):
                 squares = np.square(held.weights(stats))
                 product.add(chunk, stats, squares)
                 n_columns += stats.m2.size

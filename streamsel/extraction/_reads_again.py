@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from streamsel import params
-from streamsel.columns import Chunk, Stats, chunks, why_bad
 from streamsel.extraction._loadings_file import loadings_file
 from streamsel.extraction._second_reading import Again, SecondReading
 from streamsel.held.gram_and_pool import GramAndPool
@@ -19,7 +16,6 @@ from streamsel.held.same import Same
 from streamsel.learner.joint_extractor import JointExtractor
 from streamsel.params import param
 from streamsel.stream import ColumnStream, as_stream
-from streamsel.threads import effective_jobs
 
 
 class ReadsAgain(JointExtractor):
@@ -87,8 +83,6 @@ class ReadsAgain(JointExtractor):
         self._refuse_after_rows()
         again, held = self._again(), self._columns
         assert isinstance(held, GramAndPool)  # noqa: S101
-        if names is None and (isinstance(X, np.ndarray) or hasattr(X, "tocsc")) and X.ndim == 2:
-            names = range(X.shape[1])
         source = as_stream(X, names)
         with self._undone_by(BaseException):
             if self._settle(source):
@@ -97,7 +91,7 @@ class ReadsAgain(JointExtractor):
                 reading = SecondReading(
                     held, again, Same(held, self.n_columns), self.max_loadings, sink
                 )
-                for chunk, stats in self._read(source):
+                for chunk, stats in self._scanned(source):
                     reading.read(chunk, stats)
                 loadings = reading.found()
             self.n_passes += 1
@@ -109,14 +103,3 @@ class ReadsAgain(JointExtractor):
         """Read the same columns for what one reading cannot know; return whether it was needed."""
         del source
         return False
-
-    def _read(self, source: ColumnStream) -> Iterator[tuple[Chunk, Stats]]:
-        """Yield columns that are read again, with their moments."""
-        assert self._target is not None  # noqa: S101
-        for block in source.blocks():
-            for chunk in chunks(block, self._target.n):
-                stats = chunk.scan(self._target, effective_jobs(self.n_jobs))
-                bad = np.flatnonzero(~np.isfinite(stats.m2))
-                if bad.size:
-                    raise why_bad(chunk.names[bad[0]], chunk.column(int(bad[0])))
-                yield chunk, stats

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsel.columns import Block, chunks, why_bad
+from streamsel.columns import Block
 from streamsel.extraction._codes import GaussianCode
 from streamsel.extraction._factorisation import Factorisation
 from streamsel.held.fit import Code
@@ -189,21 +189,15 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
         return np.hstack(found) if found else np.array(X, dtype=np.float64)
 
     def _fill(self, stream: ColumnStream) -> Iterator[Block]:
-        held, found, target = self._on_columns, self._found_on_columns(), self._target
+        held, found = self._on_columns, self._found_on_columns()
         assert held is not None  # noqa: S101
         assert found is not None  # noqa: S101
-        assert target is not None  # noqa: S101
-        for block in stream.blocks():
-            for chunk in chunks(block, target.n):
-                stats = self._scan(chunk, target, 1)
-                bad = np.flatnonzero(~np.isfinite(stats.m2))
-                if bad.size:
-                    raise why_bad(chunk.names[bad[0]], chunk.column(int(bad[0])))
-                places = np.arange(len(chunk.names))
-                length = np.sqrt(stats.m2)[:, None]
-                made = self._loadings_of(held.units_of(chunk, stats, places) * length)
-                made = made[:, : found.scores.shape[1]] @ found.scores.T + stats.mean[:, None]
-                X = chunk.columns(places)
-                # Heavy tails are not normal, and what is expected can be further off than any.
-                made = made.clip(np.nanmin(X, axis=1)[:, None], np.nanmax(X, axis=1)[:, None])
-                yield Block(chunk.names, np.where(np.isnan(X), made, X).T)
+        for chunk, stats in self._scanned(stream):
+            places = np.arange(len(chunk.names))
+            length = np.sqrt(stats.m2)[:, None]
+            made = self._loadings_of(held.units_of(chunk, stats, places) * length)
+            made = made[:, : found.scores.shape[1]] @ found.scores.T + stats.mean[:, None]
+            X = chunk.columns(places)
+            # Heavy tails are not normal, and what is expected can be further off than any.
+            made = made.clip(np.nanmin(X, axis=1)[:, None], np.nanmax(X, axis=1)[:, None])
+            yield Block(chunk.names, np.where(np.isnan(X), made, X).T)

@@ -265,6 +265,17 @@ class ColumnAxis(Axis):
         stats = chunk.scan(target, n_jobs)
         return of_observed(chunk, stats) if self.takes_missing else stats
 
+    def _scanned(self, source: ColumnStream) -> Iterator[tuple[Chunk, Stats]]:
+        """Yield columns that are read again, with their moments; raise at the first bad one."""
+        assert self._target is not None  # noqa: S101
+        for block in source.blocks():
+            for chunk in chunks(block, self._target.n):
+                stats = self._scan(chunk, self._target, effective_jobs(self.n_jobs))
+                bad = np.flatnonzero(~np.isfinite(stats.m2))
+                if bad.size:
+                    raise why_bad(chunk.names[bad[0]], chunk.column(int(bad[0])))
+                yield chunk, stats
+
     def _learn_chunk(
         self, chunk: Chunk, stats: Stats, target: Target | NoTarget, constant: int
     ) -> None:

@@ -281,7 +281,7 @@ class Embedder(Sharing, Builder, Foremost, Unsupervised):
                 "Hint: learn_columns(X) first."
             )
         n, variance = len(Z), observed.variance
-        learnt, new = (as_stream(part, _numbered(part, names)) for part in (X, X_new))
+        learnt, new = (as_stream(part, names) for part in (X, X_new))
         assert self._columns is not None  # noqa: S101
         same = Same(self._columns, self.n_columns)
         across = crossed(learnt, new, n, math.sqrt(variance), same)
@@ -354,9 +354,3 @@ class Embedder(Sharing, Builder, Foremost, Unsupervised):
             self._expect_held(state["names"])
         q = self.n_components
         self._standing = None if state is None else Landmarks.from_state(state, q)
-
-
-def _numbered(X: Any, names: Sequence[Hashable] | None) -> Sequence[Hashable] | None:
-    """Return the names of the columns of an array or a matrix."""
-    is_matrix = isinstance(X, np.ndarray) or hasattr(X, "tocsc")
-    return range(X.shape[1]) if names is None and is_matrix and X.ndim == 2 else names
