@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,6 +54,17 @@ class Factorisation(Extractor):
     seed: int = param(
         params.Whole(0), default=0, doc="Which of the random components it begins with."
     )
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"n_components": 2, "batch_size": 16, "warm_up": 10}
+        yield {
+            "n_components": 3,
+            "max_features": 5,
+            "fading_factor": 0.05,
+            "grace_period": 20,
+            "batch_size": 32,
+        }
 
     # What a method says
 

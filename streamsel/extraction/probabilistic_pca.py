@@ -137,17 +137,6 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
 
     takes_missing = True
 
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"n_components": 2, "batch_size": 16, "warm_up": 10}
-        yield {
-            "n_components": 3,
-            "max_features": 5,
-            "fading_factor": 0.05,
-            "grace_period": 20,
-            "batch_size": 32,
-        }
-
     @property
     def _code(self) -> Code:
         return GaussianCode(takes_missing=True)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 
 from streamsel import params
@@ -123,17 +120,6 @@ class RobustPCA(Factorisation, Unsupervised):
     """
 
     threshold: float = param(params.Real(0.0, open=True), default=3.0)
-
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"n_components": 2, "batch_size": 16, "warm_up": 10}
-        yield {
-            "n_components": 3,
-            "max_features": 5,
-            "fading_factor": 0.05,
-            "grace_period": 20,
-            "batch_size": 32,
-        }
 
     @property
     def _code(self) -> Code:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 from streamsel import params
 from streamsel.extraction._codes import SparseCode
 from streamsel.extraction._factorisation import Factorisation
@@ -118,17 +115,6 @@ class SparsePCA(Factorisation, Unsupervised):
     """
 
     alpha: float = param(params.Real(0.0), default=0.1)
-
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"n_components": 2, "batch_size": 16, "warm_up": 10}
-        yield {
-            "n_components": 3,
-            "max_features": 5,
-            "fading_factor": 0.05,
-            "grace_period": 20,
-            "batch_size": 32,
-        }
 
     @property
     def _code(self) -> Code:
