@@ -38,6 +38,11 @@ def message_of(error: BaseException) -> str:
     return _in_terms_of_options(text) or type(error).__name__
 
 
+def reason_of(error: BaseException) -> str:
+    """Say what went wrong, without the name of a temporary file."""
+    return str(getattr(error, "strerror", None) or message_of(error))
+
+
 def no_column(path: str, error: KeyError) -> str:
     """Say which columns a file does not have; the error knows them, and what comes close."""
     text = message_of(error)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from streamsel import SOSPCA, ProjSe, SelectKBest, load
-from streamsel.cli import _learn, _outputs
+from streamsel.cli import _job, _learn, _outputs
 from streamsel.cli._warmup import compile_for
 from streamsel.persist import read_notes
 from streamsel.stream import iter_array, iter_lines, screen
@@ -135,7 +135,7 @@ def test_complex_columns_are_called_so(rng):
 
 def test_compiling_is_no_part_of_the_run(call, small, monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr(_learn.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(_job.time, "monotonic", lambda: clock[0])
 
     def compile_for(*_, **__):
         clock[0] += 20

@@ -1,0 +1,91 @@
+"""What a run keeps on disk while it goes on, and where it is when it ends before its time."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from typing import TYPE_CHECKING, Never
+
+from streamsel.cli._errors import EXPECTED, CommandError, message_of, note, reason_of, stop
+from streamsel.cli._report import count
+from streamsel.cli._results import show
+
+if TYPE_CHECKING:
+    from streamsel.cli._job import Job
+
+
+class Keeper:
+    """Saves the model of a job.
+
+    Parameters
+    ----------
+    job
+        Whose model.
+
+    Attributes
+    ----------
+    unwritten
+        What could not be written, and why, by option: it is told at the end.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.unwritten: dict[str, str] = {}
+        self._job = job
+        self._saved_at = time.monotonic()
+
+    def save(self) -> bool:
+        """Save the model; a failure is kept for the end, as the result is not to be lost by it."""
+        from streamsel.persist import save
+
+        path = self._job.request.model
+        if path is None:
+            return True
+        try:
+            save(self._job.model, path, self._job.notes)
+        except EXPECTED as error:
+            self.unwritten["--model"] = f"--model {path}: not written ({reason_of(error)})"
+            return False
+        self.unwritten.pop("--model", None)
+        return True
+
+    def save_in_between(self) -> None:
+        """Save the model if it is time for a checkpoint."""
+        every = self._job.request.checkpoint
+        if every is not None and time.monotonic() - self._saved_at >= every:
+            self._job.note_time()
+            if not self.save():
+                note(f"warning: {self.unwritten['--model']}")
+            self._saved_at = time.monotonic()
+
+    def _keep(self) -> str:
+        """Save what was learnt so far; say where it is."""
+        self._job.note_time()
+        n_read = self._job.notes["columns_read"]
+        if not n_read:
+            return "before the first column was learnt"
+        path = self._job.request.model
+        if path is None:
+            return f"after {count(n_read, 'column')}; nothing was saved (no --model)"
+        if not self.save():
+            return f"after {count(n_read, 'column')}; {self.unwritten['--model']}"
+        return f"after {count(n_read, 'column')}; what was learnt is in {path}"
+
+    def stop(self, exit_code: int) -> Never:
+        """End a run that was interrupted: keep and show what there is."""
+        job = self._job
+        request, what = job.request, self._keep()
+        if job.notes["columns_read"]:
+            show(job.report(), job.notes, as_json=request.as_json)
+            if request.model is not None and not job.model._one_source and not self.unwritten:
+                words = ["streamsel", request.command, request.file, "--resume", request.model]
+                what += f"\nstreamsel: to go on: {shlex.join(words)}"
+        if request.out is not None:
+            what += f"\nstreamsel: {request.out} was not written"
+        stop(f"interrupted {what}", exit_code)
+
+    def fail(self, error: BaseException) -> Never:
+        """End a run that met an error: keep what there is."""
+        # Over a file that can be read again, learning all at once is undone by an error.
+        if self._job.model._one_source or not self._job.notes["columns_read"]:
+            raise error
+        raise CommandError(f"{message_of(error)} (stopped {self._keep()})") from error

@@ -1,0 +1,99 @@
+"""What comes of a run: columns written, what was found printed, and why it is less than asked."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from streamsel.cli._errors import EXPECTED, CommandError, note, reason_of
+from streamsel.cli._outputs import write_table
+from streamsel.cli._report import count, n_found, skipped_text
+from streamsel.cli._report import show as show_report
+
+if TYPE_CHECKING:
+    from streamsel.cli._job import Job
+    from streamsel.learner.report import Report
+
+
+def finish(job: Job, unwritten: dict[str, str]) -> None:
+    """Write and print what came of a run.
+
+    Parameters
+    ----------
+    job
+        The run.
+    unwritten
+        What could not be written before, and why, by option.
+
+    Raises
+    ------
+    CommandError
+        If nothing came of it, or a file could not be written; what there is has been printed.
+    """
+    out, report = job.request.out, job.report()
+    n, asked = n_found(report), report.asked
+    if out is not None and n:
+        try:
+            _write(job, out, report)
+        except EXPECTED as error:
+            unwritten = {**unwritten, "--out": f"--out {out}: not written ({reason_of(error)})"}
+    show(report, job.notes, as_json=job.request.as_json)
+    if not n:
+        done = {"select": "selected", "reduce": "learnt"}[job.request.command]
+        raise CommandError(f"nothing was {done}: {_why_no_more(job, report)}")
+    if asked is not None and n < asked:
+        done = {"select": "selected", "reduce": "built"}[job.request.command]
+        note(f"{asked} asked for, {n} {done}: {_why_no_more(job, report)}")
+    if unwritten:
+        raise CommandError("; ".join(unwritten.values()))
+
+
+def show(report: Report, notes: Any, *, as_json: bool) -> None:
+    """Print what was found; say what was left out."""
+    show_report(report, notes, as_json=as_json)
+    if "caution" in report.facts and not sys.stdout.isatty():
+        note(f"caution: {report.facts['caution']}")
+    skipped = skipped_text(notes["skipped"])
+    if skipped and not sys.stdout.isatty():
+        n_skipped = sum(notes["skipped"].values())
+        note(f"left out {count(n_skipped, 'column')}: {skipped}")
+
+
+def _why_no_more(job: Job, report: Report) -> str:
+    n_usable = report.columns_seen - report.columns_constant
+    if not n_usable:
+        n_read = job.notes["columns_read"]
+        return f"of {count(n_read, 'column')} read none could be used"
+    if report.asked is None:
+        return f"none of {count(n_usable, 'column')} passes"
+    n = n_found(report)
+    if n == n_usable:
+        return f"only {count(n_usable, 'column')} could be used"
+    if report.parameters.get("after_rank") == "stop":
+        return "there is nothing left to explain (--after-rank stop)"
+    # All but the mean, and what covariates take.
+    n_free = (report.rows or 0) - 1 - len(job.model.covariates or ())
+    if report.kind == "components" and n >= n_free:
+        return f"{count(report.rows or 0, 'row')} have no more"
+    why: str = job.model._why_no_more
+    return why
+
+
+def _write(job: Job, out: str, report: Report) -> None:
+    if report.kind == "selected":
+        names = [row["name"] for row in report.found]
+        columns = job.screen.take(names)
+        write_table(out, names, [columns[name] for name in names])
+    else:
+        matrix = _components(job)
+        write_table(out, job.model.components[: matrix.shape[1]], list(matrix.T))
+
+
+def _components(job: Job) -> Any:
+    """Return the components of the rows that were learnt."""
+    if hasattr(job.model, "landmarks") or job.model.takes_missing:
+        # New rows are placed by landmarks, or with means in their gaps: those that were learnt
+        # are known better.
+        return job.model.embedding
+    # What they are made of is read again, and nothing else.
+    return job.model.transform_many(job.screen)
