@@ -13,7 +13,6 @@ import hashlib
 import json
 import math
 import os
-import secrets
 import zipfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 from numpy.lib import format as npy
 
 from streamsel import catalogue
+from streamsel.files import whole_file
 from streamsel.plain import decode, encode, is_numeric
 from streamsel.versions import OLDEST, VERSION, modern
 
@@ -44,8 +44,8 @@ _CHUNK = 1 << 20
 def save(model: Any, path: str | os.PathLike[str], notes: Any = None) -> None:
     """Write a learner to a file that any later streamsel can read.
 
-    The file is written beside its destination and then moved over it, so that whoever reads `path`
-    sees the old file or the new one, whole. The same model gives the same bytes.
+    The file is written beside its destination, to the disk, and then moved over it, so that whoever
+    reads `path` sees the old file or the new one, whole. The same model gives the same bytes.
 
     Parameters
     ----------
@@ -109,17 +109,8 @@ def save(model: Any, path: str | os.PathLike[str], notes: Any = None) -> None:
     }
     text = json.dumps(header, allow_nan=False).encode("ascii")
 
-    # A link stays a link: the file that it points to is the one replaced.
-    path = Path(os.path.realpath(path))
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with beside.open("x+b") as file:
-            _write(file, text, arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with whole_file(path) as beside, beside.open("w+b") as file:
+        _write(file, text, arrays)
 
 
 def _encoded_params(model: Any) -> Any:

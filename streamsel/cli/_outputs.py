@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import csv
+import errno
 import os
-import secrets
-import stat
 import sys
-import tempfile
-from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -17,29 +15,30 @@ import click
 import numpy as np
 
 from streamsel.cli._errors import CommandError
+from streamsel.files import try_writing, whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+# Errors that tell of a file itself, not of its directory.
+_OF_THE_FILE = frozenset({errno.EISDIR, errno.EINVAL, errno.ENAMETOOLONG, errno.ELOOP})
 
 SUFFIXES = (".parquet", ".feather", ".arrow", ".npy", ".csv", ".tsv")
 
 
 def check_writable(path: str, option: str) -> None:
     """Fail now if this file could not be written after hours of work."""
-    target = Path(os.path.realpath(path))
-    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-        kind = "a directory" if target.is_dir() else "not a regular file"
-        raise CommandError(f"{option} {path}: {kind}")
-    if not target.parent.is_dir():
-        raise CommandError(f"{option} {path}: there is no directory {target.parent}")
+    directory = Path(os.path.realpath(path)).parent
     try:
-        # Trying is the only way to know: permissions say nothing of a read-only file system.
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name[:40]}."):
-            pass
+        try_writing(path)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise CommandError(f"{option} {path}: there is no directory {directory}") from error
     except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        if error.errno in _OF_THE_FILE:
+            raise CommandError(f"{option} {path}: {reason}") from error
         raise CommandError(
-            f"{option} {path}: the directory {target.parent} is not writable "
-            f"({error.strerror or error})"
+            f"{option} {path}: the directory {directory} is not writable ({reason})"
         ) from error
 
 
@@ -86,26 +85,19 @@ def check_table(path: str) -> None:
 def write_table(path: str, names: Sequence[Any], columns: Sequence[Any]) -> None:
     """Write columns of equal length to a file in the format that its suffix says.
 
-    The dtype of the columns is kept where the format can (in .npy it is one for all). The file is
-    written beside its destination and moved over it when it is whole.
+    The dtype of the columns is kept where the format can (in .npy it is one for all).
     """
     titles = [str(name) for name in names]
-    writer: Callable[[Any, Sequence[str], Sequence[Any]], None] = {
+    writers: dict[str, Callable[[Any, Sequence[str], Sequence[Any]], None]] = {
         ".parquet": _write_parquet,
         ".feather": _write_ipc,
         ".arrow": _write_ipc,
         ".npy": _write_npy,
-        ".csv": _write_text,
-        ".tsv": _write_text,
-    }[Path(path).suffix.lower()]
-    target = Path(os.path.realpath(path))
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp{target.suffix}")
-    try:
-        writer(beside, titles, columns)
-        beside.replace(target)
-    finally:
-        with suppress(FileNotFoundError):
-            beside.unlink()
+        ".csv": partial(_write_text, ","),
+        ".tsv": partial(_write_text, "\t"),
+    }
+    with whole_file(path) as beside:
+        writers[Path(path).suffix.lower()](beside, titles, columns)
 
 
 def write_csv(file: IO[str], names: Sequence[Any], columns: Sequence[Any], delimiter: str) -> None:
@@ -123,8 +115,7 @@ def write_csv_to_stdout(names: Sequence[Any], columns: Sequence[Any]) -> None:
     write_csv(sys.stdout, names, columns, ",")
 
 
-def _write_text(path: Path, names: Sequence[str], columns: Sequence[Any]) -> None:
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+def _write_text(delimiter: str, path: Path, names: Sequence[str], columns: Sequence[Any]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         write_csv(file, names, columns, delimiter)
 

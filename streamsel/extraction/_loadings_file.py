@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from streamsel.extraction._second_reading import Sink
+from streamsel.files import whole_file
 from streamsel.held.part import Floats
 from streamsel.stream._pyarrow import pyarrow
 
@@ -36,13 +37,8 @@ def loadings_file(to: str | Path, components: Sequence[str]) -> Iterator[Sink]:
             f"Expected a path that ends in {' or '.join(kinds)}. Got: {path.name!r}.\n"
             "Hint: learn_loadings(X, to='loadings.csv')."
         )
-    part = path.with_name(path.name + ".part")
-    try:
-        with kinds[path.suffix](part, ["name", "mean", *components]) as sink:
-            yield sink
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with whole_file(path) as part, kinds[path.suffix](part, ["name", "mean", *components]) as sink:
+        yield sink
 
 
 @contextmanager

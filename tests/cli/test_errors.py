@@ -2,7 +2,6 @@
 
 import gzip
 import os
-import tempfile
 
 import numpy as np
 import pytest
@@ -210,10 +209,10 @@ def test_files_that_could_not_be_written_are_found_before_the_run(call, tmp_path
 
 
 def test_a_directory_without_permission(call, tmp_path, monkeypatch):
-    def refuse(**_):
+    def refuse(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(tempfile, "NamedTemporaryFile", refuse)
+    monkeypatch.setattr("streamsel.files._new", refuse)
     arguments = ["select", tmp_path / "none.parquet", "-t", "y", "--model", tmp_path / "m"]
     assert "not writable" in failure(call(*arguments, code=1))
 
