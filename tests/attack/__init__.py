@@ -1,0 +1,1 @@
+"""Attacks: bad inputs by the thousand, and kills, outside of pytest and bounded by time."""

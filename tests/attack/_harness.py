@@ -1,0 +1,191 @@
+"""Try many bad inputs in a child process, and know which of them killed it.
+
+An attack is a function that a child makes once and calls for each index: `attempt(index)` returns a
+verdict and what to say of it. The parent sends one index after the other, so that it knows which
+one was tried when the child dies or hangs; then it starts another and goes on with the next.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamsel.cli._errors import EXPECTED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from multiprocessing.connection import Connection
+
+FINE = ("right", "refused", "changed")
+"""Read as it was; refused in one line of ours; read as other values than the file once had.
+
+The last is for the attack to judge: a flipped bit of a number cannot be told.
+"""
+BAD = ("wrong", "words", "traceback", "memory", "hang", "death")
+"""Wrong without a word; refused in words of others; an error that is a defect; and worse."""
+
+SECONDS = 10.0
+RESIDENT = 2**30
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one try."""
+
+    index: int
+    verdict: str
+    detail: str
+
+
+def judge(call: Callable[[], str], ours: str = "Expected ") -> tuple[str, str]:
+    """Call, and turn what it returns (a verdict) or raises into a verdict and what to say.
+
+    Parameters
+    ----------
+    call
+        Returns a verdict.
+    ours
+        How our messages begin; "" where any will do.
+    """
+    try:
+        return call(), ""
+    except EXPECTED as error:
+        said = _in_short(error)
+        if isinstance(error, MemoryError):
+            return "memory", said
+        is_ours = str(error).startswith(ours) or isinstance(error, FileNotFoundError)
+        return "refused" if is_ours and str(error) else "words", said
+    except Exception as error:  # noqa: BLE001  whatever it is, it is a finding
+        return "traceback", _in_short(error)
+
+
+def _in_short(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+
+
+def attack(
+    make: Callable[[], Callable[[int], tuple[str, str]]],
+    indices: Iterable[int],
+    *,
+    seconds: float = SECONDS,
+    resident: int = RESIDENT,
+    until: float | None = None,
+) -> Iterator[Outcome]:
+    """Try all indices in children, one after the other.
+
+    Parameters
+    ----------
+    make
+        Picklable; called in each child, returns the attempt.
+    indices
+        What is tried.
+    seconds
+        A try that takes longer hangs, and is killed.
+    resident
+        Bytes of resident memory that a try may take at most.
+    until
+        Time of `time.monotonic` after which no other is tried.
+    """
+    child: _Child | None = None
+    try:
+        for index in indices:
+            if until is not None and time.monotonic() > until:
+                return
+            child = child or _Child(make, resident)
+            outcome, is_alive = child.attempt(index, seconds)
+            if not is_alive:
+                child.close()
+                child = None
+            yield outcome
+    finally:
+        if child is not None:
+            child.close()
+
+
+def is_bad(outcome: Outcome) -> bool:
+    """Tell whether an outcome is a defect."""
+    return outcome.verdict not in FINE
+
+
+def table(counts: dict[str, Counter[str]]) -> str:
+    """Return the numbers of verdicts as a table, a line for each kind of input."""
+    seen = [v for v in (*FINE, *BAD) if v in FINE or any(count[v] for count in counts.values())]
+    lines = [f"{'':14}{'tried':>9}" + "".join(f"{verdict:>11}" for verdict in seen)]
+    for kind, count in counts.items():
+        cells = "".join(f"{count[verdict]:>11,}" for verdict in seen)
+        lines.append(f"{kind:14}{count.total():>9,}{cells}")
+    return "\n".join(lines)
+
+
+class _Child:
+    """A process that tries what it is sent."""
+
+    def __init__(self, make: Callable[[], Any], resident: int) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([getattr(make, "func", make).__module__])
+        self._resident = resident
+        self._connection, other = context.Pipe()
+        self._said = tempfile.NamedTemporaryFile(prefix="attack-", suffix=".stderr")  # noqa: SIM115
+        self._process = context.Process(target=_serve, args=(make, other, self._said.name))
+        self._process.daemon = True
+        self._process.start()
+        other.close()
+        try:
+            self._connection.recv()
+        except EOFError:
+            raise RuntimeError(
+                f"Expected an attack that begins. Got: {self._last_words()}"
+            ) from None
+
+    def attempt(self, index: int, seconds: float) -> tuple[Outcome, bool]:
+        """Try one; return what became of it, and whether the child can go on."""
+        try:
+            self._connection.send(index)
+            if not self._connection.poll(seconds):
+                return Outcome(index, "hang", f"more than {seconds:g} s"), False
+            verdict, detail, grown = self._connection.recv()
+        except (EOFError, ConnectionError):
+            return Outcome(index, "death", self._last_words()), False
+        if grown > self._resident:
+            return Outcome(index, "memory", f"{grown / 2**20:,.0f} MiB more; {detail}"), False
+        return Outcome(index, verdict, detail), True
+
+    def _last_words(self) -> str:
+        """Return the exit code of a process that has died, and what it said last."""
+        self._process.join()
+        said = Path(self._said.name).read_text(errors="replace").strip().splitlines()
+        return f"exit {self._process.exitcode} {' / '.join(said[-2:])}"
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.join()
+        self._connection.close()
+        self._said.close()
+
+
+def _serve(make: Callable[[], Any], connection: Connection[Any, Any], said: str) -> None:
+    """Try what comes, in the child; say how much the peak of resident memory has grown."""
+    os.dup2(os.open(said, os.O_WRONLY | os.O_APPEND), 2)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Claims of far more than that fail as they would on a machine that has less memory.
+    resource.setrlimit(resource.RLIMIT_DATA, (4 * RESIDENT, 4 * RESIDENT))
+    attempt = make()
+    connection.send("ready")
+    peak = _peak()
+    while True:
+        verdict, detail = attempt(connection.recv())
+        now = _peak()
+        connection.send((verdict, detail, now - peak))
+        peak = now
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,180 @@
+"""Damaged files of every format: read as they were, or refused in one line.
+
+    python -m tests.attack.fuzz_sources --seconds 20 --seed 1
+
+tries the kept files of `tests/attack/seeds` first, then mutants of small whole files. It exits with
+1 if one ends in anything else, and says how to see it again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import functools
+import itertools
+import random
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tests.attack._harness import attack, is_bad, judge, table
+from tests.attack._mutate import mutate
+from tests.attack._source_files import OPENERS, TOKENS, samples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+SEEDS = Path(__file__).parent / "seeds"
+KINDS = tuple(OPENERS)
+# More columns than any whole file here has: damaged headers may claim more than can be read.
+MAX_READ = 2_000_000
+
+
+def mutant(kind: str, index: int, seed: int) -> tuple[str, bytes, bytes]:
+    """Return the label of a whole file, its bytes and those of a mutant of it."""
+    rng = random.Random(f"{seed} {kind} {index}")  # noqa: S311
+    whole = rng.choice(_samples(kind))
+    return whole.label, whole.data, mutate(whole.data, rng, TOKENS.get(kind, ()))
+
+
+_samples = functools.cache(samples)
+
+
+def attempts(seed: int) -> Callable[[int], tuple[str, str]]:
+    """Make what tries the mutant of an index: the formats take turns."""
+    folder = Path(tempfile.mkdtemp(prefix="attack-"))
+    warnings.simplefilter("error")
+
+    def attempt(index: int) -> tuple[str, str]:
+        kind = KINDS[index % len(KINDS)]
+        label, whole, damaged = mutant(kind, index, seed)
+        suffix, _ = OPENERS[kind]
+        (folder / f"whole{suffix}").write_bytes(whole)
+        path = folder / f"damaged{suffix}"
+        path.write_bytes(damaged)
+        verdict, said = judge(lambda: _verdict(kind, path, _whole(kind, label, folder)))
+        return verdict, f"{label}: {said}"
+
+    return attempt
+
+
+@functools.cache
+def _whole(kind: str, label: str, folder: Path) -> dict[Any, bytes]:
+    """Return what the whole file holds."""
+    suffix, _ = OPENERS[kind]
+    return _read(kind, folder / f"whole{suffix}")
+
+
+def kept() -> list[Path]:
+    """Return the files that once broke something."""
+    return sorted(path for path in SEEDS.iterdir() if path.suffix != ".md")
+
+
+def attempts_kept() -> Callable[[int], tuple[str, str]]:
+    """Make what tries a kept file."""
+    files = kept()
+    warnings.simplefilter("error")
+
+    def attempt(index: int) -> tuple[str, str]:
+        path = files[index]
+        kind = next(k for k, (suffix, _) in OPENERS.items() if path.name.endswith(suffix))
+        verdict, said = judge(lambda: _verdict(kind, path, {}))
+        return verdict, f"{path.name}: {said}"
+
+    return attempt
+
+
+def _verdict(kind: str, path: Path, whole: dict[Any, bytes]) -> str:
+    """Read a file twice: what does not come from it is another rubbish the second time."""
+    first = _read(kind, path)
+    _disturb_memory()
+    second = _read(kind, path)
+    if first != second:
+        return "wrong"
+    return "right" if first == whole else "changed"
+
+
+def _read(kind: str, path: Path) -> dict[Any, bytes]:
+    """Return all columns of a file, and one that is asked for by name."""
+    stream = OPENERS[kind][1](path)
+    found: dict[Any, bytes] = {}
+    for names, values in stream.blocks():
+        for name, column in zip(names, values.T, strict=True):
+            found[name] = _bytes_of(column)
+        if len(found) > MAX_READ:
+            break
+    for name in list(found)[-1:]:
+        found[None] = _bytes_of(stream.take([name])[name])
+    return found
+
+
+def _bytes_of(column: Any) -> bytes:
+    return repr(column.tolist()).encode() if column.dtype == object else np.array(column).tobytes()
+
+
+def _disturb_memory() -> None:
+    """Have what is allocated from now on hold other rubbish, where the system's library can."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(-6, next(_rubbish))
+
+
+_rubbish = itertools.cycle(range(1, 256))
+
+
+def _run(options: argparse.Namespace) -> int:
+    counts: dict[str, Counter[str]] = {}
+    bad = 0
+    for outcome in attack(attempts_kept, range(len(kept()))):
+        counts.setdefault("kept", Counter())[outcome.verdict] += 1
+        if is_bad(outcome):
+            bad += 1
+            print(f"{outcome.verdict}: {outcome.detail or kept()[outcome.index].name}")
+    until = time.monotonic() + options.seconds
+    make = functools.partial(attempts, options.seed)
+    for outcome in attack(make, _indices(options), until=until):
+        kind = KINDS[outcome.index % len(KINDS)]
+        counts.setdefault(kind, Counter())[outcome.verdict] += 1
+        if is_bad(outcome):
+            bad += 1
+            again = f"--seed {options.seed} --index {outcome.index}"
+            print(f"{kind} {outcome.verdict}: {outcome.detail} ({again})", flush=True)
+            if options.keep:
+                data = mutant(kind, outcome.index, options.seed)[2]
+                name = f"{outcome.verdict}-{options.seed}-{outcome.index}{OPENERS[kind][0]}"
+                (options.keep / name).write_bytes(data)
+    print(table(counts))
+    if bad:
+        print(
+            f"{bad} ended in something else than their values or one line of refusal. Try one "
+            "again by: python -m tests.attack.fuzz_sources --seed S --index I --keep FOLDER"
+        )
+    return 1 if bad else 0
+
+
+def _indices(options: argparse.Namespace) -> Iterator[int]:
+    if options.index is not None:
+        return iter([options.index])
+    kinds = {KINDS.index(kind) for kind in options.kind or KINDS}
+    return (i for i in itertools.count() if i % len(KINDS) in kinds)
+
+
+def main() -> int:
+    """Run the attack."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=20.0, help="how long to go on")
+    parser.add_argument("--seed", type=int, default=0, help="of the mutants")
+    parser.add_argument("--kind", action="append", choices=KINDS, help="only such files")
+    parser.add_argument("--index", type=int, help="only this mutant")
+    parser.add_argument("--keep", type=Path, help="folder to write mutants that broke something to")
+    return _run(parser.parse_args())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
