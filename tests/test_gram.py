@@ -89,7 +89,7 @@ def assert_is(gram, X, weights):
 
 
 def sparse(rng, n, p, density, dtype=np.float64):
-    X = scipy.sparse.random_array((n, p), density=density, format="csc", rng=rng)
+    X = scipy.sparse.random_array((n, p), density=density, format="csc", random_state=rng)
     X.data = np.round(1.0 + 99.0 * X.data).astype(dtype)
     return X
 

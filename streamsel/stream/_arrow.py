@@ -321,6 +321,9 @@ def _to_numpy(column: Any) -> npt.NDArray[Any]:
         column = column.cast(pa.float64())
     elif types.is_null(arrow_type):
         return np.full(len(column), np.nan)
+    elif types.is_dictionary(arrow_type):
+        # Before 23 pyarrow makes no array of a dictionary whose indices have no sign.
+        column = column.cast(arrow_type.value_type)
     values: npt.NDArray[Any] = column.to_numpy()
     if types.is_dictionary(arrow_type):
         values = values.astype(object)

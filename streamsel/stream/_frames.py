@@ -127,7 +127,7 @@ def _column_kinds(frame: Any) -> list[_Kind]:
 
 
 def _kind(dtype: Any) -> _Kind:
-    if dtype.is_boolean():
+    if dtype == nw.Boolean:
         return _Kind(np.dtype(np.uint8))
     if not dtype.is_numeric():
         return _Kind(None)

@@ -39,7 +39,7 @@ def learner(cls, y, X, **parameters):
 
 
 def sparse(rng, n, p):
-    return scipy.sparse.random_array((n, p), density=0.01, format="csc", rng=rng)
+    return scipy.sparse.random_array((n, p), density=0.01, format="csc", random_state=rng)
 
 
 def bytes_of(X):

@@ -43,7 +43,7 @@ def test_columns(against, X, kind):
 
 
 def test_sparse_columns(against, X):
-    X = sp.random_array(X.shape, density=0.01, format="csc", rng=np.random.default_rng(0))
+    X = sp.random_array(X.shape, density=0.01, format="csc", random_state=0)
     by_rows = X.tocsr()
     against(
         "RandomProjection sign, the same of 1 % / scikit-learn SparseRandomProjection, a third",

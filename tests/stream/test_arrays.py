@@ -130,7 +130,7 @@ def test_repeated_entries_of_a_sparse_matrix_are_summed_once_for_all():
 
 
 def test_converted_sparse_blocks_are_bounded(rng):
-    X = scipy.sparse.random_array((1000, 3000), density=0.5, format="csc", rng=0)
+    X = scipy.sparse.random_array((1000, 3000), density=0.5, format="csc", random_state=0)
     X.data = rng.integers(1, 9, size=X.nnz)
     parts = [block.values for block in iter_sparse(X).blocks()]
     assert len(parts) > 1

@@ -29,7 +29,7 @@ COLUMNS = {
     "large": ([2**63 + 2**40, 0, 1], pl.UInt64, "f8", [2.0**63 + 2**40, 0, 1]),
     "bool": ([True, False, True], pl.Boolean, "u1", [1, 0, 1]),
     "bool with null": ([True, None, False], pl.Boolean, "f8", [1, nan, 0]),
-    "decimal": ([decimal.Decimal("1.5"), None, decimal.Decimal(2)], None, "f8", [1.5, nan, 2]),
+    "decimal": ([decimal.Decimal("1.5"), None, decimal.Decimal("2.0")], None, "f8", [1.5, nan, 2]),
     "text": (["a", None, "c"], pl.String, "O", ["a", None, "c"]),
     "category": (["a", "b", "a"], pl.Categorical, "O", ["a", "b", "a"]),
     "date": ([DAY, DAY, DAY], pl.Datetime("ns"), "O", [DAY, DAY, DAY]),

@@ -62,7 +62,7 @@ width = {"small": 10_000, "wide": 100_000}
 base = {"small": np.ones((200, 300)), "wide": np.ones((200, 600))}
 ones = np.ones(200)
 dense = np.ones((500, 20_000), order="F")
-sparse = csc_array(random_array((500, 20_000), density=0.1, format="csc", rng=0))
+sparse = csc_array(random_array((500, 20_000), density=0.1, format="csc", random_state=0))
 part = {"small": slice(0, 100), "wide": slice(0, 20_000)}
 csc = {size: sparse[:, part[size]] for size in part}
 sources = {

@@ -105,7 +105,7 @@ def test_what_has_no_correlation_passes_and_leaves_the_window_alone(rng):
 
 def test_blocks_without_repetition_pass_untouched(rng):
     X = rng.normal(size=(30, 20))
-    scattered = sparse.random_array((30, 20), density=0.5, format="csc", rng=rng)
+    scattered = sparse.random_array((30, 20), density=0.5, format="csc", random_state=rng)
     for values in (X, scattered):
         (block,) = prune(ColumnStream(lambda values=values: [Block(range(20), values)])).blocks()
         assert block.values is values

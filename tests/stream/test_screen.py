@@ -39,7 +39,7 @@ def test_good_blocks_pass_untouched(rng, dtype, order):
 
 
 def test_good_sparse_blocks_pass_untouched(rng):
-    X = sparse.random_array((20, 7), density=0.5, format="csc", rng=rng)
+    X = sparse.random_array((20, 7), density=0.5, format="csc", random_state=rng)
     (block,) = screen(stream_of(Block(range(7), X))).blocks()
     assert block.values is X
 
