@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from streamsel.stream._prune import prune
     from streamsel.stream._screen import screen
     from streamsel.stream._sparse import iter_sparse
+    from streamsel.stream._split import Part
     from streamsel.stream._text import iter_ngrams, iter_positions, iter_skipgrams
 
 __all__ = [
     "ColumnStream",
+    "Part",
     "as_stream",
     "iter_array",
     "iter_columns",
@@ -49,6 +51,7 @@ __all__ = [
 # Names are fetched when first asked for (PEP 562): the import itself costs milliseconds.
 _HOMES = {
     "ColumnStream": "_base",
+    "Part": "_split",
     "as_stream": "_convert",
     "iter_array": "_arrays",
     "iter_columns": "_columns",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +20,12 @@ from streamsel.stream._blocks import (
     is_sparse,
     stored,
 )
+from streamsel.stream._split import Stamp, parts_of_columns
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
+
+    from streamsel.stream._split import Cut, Part
 
 # A file in C order has the entries of a column far apart: several blocks are gathered at once, or
 # each page of the file would be read once for every few columns.
@@ -125,47 +129,70 @@ def iter_npy(path: str | os.PathLike[str], names: Sequence[Hashable] | None = No
     0 [1. 3.]
     1 [2. 4.]
     """
-    mapped = _open_npy(path)
-    _check_shape_and_dtype(mapped.shape, mapped.dtype)
-    file = _NpyFile(path, mapped)
-    n, p = mapped.shape
-    all_names = check_names(names, p)
+    stamp = Stamp.of(path)
+    file = _NpyFile(path)
+    all_names = check_names(names, file.shape[1])
+
+    def how(a: int, b: int) -> partial[ColumnStream]:
+        return partial(_npy_part, stamp.path, all_names[a:b], a)
+
+    def cut(parts: int | None, start: int) -> list[Part]:
+        n, p = file.shape
+        size = max(1, n * file.dtype.itemsize)
+        return parts_of_columns(path, stamp, range(0, (p + 1) * size, size), how, parts, start)
+
+    return _npy_stream(file, all_names, 0, cut)
+
+
+def _npy_part(path: str, names: Sequence[Hashable], first: int) -> ColumnStream:
+    """Stream the columns of a .npy file that have these names, from a position on."""
+    return _npy_stream(_NpyFile(path), names, first)
+
+
+def _npy_stream(
+    file: _NpyFile, names: Sequence[Hashable], first: int, cut: Cut | None = None
+) -> ColumnStream:
+    n, end = file.shape[0], first + len(names)
 
     def read(start: int) -> Iterator[Block]:
         width = _copied_width(n, file.dtype)
-        for a, part in file.parts(start, width):
-            yield Block(all_names[a : a + width], np.asfortranarray(stored(part)))
+        for a, part in file.parts(first + start, end, width):
+            part_names = names[a - first : a - first + part.shape[1]]
+            yield Block(part_names, np.asfortranarray(stored(part)))
 
     def fetch(positions: list[int]) -> list[Any]:
-        return [stored(file.columns(j, j + 1)[:, 0].copy()) for j in positions]
+        columns = (file.columns(first + j, first + j + 1) for j in positions)
+        return [stored(column[:, 0].copy()) for column in columns]
 
-    return indexed_stream(all_names, n, read, fetch)
+    return indexed_stream(names, n, read, fetch, cut)
 
 
 class _NpyFile:
     """Where the array lies in a .npy file; maps no more of it than is asked for."""
 
-    def __init__(self, path: str | os.PathLike[str], mapped: Any) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        mapped = _open_npy(path)
+        _check_shape_and_dtype(mapped.shape, mapped.dtype)
         self._path = Path(path).resolve()
         self._offset = int(getattr(mapped, "offset", 0))
         self._fortran = bool(mapped.flags.f_contiguous)
-        self._shape = mapped.shape
+        self.shape = mapped.shape
         self.dtype = mapped.dtype
 
-    def parts(self, start: int, width: int) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+    def parts(self, start: int, end: int, width: int) -> Iterator[tuple[int, npt.NDArray[Any]]]:
         """Yield (position, columns from there on), at most `width` columns at a time."""
-        n, p = self._shape
+        n = self.shape[0]
         step = width
         if not self._fortran:
             step *= max(1, _GATHERED_BYTES // max(1, width * n * self.dtype.itemsize))
-        for a in range(start, p, step):
-            columns = self.columns(a, min(p, a + step))
+        for a in range(start, end, step):
+            columns = self.columns(a, min(end, a + step))
             for b in range(0, columns.shape[1], width):
                 yield a + b, columns[:, b : b + width]
 
     def columns(self, a: int, b: int) -> npt.NDArray[Any]:
         """Return the columns a, ..., b - 1: a view of the file in Fortran order, else a copy."""
-        n, p = self._shape
+        n, p = self.shape
         size = self.dtype.itemsize
         if n == 0:
             return np.empty((0, b - a), dtype=self.dtype)

@@ -6,6 +6,7 @@ import itertools
 import os
 import re
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,9 +29,12 @@ from streamsel.stream._blocks import (
 )
 from streamsel.stream._ipc import IpcFile
 from streamsel.stream._pyarrow import not_a_file, pyarrow
+from streamsel.stream._split import Stamp, kept_open, parts_of_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
+
+    from streamsel.stream._split import Cut, Part
 
 # The name that pandas gives to an index without one when it writes a file.
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
@@ -81,26 +85,48 @@ def iter_parquet(
     a [1.5 2.5]
     b [ 0. nan]
     """
-    pa = pyarrow()
-    try:
-        file = pa.parquet.ParquetFile(path, pre_buffer=False)
-    except pa.ArrowInvalid as error:
-        raise not_a_file("Parquet", path, error) from error
-    schema = file.schema_arrow
-    fields, names = _choose_fields(schema, columns)
-    leaves = _leaf_ranges(schema, file.metadata.num_columns)
-    n = file.metadata.num_rows
-    sizes = _stored_sizes(schema.types)
-    sizes = [sizes[i] for i in fields]
-    before = [0, *itertools.accumulate(sizes)]
-    one_at_a_time = threading.Lock()
+    pyarrow()
+    stamp = Stamp.of(path)
+    file = _ParquetFile(path)
+    fields = _choose_fields(file.schema, columns)
+    cut = _cut_fields(path, stamp, file, fields, _parquet_part)
+    return _parquet_stream(file, fields, cut)
 
-    def table(positions: Sequence[int]) -> Any:
+
+def _parquet_part(path: str, fields: Sequence[int]) -> ColumnStream:
+    return _parquet_stream(kept_open(_ParquetFile, path), fields)
+
+
+class _ParquetFile:
+    """A Parquet file, whose footer has been read."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        pa = pyarrow()
+        try:
+            self._file = pa.parquet.ParquetFile(path, pre_buffer=False)
+        except pa.ArrowInvalid as error:
+            raise not_a_file("Parquet", path, error) from error
+        self.schema = self._file.schema_arrow
+        self.n_rows = self._file.metadata.num_rows
+        self._leaves = _leaf_ranges(self.schema, self._file.metadata.num_columns)
+        self._one_at_a_time = threading.Lock()
+
+    def table(self, fields: Sequence[int]) -> Any:
+        """Return the table of some columns, given by position."""
         # By index: by name, pyarrow would take "x.1" for a part of "x", and read both.
-        indices = [leaf for k in positions for leaf in leaves[fields[k]]]
+        indices = [leaf for k in fields for leaf in self._leaves[k]]
         # A column may be asked for while others are read ahead.
-        with one_at_a_time:
-            return file.reader.read_all(column_indices=indices, use_threads=False)
+        with self._one_at_a_time:
+            return self._file.reader.read_all(column_indices=indices, use_threads=False)
+
+
+def _parquet_stream(
+    file: _ParquetFile, fields: Sequence[int], cut: Cut | None = None
+) -> ColumnStream:
+    pa, n = pyarrow(), file.n_rows
+    names = _names_of(file.schema, fields)
+    sizes = _stored_sizes(file.schema, fields)
+    before = [0, *itertools.accumulate(sizes)]
 
     def read(start: int) -> Iterator[Block]:
         a = start
@@ -109,7 +135,7 @@ def iter_parquet(
             # Text may be long: it is read one column at a time.
             while b < len(fields) and sizes[a] and sizes[b] and fits(a, b):
                 b += 1
-            yield from _blocks(table(range(a, b)), names[a:b])
+            yield from _blocks(file.table(fields[a:b]), names[a:b])
             a = b
         # Not after each group: to fetch the memory anew takes longer than to decode into it.
         pa.default_memory_pool().release_unused()
@@ -118,9 +144,9 @@ def iter_parquet(
         return (before[b + 1] - before[a]) * n <= BLOCK_BYTES and b - a < MAX_COLUMNS
 
     def fetch(positions: list[int]) -> Iterator[npt.NDArray[Any]]:
-        return (_to_numpy(table([k]).column(0)) for k in positions)
+        return (_to_numpy(file.table([fields[k]]).column(0)) for k in positions)
 
-    return indexed_stream(names, n, lambda start: read_ahead(read(start)), fetch)
+    return indexed_stream(names, n, lambda start: read_ahead(read(start)), fetch, cut)
 
 
 def iter_ipc(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> ColumnStream:
@@ -161,13 +187,24 @@ def iter_ipc(path: str | os.PathLike[str], columns: Sequence[str] | None = None)
     ...         print(name, values)
     b [ 0. nan]
     """
+    pyarrow()
+    stamp = Stamp.of(path)
     file = IpcFile(path)
-    fields, names = _choose_fields(file.schema, columns)
+    fields = _choose_fields(file.schema, columns)
+    return _ipc_stream(file, fields, _cut_fields(path, stamp, file, fields, _ipc_part))
+
+
+def _ipc_part(path: str, fields: Sequence[int]) -> ColumnStream:
+    return _ipc_stream(kept_open(IpcFile, path), fields)
+
+
+def _ipc_stream(file: IpcFile, fields: Sequence[int], cut: Cut | None = None) -> ColumnStream:
+    names = _names_of(file.schema, fields)
 
     def read(start: int) -> Iterator[Block]:
         for a in range(start, len(fields), file.group_width):
             b = min(a + file.group_width, len(fields))
-            for block in _blocks(file.table(fields[a:b]), names[a:b]):
+            for block in _blocks(file.table(list(fields[a:b])), names[a:b]):
                 yield block
                 file.let_go()
 
@@ -180,7 +217,7 @@ def iter_ipc(path: str | os.PathLike[str], columns: Sequence[str] | None = None)
         # There is nothing to decode in what is viewed.
         return read(start) if file.is_viewed else read_ahead(read(start))
 
-    return indexed_stream(names, file.n_rows, blocks_from, fetch)
+    return indexed_stream(names, file.n_rows, blocks_from, fetch, cut)
 
 
 def table_stream(table: Any) -> ColumnStream:
@@ -197,8 +234,32 @@ def table_stream(table: Any) -> ColumnStream:
     return indexed_stream(names, table.num_rows, read, fetch)
 
 
-def _choose_fields(schema: Any, columns: Sequence[str] | None) -> tuple[list[int], list[str]]:
-    """Return positions and names of the fields to read, in the order of the file."""
+def _cut_fields(
+    path: str | os.PathLike[str],
+    stamp: Stamp,
+    file: _ParquetFile | IpcFile,
+    fields: Sequence[int],
+    open_part: Callable[[str, Sequence[int]], ColumnStream],
+) -> Cut:
+    """Return what cuts the fields of a file into parts that this function opens."""
+
+    def how(a: int, b: int) -> partial[ColumnStream]:
+        chosen = fields[a:b]
+        is_run = chosen[-1] - chosen[0] == b - a - 1
+        run = range(chosen[0], chosen[-1] + 1)
+        return partial(open_part, stamp.path, run if is_run else tuple(chosen))
+
+    def cut(parts: int | None, start: int) -> list[Part]:
+        # What is no number is taken to be as long as one.
+        sizes = (max(1, file.n_rows * (s or 8)) for s in _stored_sizes(file.schema, fields))
+        before = [0, *itertools.accumulate(sizes)]
+        return parts_of_columns(path, stamp, before, how, parts, start)
+
+    return cut
+
+
+def _choose_fields(schema: Any, columns: Sequence[str] | None) -> Sequence[int]:
+    """Return the positions of the fields to read, in the order of the file."""
     names = schema.names
     check_distinct(names)
     if columns is not None:
@@ -206,12 +267,15 @@ def _choose_fields(schema: Any, columns: Sequence[str] | None) -> tuple[list[int
             raise TypeError(
                 f"Expected a list of names, got: {columns!r}. Hint: columns=[{columns!r}]."
             )
-        fields = sorted(set(find_positions(names, columns)))
-    elif b"pandas" in (schema.metadata or {}):
-        fields = [i for i, name in enumerate(names) if not _PANDAS_INDEX.fullmatch(name)]
-    else:
-        fields = list(range(len(names)))
-    return fields, [names[i] for i in fields]
+        return sorted(set(find_positions(names, columns)))
+    if b"pandas" in (schema.metadata or {}):
+        return [i for i, name in enumerate(names) if not _PANDAS_INDEX.fullmatch(name)]
+    return range(len(names))
+
+
+def _names_of(schema: Any, fields: Sequence[int]) -> list[str]:
+    names = schema.names
+    return [names[i] for i in fields]
 
 
 def _leaf_ranges(schema: Any, n_leaves: int) -> list[range]:
@@ -237,8 +301,10 @@ def _count_leaves(arrow_type: Any) -> int:
     return sum(_count_leaves(child.type) for child in children)
 
 
-def _stored_sizes(arrow_types: Sequence[Any]) -> list[int]:
-    """Return the bytes of an entry of each type in a block, 0 for what is not a number."""
+def _stored_sizes(schema: Any, fields: Sequence[int]) -> list[int]:
+    """Return the bytes of an entry of each field in a block, 0 for what is not a number."""
+    types = schema.types
+    arrow_types = [types[i] for i in fields]
     known = {arrow_type.id: _stored_size(arrow_type) for arrow_type in _distinct(arrow_types)}
     return [known[arrow_type.id] for arrow_type in arrow_types]
 

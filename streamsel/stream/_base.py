@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import difflib
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Never
 
-import numpy as np
-
 from streamsel.columns import Block
-from streamsel.stream._blocks import columns_per_block, csc_columns, is_sparse
+from streamsel.stream._blocks import csc_columns, cut_out, drop_first, is_sparse
+from streamsel.stream._split import check_parts, cut_without
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
+    from streamsel.stream._split import Cut, Part
+
 # A misspelt name is compared with this many names at most: difflib takes microseconds for each.
 _MAX_COMPARED = 20_000
-# Up to this many columns are cut out of a block by views of what lies between them, not by a copy.
-_MAX_CUTS = 16
 
 
 class ColumnStream:
@@ -40,6 +40,9 @@ class ColumnStream:
     blocks_from
         A faster way to reach the n-th column (counted from 0) than reading those before it: called
         with n, it yields the blocks from there on.
+    cut
+        How `split` makes parts of it: called with the number of parts (None for as many as it
+        takes) and with the first column that is wanted. None where no other process can open it.
 
     Attributes
     ----------
@@ -79,6 +82,7 @@ class ColumnStream:
         take: Callable[[Sequence[Hashable]], dict[Hashable, Any]] | None = None,
         names: Sequence[Hashable] | None = None,
         blocks_from: Callable[[int], Iterable[Block]] | None = None,
+        cut: Cut | None = None,
     ) -> None:
         self.n_rows = n_rows
         self.n_columns = len(names) if n_columns is None and names is not None else n_columns
@@ -87,6 +91,7 @@ class ColumnStream:
         self._blocks = blocks
         self._take = take
         self._blocks_from = blocks_from
+        self._cut = cut
         self._spent = False
 
     def __repr__(self) -> str:
@@ -190,6 +195,7 @@ class ColumnStream:
                 raise_missing(refused, kept or ())
             return self.take(wanted)
 
+        cut = self._cut
         return ColumnStream(
             lambda: (part for block in self.blocks() for part in _without(block, left_out)),
             n_rows=self.n_rows,
@@ -197,6 +203,7 @@ class ColumnStream:
             rereadable=self.rereadable,
             take=take,
             names=kept,
+            cut=None if cut is None else partial(cut_without, cut, self.names, left_out),
         )
 
     def skip(self, n: int) -> ColumnStream:
@@ -209,17 +216,57 @@ class ColumnStream:
         """
         if n < 0:
             raise ValueError(f"Expected a number of columns to skip of 0 or more, got: {n}.")
-        jump = self._blocks_from
+        jump, cut = self._blocks_from, self._cut
         rest = None if self.names is None else self.names[n:]
         return ColumnStream(
-            (lambda: _drop_first(self.blocks(), n)) if jump is None else (lambda: jump(n)),
+            (lambda: drop_first(self.blocks(), n)) if jump is None else (lambda: jump(n)),
             n_rows=self.n_rows,
             n_columns=None if self.n_columns is None else max(0, self.n_columns - n),
             rereadable=self.rereadable,
             take=None if rest is None else self._take,
             names=rest,
             blocks_from=None if jump is None else (lambda m: jump(n + m)),
+            cut=None if cut is None else (lambda parts, start: cut(parts, n + start)),
         )
+
+    def split(self, parts: int | None = None) -> list[Part]:
+        """Cut the stream into parts that other processes can open and read.
+
+        Parameters
+        ----------
+        parts
+            How many there are to be, at most; by default as many as hold about 128 MB each.
+
+        Returns
+        -------
+        Parts; their columns, in order, are those of the stream.
+
+        Raises
+        ------
+        ValueError
+            For a number of parts below 1; if the columns are in memory, or follow from those
+            before them, so that no other process can open them from somewhere on.
+
+        Notes
+        -----
+        Streams of Parquet, Arrow IPC, `.npy` and text files can be split, and what `without`,
+        `skip` and `screen` make of them. Parts hold about equally many bytes; where they end does
+        not depend on the machine. Text with one variable a line is cut where lines begin, and how
+        many columns a part has is not known before it is read; if gzipped it is one part. Text
+        with one observation a line is written by columns anew in each process that reads of it.
+
+        `on_bad` of `iter_lines` and `report` of `screen` go with the parts, which can be pickled if
+        these can: they are called where a part is read.
+        """
+        check_parts(parts)
+        if self._cut is None:
+            raise ValueError(
+                "Expected a stream of columns that another process can open from any column on. "
+                "Got: one of what is in memory, or of what is made of the columns before.\n"
+                "Hint: split a stream of a file, such as of a .npy or Parquet file, before prune "
+                "and with_dummies."
+            )
+        return self._cut(parts, 0)
 
     def _observed(self, blocks: Iterable[Block]) -> Iterator[Block]:
         """Pass the blocks on, and learn the size of the stream from them."""
@@ -238,6 +285,7 @@ def indexed_stream(
     n_rows: int,
     read: Callable[[int], Iterator[Block]],
     fetch: Callable[[list[int]], Iterable[Any]],
+    cut: Cut | None = None,
 ) -> ColumnStream:
     """Make a stream of a source that knows its names and can start at any column.
 
@@ -251,12 +299,16 @@ def indexed_stream(
         Yields the blocks from a position on.
     fetch
         Returns the values of the columns at some positions, in their order.
+    cut
+        Makes parts of it.
     """
 
     def take(wanted: Sequence[Hashable]) -> dict[Hashable, Any]:
         return dict(zip(wanted, fetch(find_positions(names, wanted)), strict=True))
 
-    return ColumnStream(lambda: read(0), n_rows=n_rows, names=names, take=take, blocks_from=read)
+    return ColumnStream(
+        lambda: read(0), n_rows=n_rows, names=names, take=take, blocks_from=read, cut=cut
+    )
 
 
 def check_names(names: Any, n_columns: int) -> Sequence[Hashable]:
@@ -337,46 +389,6 @@ def _own_column(values: Any, j: int) -> Any:
     return csc_columns(values, j, j + 1).copy() if is_sparse(values) else values[:, j].copy()
 
 
-def _drop_first(blocks: Iterable[Block], n: int) -> Iterator[Block]:
-    """Yield the blocks without the first n columns."""
-    for block in blocks:
-        width = len(block.names)
-        if n == 0:
-            yield block
-        elif n < width:
-            yield part_of(block, n, width)
-        n = max(0, n - width)
-
-
-def part_of(block: Block, start: int, stop: int) -> Block:
-    """Return the columns start, ..., stop - 1 of a block as views."""
-    names, values = block
-    if is_sparse(values):
-        return Block(names[start:stop], csc_columns(values, start, stop))
-    return Block(names[start:stop], values[:, start:stop])
-
-
 def _without(block: Block, left_out: frozenset[Hashable]) -> Iterator[Block]:
     """Yield what remains of a block without the columns of some names, in parts."""
     return cut_out(block, [j for j, name in enumerate(block.names) if name in left_out])
-
-
-def cut_out(block: Block, gone: Sequence[int]) -> Iterator[Block]:
-    """Yield what remains of a block without the columns at these places, ascending, in parts."""
-    width = len(block.names)
-    if not gone:
-        yield block
-    elif len(gone) <= _MAX_CUTS:
-        for start, stop in zip([-1, *gone], [*gone, width], strict=True):
-            if stop - start > 1:
-                yield part_of(block, start + 1, stop)
-    else:
-        # Copies of bounded size: the block may be a view of far more than should be copied.
-        kept = np.delete(np.arange(width), gone)
-        step = columns_per_block(block.values.shape[0])
-        for start in range(0, kept.size, step):
-            chosen = kept[start : start + step]
-            values = (
-                block.values[:, chosen] if is_sparse(block.values) else block.values.T[chosen].T
-            )
-            yield Block([block.names[j] for j in chosen], values)

@@ -10,13 +10,15 @@ import numpy.typing as npt
 from streamsel.columns import Block
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 # Bytes in a block that is read or copied: large enough to amortise a call for each block, small
 # enough to stay in the cache of the processor, and to be forgotten beside the data.
 BLOCK_BYTES = 4 * 2**20
 # Columns in any block: views cost no bytes, but their names may.
 MAX_COLUMNS = 65_536
+# Up to this many columns are cut out of a block by views of what lies between them, not by a copy.
+_MAX_CUTS = 16
 # What learners read in place; everything else becomes float64 (bool becomes uint8).
 KEPT_DTYPES = frozenset(np.dtype(name) for name in ("float64", "float32", "int8", "uint8"))
 
@@ -66,6 +68,46 @@ def csc_columns(matrix: Any, start: int, stop: int) -> Any:
     # Known of the whole once it has been asked: nobody need look at every entry again.
     part.has_canonical_format = matrix.has_canonical_format
     return part
+
+
+def drop_first(blocks: Iterable[Block], n: int) -> Iterator[Block]:
+    """Yield the blocks without the first n columns."""
+    for block in blocks:
+        width = len(block.names)
+        if n == 0:
+            yield block
+        elif n < width:
+            yield part_of(block, n, width)
+        n = max(0, n - width)
+
+
+def part_of(block: Block, start: int, stop: int) -> Block:
+    """Return the columns start, ..., stop - 1 of a block as views."""
+    names, values = block
+    if is_sparse(values):
+        return Block(names[start:stop], csc_columns(values, start, stop))
+    return Block(names[start:stop], values[:, start:stop])
+
+
+def cut_out(block: Block, gone: Sequence[int]) -> Iterator[Block]:
+    """Yield what remains of a block without the columns at these places, ascending, in parts."""
+    width = len(block.names)
+    if not gone:
+        yield block
+    elif len(gone) <= _MAX_CUTS:
+        for start, stop in zip([-1, *gone], [*gone, width], strict=True):
+            if stop - start > 1:
+                yield part_of(block, start + 1, stop)
+    else:
+        # Copies of bounded size: the block may be a view of far more than should be copied.
+        kept = np.delete(np.arange(width), gone)
+        step = columns_per_block(block.values.shape[0])
+        for start in range(0, kept.size, step):
+            chosen = kept[start : start + step]
+            values = (
+                block.values[:, chosen] if is_sparse(block.values) else block.values.T[chosen].T
+            )
+            yield Block([block.names[j] for j in chosen], values)
 
 
 def gather(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[Block]:

@@ -33,11 +33,15 @@ _MISSING = re.compile(r"\s*(?:N/?A|null)?\s*", re.IGNORECASE)
 
 def open_text(path: str | os.PathLike[str]) -> TextIO:
     """Open a text file, plain or gzipped, with any line ending; a byte order mark is dropped."""
-    with Path(path).open("rb") as file:
-        zipped = file.read(2) == b"\x1f\x8b"
-    if zipped:
+    if is_zipped(path):
         return gzip.open(path, "rt", encoding="utf-8-sig")
     return Path(path).open(encoding="utf-8-sig")
+
+
+def is_zipped(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a file is gzipped, by its first bytes."""
+    with Path(path).open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
 
 
 @contextmanager

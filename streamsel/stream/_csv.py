@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
+import threading
 import weakref
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,9 +25,12 @@ from streamsel.stream._cells import (
     split_cells,
     to_number,
 )
+from streamsel.stream._split import Stamp, kept_open, parts_of_columns
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
+
+    from streamsel.stream._split import Cut, Part
 
 # Rows turned at a time: the more, the fewer the pieces that a column is read from.
 _TILE_BYTES = 2 * BLOCK_BYTES
@@ -74,24 +79,42 @@ def iter_csv(path: str | os.PathLike[str], *, delimiter: str | None = None) -> C
     b [2.5 3.5]
     kind ['x' 'y']
     """
+    stamp = Stamp.of(path)
     turned = _Turned(path, delimiter)
-    names, n = turned.names, turned.n_rows
+    p = len(turned.names)
+
+    def how(a: int, b: int) -> partial[ColumnStream]:
+        return partial(_csv_part, stamp.path, delimiter, a, b)
+
+    def cut(parts: int | None, start: int) -> list[Part]:
+        size = turned.n_rows * 8
+        return parts_of_columns(path, stamp, range(0, (p + 1) * size, size), how, parts, start)
+
+    return _csv_stream(turned, 0, p, cut)
+
+
+def _csv_part(path: str, delimiter: str | None, first: int, end: int) -> ColumnStream:
+    return _csv_stream(kept_open(_Turned, path, delimiter), first, end)
+
+
+def _csv_stream(turned: _Turned, first: int, end: int, cut: Cut | None = None) -> ColumnStream:
+    n = turned.n_rows
 
     def read(start: int) -> Iterator[Block]:
         width = columns_per_block(n)
-        p = len(names)
-        a = start
-        while a < p:
+        a = first + start
+        while a < end:
             b = a + 1
-            while b < min(a + width, p) and a not in turned.texts and b not in turned.texts:
+            while b < min(a + width, end) and a not in turned.texts and b not in turned.texts:
                 b += 1
-            yield Block(names[a:b], turned.columns(a, b))
+            yield Block(turned.names[a:b], turned.columns(a, b))
             a = b
 
     def fetch(positions: list[int]) -> list[npt.NDArray[Any]]:
-        return [turned.columns(j, j + 1)[:, 0] for j in positions]
+        places = (first + j for j in positions)
+        return [turned.columns(j, j + 1)[:, 0] for j in places]
 
-    return indexed_stream(names, n, read, fetch)
+    return indexed_stream(turned.names[first:end], n, read, fetch, cut)
 
 
 class _Turned:
@@ -115,6 +138,7 @@ class _Turned:
         # position of a column of text -> its texts -> their codes
         self.texts: dict[int, dict[str, int]] = {}
         self._tile_rows: list[int] = []
+        self._one_at_a_time = threading.Lock()
         # Nameless where the system allows: it goes with the last reference, whatever happens.
         self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed by the finalizer
         weakref.finalize(self, self._file.close)
@@ -146,8 +170,10 @@ class _Turned:
         out = np.empty((b - a, self.n_rows))
         row = 0
         for rows, offset in self._tiles():
-            self._file.seek(offset + a * rows * 8)
-            tile = np.frombuffer(self._file.read((b - a) * rows * 8))
+            # Several parts may be read at once.
+            with self._one_at_a_time:
+                self._file.seek(offset + a * rows * 8)
+                tile = np.frombuffer(self._file.read((b - a) * rows * 8))
             out[:, row : row + rows] = tile.reshape(b - a, rows)
             row += rows
         if a not in self.texts:

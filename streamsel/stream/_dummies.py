@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from streamsel import params
 from streamsel.columns import Block
-from streamsel.stream._base import ColumnStream, part_of
-from streamsel.stream._blocks import columns_per_block
+from streamsel.stream._base import ColumnStream
+from streamsel.stream._blocks import columns_per_block, part_of
 from streamsel.stream._convert import as_stream
 
 # Dummies come behind so many columns of the source: where they stand depends on places alone, and

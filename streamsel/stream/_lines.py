@@ -5,7 +5,11 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from itertools import pairwise
+from operator import methodcaller
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -17,14 +21,21 @@ from streamsel.stream._cells import (
     NumberParser,
     count_cells,
     find_delimiter,
+    is_zipped,
     numbered_lines,
     open_text,
     split_cells,
     to_number,
 )
+from streamsel.stream._ranges import line_start, open_range, start_after
+from streamsel.stream._split import Part, Stamp, n_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
+
+    from streamsel.stream._split import Cut
+
+    OnBad = Callable[[str, str, str], object]
 
 
 def iter_lines(
@@ -33,7 +44,7 @@ def iter_lines(
     delimiter: str | None = None,
     header: bool | None = None,
     dtype: npt.DTypeLike = np.float64,
-    on_bad: Callable[[str, str, str], object] | None = None,
+    on_bad: OnBad | None = None,
 ) -> ColumnStream:
     r"""Stream a text file that holds one variable a line: its name, then its n values.
 
@@ -83,14 +94,68 @@ def iter_lines(
     wanted = np.dtype(dtype)
     if wanted not in KEPT_DTYPES:
         raise ValueError(f"Expected dtype float64, float32, int8 or uint8, got: {wanted}.")
+    stamp = Stamp.of(path)
     layout = _find_layout(path, delimiter, header)
+    return _stream(layout, wanted, on_bad, partial(_cut, layout, wanted, on_bad, stamp))
+
+
+def _stream(
+    layout: _Layout, dtype: np.dtype[Any], on_bad: OnBad | None, cut: Cut | None = None
+) -> ColumnStream:
     return ColumnStream(
-        lambda: _read(layout, wanted, on_bad),
+        lambda: _read(layout, dtype, on_bad),
         n_rows=layout.n_rows,
-        take=lambda names: _take(layout, wanted, on_bad, names),
+        take=lambda names: _take(layout, dtype, on_bad, names),
         # Which lines are left out is not known before they are parsed.
-        blocks_from=None if on_bad else (lambda n: _read(layout, wanted, on_bad, skip=n)),
+        blocks_from=None if on_bad else (lambda n: _read(layout, dtype, on_bad, skip=n)),
+        cut=cut,
     )
+
+
+def _cut(
+    layout: _Layout,
+    dtype: np.dtype[Any],
+    on_bad: OnBad | None,
+    stamp: Stamp,
+    parts: int | None,
+    start: int,
+) -> list[Part]:
+    """Cut a file into parts of whole lines, after some lines of values."""
+    if start and on_bad is not None:
+        raise ValueError(
+            "Expected a stream from its first column on, for which of its lines on_bad leaves out "
+            "is not known before reading. Got: stream.skip(n).\nHint: split, and then skip parts."
+        )
+    has_header = layout.row_names is not None
+    how = partial(_open_part, stamp.path, layout.delimiter, has_header, dtype, on_bad)
+    shown = os.fspath(layout.path)
+    if is_zipped(layout.path):
+        part = Part(None, stamp.size, str(shown), (stamp,), partial(how, 0, None))
+        return [part.then(methodcaller("skip", start), None) if start else part]
+    with Path(layout.path).open("rb") as file:
+        first = start_after(file, layout.first_line, start)
+        wanted = n_parts(stamp.size - first, parts)
+        inner = (first + (stamp.size - first) * i // wanted for i in range(1, wanted))
+        edges = sorted({first, *(line_start(file, place) for place in inner), stamp.size})
+    return [
+        Part(None, b - a, f"bytes {a:,} to {b - 1:,} of {shown}", (stamp,), partial(how, a, b))
+        for a, b in pairwise(edges)
+    ]
+
+
+def _open_part(
+    path: str,
+    delimiter: str,
+    header: bool,
+    dtype: np.dtype[Any],
+    on_bad: OnBad | None,
+    start: int,
+    end: int | None,
+) -> ColumnStream:
+    layout = _find_layout(path, delimiter, header)
+    if start:
+        layout = layout._replace(start=start, first_line=1)
+    return _stream(layout._replace(end=end), dtype, on_bad)
 
 
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
@@ -102,6 +167,19 @@ class _Layout(NamedTuple):
     n_rows: int
     first_line: int  # the number of the first line of values
     row_names: list[str] | None
+    # Of a part, whose lines are numbered by themselves: where it begins and ends.
+    start: int = 0
+    end: int | None = None
+
+    def open(self) -> TextIO:
+        """Open the file, or the part of it."""
+        if self.end is None:
+            return open_text(self.path)
+        return open_range(self.path, self.start, self.end)
+
+    def line(self, number: int) -> str:
+        """Say which line is meant."""
+        return f"line {number} after byte {self.start:,}" if self.start else f"line {number}"
 
     def where(self, cell: int) -> str:
         """Say which cell of the values is meant."""
@@ -155,13 +233,13 @@ def _find_layout(
 def _read(
     layout: _Layout,
     dtype: np.dtype[Any],
-    on_bad: Callable[[str, str, str], object] | None,
+    on_bad: OnBad | None,
     skip: int = 0,
 ) -> Iterator[Block]:
     """Yield the blocks from a line of values on; an error follows the columns before it."""
     parser = NumberParser(layout.delimiter)
     width = columns_per_block(layout.n_rows)
-    with open_text(layout.path) as file:
+    with layout.open() as file:
         numbered = numbered_lines(file, layout.path)
         values_only = itertools.dropwhile(lambda line: line[0] < layout.first_line, numbered)
         lines = _split_off_names(itertools.islice(values_only, skip, None), layout)
@@ -183,14 +261,14 @@ def _read(
 def _take(
     layout: _Layout,
     dtype: np.dtype[Any],
-    on_bad: Callable[[str, str, str], object] | None,
+    on_bad: OnBad | None,
     names: Sequence[Hashable],
 ) -> dict[Hashable, npt.NDArray[Any]]:
     """Fetch some variables by name, the first of each name."""
     parser = NumberParser(layout.delimiter)
     wanted = set(names)
     found: dict[Hashable, npt.NDArray[Any]] = {}
-    with open_text(layout.path) as file:
+    with layout.open() as file:
         for number, text in numbered_lines(file, layout.path):
             if len(found) == len(wanted):
                 break
@@ -230,8 +308,8 @@ def _split_off_names(
         message = None
         if found != layout.n_rows:
             message = (
-                f"Expected {layout.n_rows} values in line {number} of {os.fspath(layout.path)!r}, "
-                f"got: {found}."
+                f"Expected {layout.n_rows} values in {layout.line(number)} of "
+                f"{os.fspath(layout.path)!r}, got: {found}."
             )
         yield _Line(number, name, cells), message
 
@@ -241,7 +319,7 @@ def _parse(
     layout: _Layout,
     parser: NumberParser,
     dtype: np.dtype[Any],
-    on_bad: Callable[[str, str, str], object] | None,
+    on_bad: OnBad | None,
 ) -> Iterator[Block]:
     """Turn lines into a block, without those that on_bad was told of."""
     numbers = parser.parse([line.cells for line in batch], layout.n_rows)
@@ -277,7 +355,7 @@ def _look_at_cells(
     for j, cell in enumerate(split_cells(line.cells, layout.delimiter)):
         number = to_number(cell)
         where = (
-            f"in line {line.number}, {layout.where(j)} of {os.fspath(layout.path)!r} "
+            f"in {layout.line(line.number)}, {layout.where(j)} of {os.fspath(layout.path)!r} "
             f"(variable {line.name!r}), got: {cell[:40]!r}."
         )
         if number is None:

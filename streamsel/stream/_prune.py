@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from streamsel import params
 from streamsel._jit.repeats import keep_first
 from streamsel.columns import Block, chunks
-from streamsel.stream._base import ColumnStream, cut_out
-from streamsel.stream._blocks import columns_per_block
+from streamsel.stream._base import ColumnStream
+from streamsel.stream._blocks import columns_per_block, cut_out
 from streamsel.stream._convert import as_stream
 from streamsel.target.target import NoTarget
 from streamsel.ties import TIE

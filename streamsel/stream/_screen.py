@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from decimal import Decimal
+from functools import partial
 from numbers import Complex, Real
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from scipy import sparse
@@ -28,6 +29,9 @@ from streamsel.stream._bad_columns import (
 )
 from streamsel.stream._base import ColumnStream
 from streamsel.stream._convert import as_stream
+
+if TYPE_CHECKING:
+    from streamsel.stream._split import Part
 
 Missing = Literal["skip", "mean", "keep", "error"]
 Report = Callable[[Hashable, str, str], None]
@@ -140,6 +144,7 @@ class Screen(ColumnStream):
             n_columns=stream.n_columns,
             rereadable=stream.rereadable,
             take=self._fetch,
+            cut=None if stream._cut is None else self._screen_parts,
         )
         self._source = stream
         self._expected_rows = n_rows
@@ -150,6 +155,19 @@ class Screen(ColumnStream):
         self.last_read: Hashable = None
         self.skipped: Counter[str] = Counter()
         self.n_filled = 0
+
+    def _screen_parts(self, parts: int | None, start: int) -> list[Part]:
+        """Split the source, and screen its parts."""
+        if start:
+            raise ValueError(
+                "Expected a stream that skips columns before it is screened, for which of them are "
+                "good is not known before reading. Got: screen(stream).skip(n).\n"
+                "Hint: screen(stream.skip(n))."
+            )
+        step = partial(
+            _screen_part, self._expected_rows, self._missing, self._report, self._min_count
+        )
+        return [part.then(step, part.n_columns) for part in self._source.split(parts)]
 
     def _screened(self) -> Iterator[Block]:
         expected = self.n_rows if self._expected_rows is None else self._expected_rows
@@ -257,6 +275,16 @@ class Screen(ColumnStream):
                 filled = filled_in(matrix, bad)
                 columns[name] = filled if values.ndim == 2 else filled[:, 0]
         return columns
+
+
+def _screen_part(
+    n_rows: int | None,
+    missing: Missing,
+    report: Report | None,
+    min_count: int,
+    stream: ColumnStream,
+) -> Screen:
+    return Screen(stream, n_rows, missing, report, min_count)
 
 
 def _as_numbers(block: Block) -> Block:
