@@ -9,6 +9,7 @@ same. Nothing inside is compressed, so nothing inside can claim to be larger tha
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
@@ -22,7 +23,7 @@ from numpy.lib import format as npy
 
 from streamsel import catalogue
 from streamsel.files import whole_file
-from streamsel.plain import decode, encode, is_numeric
+from streamsel.plain import decode, encode, is_numeric, without_repeats
 from streamsel.versions import OLDEST, VERSION, modern
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ _KEYS = frozenset({"format", "version", "class", "params", "state", "notes"})
 _SEAL = b"streamsel sha256 "
 _DIGEST = 64  # hexadecimal digits of a SHA-256
 _CHUNK = 1 << 20
+# Characters of what is told of a file.
+_LONGEST = 600
 
 
 def save(model: Any, path: str | os.PathLike[str], notes: Any = None) -> None:
@@ -232,7 +235,13 @@ def _digest(file: IO[bytes], size: int) -> bytes:
 
 
 def _refuse(path: str | os.PathLike[str], found: str) -> NoReturn:
-    raise ValueError(f"{os.fspath(path)} {found}")
+    raise ValueError(f"{os.fspath(path)} {_in_a_line(found)}")
+
+
+def _in_a_line(text: str) -> str:
+    """Return a text as one line: what a file says may be of any length."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
 
 
 @contextmanager
@@ -240,10 +249,12 @@ def _refusing(path: str | os.PathLike[str], found: str) -> Iterator[None]:
     """Turn whatever goes wrong on a malformed file into a ValueError that names the file."""
     try:
         yield
-    except OSError:  # the disk's fault, not the file's
-        raise
     except Exception as error:
-        raise ValueError(f"{os.fspath(path)} {found}: {error}") from error
+        # Any other is the disk's fault; this one is a place before the file's beginning.
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
+            raise
+        told = _in_a_line(str(error)) or type(error).__name__
+        raise ValueError(f"{os.fspath(path)} {found}: {told}") from error
 
 
 def _read(
@@ -255,7 +266,10 @@ def _read(
         size = _check_seal(path, file)
         with _refusing(path, layout), zipfile.ZipFile(file) as archive:
             entries = _entries(archive, size)
-            header = json.loads(archive.read(entries.pop(_HEADER)), parse_constant=_no_constant)
+            text = archive.read(entries.pop(_HEADER))
+            header = json.loads(
+                text, parse_constant=_no_constant, object_pairs_hook=without_repeats
+            )
         _check_header(path, header)
         if only_header:
             return header, {}

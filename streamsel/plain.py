@@ -76,21 +76,30 @@ def decode(value: Any, arrays: dict[str, NDArray[Any]] | None = None) -> Any:
     if type(value) is not dict:
         return value
     ((tag, content),) = value.items()
-    if tag == "tuple":
-        return tuple([decode(item, arrays) for item in content])
-    if tag == "tuples":
-        return list(map(tuple, content))
-    if tag == "dict":
-        return {decode(key): decode(item, arrays) for key, item in content}
-    if tag == "float":
-        return float(content)
-    if tag == "characters":
-        return "".join(content)
     if tag == "array" and arrays is not None:
-        if content not in arrays:
-            raise ValueError(f"no entry {content}")
+        if type(content) is not str or content not in arrays:
+            raise ValueError(f"no entry {content!r}")
         return arrays.pop(content)
-    raise ValueError(f"unknown tag {tag!r}")
+    if tag == "float" and type(content) is str:
+        return float(content)
+    if type(content) is list:
+        if tag == "tuple":
+            return tuple([decode(item, arrays) for item in content])
+        if tag == "tuples" and set(map(type, content)) <= {list}:
+            return list(map(tuple, content))
+        if tag == "dict" and set(map(type, content)) <= {list}:
+            return without_repeats([(decode(key), decode(item, arrays)) for key, item in content])
+        if tag == "characters":
+            return "".join(content)
+    raise ValueError(f"unknown tag {tag!r} of {type(content).__name__}")
+
+
+def without_repeats(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Return a dict of pairs; ValueError for a key that comes twice, for one of them would win."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a key comes twice")
+    return made
 
 
 def is_numeric(dtype: np.dtype[Any]) -> bool:

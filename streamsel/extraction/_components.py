@@ -11,7 +11,7 @@ from streamsel._jit.search import next_above
 from streamsel.columns import Chunk, Stats
 from streamsel.held.part import ColumnHeld, Floats, Places
 from streamsel.held.table import Table
-from streamsel.shapes import expect_shapes
+from streamsel.shapes import Names, expect, expect_shapes, rows_of
 from streamsel.target.space import TargetSpace
 from streamsel.ties import TIE
 
@@ -208,9 +208,10 @@ class Components(ColumnHeld):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
-        m = len(state["Z"])
+        m = rows_of(state, "Z")
         c = self._space.c
         expect_shapes(state, Z=(m, self.n), Mzz=(m, m), Czy=(m, c), relevance=(m,), arrival=(m,))
+        expect(state["support"], names=Names())
         expect_shapes(state["support"], B=(len(state["support"]["names"]), m))
         if m > self.n_components:
             raise ValueError(f"Expected at most {self.n_components} components. Got: {m}.")

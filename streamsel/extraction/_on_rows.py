@@ -17,7 +17,7 @@ from streamsel.held.joint_merging import merge_rows, watch_sums
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats, Places
 from streamsel.learner.extractor import least_motion
-from streamsel.shapes import expect_shapes
+from streamsel.shapes import Count, expect, expect_shapes
 from streamsel.target.space import TargetSpace
 from streamsel.ties import TIE, most_relevant_first
 
@@ -315,6 +315,7 @@ class ComponentsOnRows(JointMoments):
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
         super().set_state(state)
+        expect(state, count=Count())
         self.count = state["count"]
         expect_shapes(state, arrival=(self.count,))
         self.arrival[: self.count] = state["arrival"]

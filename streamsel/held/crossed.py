@@ -12,6 +12,7 @@ from streamsel.held.moments import Moments
 from streamsel.held.part import Floats, Places
 from streamsel.held.period import Period
 from streamsel.held.period_merging import merge_periods
+from streamsel.shapes import Count, Flag, expect
 
 # More rows than there are.
 _ENDLESS = 1 << 62
@@ -177,6 +178,7 @@ class Crossed(Beside):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        expect(state, due=Count(), open=Flag())
         self.now.set_state(state["now"])
         self.due, self._open = state["due"], state["open"]
         if "then" in state:

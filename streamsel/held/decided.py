@@ -12,6 +12,7 @@ from streamsel.columns import Chunk, Stats
 from streamsel.held.part import Floats, Places
 from streamsel.held.pool import Picks, Pool, SamplePool
 from streamsel.held.table import Table
+from streamsel.shapes import Number, expect
 from streamsel.target.space import TargetSpace
 
 
@@ -171,6 +172,7 @@ class Decisions(Pool):
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
         memory = state["memory"]
+        expect(memory, **dict.fromkeys(self.memory, Number()))
         if memory.keys() != self.memory.keys() or {*map(type, memory.values())} - {float}:
             raise ValueError(f"Expected the numbers {list(self.memory)}. Got: {memory!r}.")
         self.table = Table.from_state(state["table"], self.table.fields)

@@ -12,7 +12,7 @@ from streamsel.held.loadings import Loadings
 from streamsel.held.part import Floats
 from streamsel.held.pool import SamplePool
 from streamsel.held.waiting import Panel
-from streamsel.shapes import expect_shapes
+from streamsel.shapes import Array, Count, Flag, Names, expect, expect_shapes
 
 
 class Factorised(SamplePool):
@@ -165,13 +165,16 @@ class Factorised(SamplePool):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
-        table, waiting = dict(state["table"]), np.array(state["waiting"], dtype=float)
-        m, p = len(waiting), len(table["names"])
+        expect(state, filled=Count(), let_go=Flag())
+        expect(state["table"], names=Names())
         expect_shapes(state, waiting=(state["filled"], self.n))
+        table, waiting = dict(state["table"]), np.array(state["waiting"])
+        m, p = len(waiting), len(table["names"])
         if m >= self.width:
             raise ValueError(f"Expected fewer than {self.width} columns that wait. Got: {m}.")
         if self.code.takes_missing:
-            expect_shapes(state, lacking=(m, self.n), gaps=(p, self.n))
+            gaps = {"lacking": Array((m, self.n), np.bool_), "gaps": Array((p, self.n), np.bool_)}
+            expect(state, **gaps)
             expect_shapes(table, unit=(p, self.n))
             waiting[state["lacking"]] = np.nan
             table["unit"] = np.where(state["gaps"], np.nan, table["unit"])

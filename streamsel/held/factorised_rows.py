@@ -13,7 +13,7 @@ from streamsel.held.fit import Code, Coded, Fit, solve, whitened
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats, Places
 from streamsel.held.table import Table
-from streamsel.shapes import expect_shapes
+from streamsel.shapes import Array, Count, ListOf, expect, expect_shapes
 
 # How many rows make the first batch; each that follows is as long as all before it, up to `width`.
 _FIRST = 8
@@ -411,11 +411,12 @@ class FactorisedRows(Beside):
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
         q = self.q
-        expect_shapes(state, A=(q, q), of_codes=(q, q), codes=(q,), numbers=(3,))
+        expect_shapes(state, A=(q, q), of_codes=(q, q), codes=(q,))
+        expect(state, numbers=Array((3,), least=0.0), rows=ListOf(3, Count()))
         self.table = Table.from_state(state["table"], self.table.fields)
         self.A, self.of_codes = np.array(state["A"]), np.array(state["of_codes"])
         self.codes = np.array(state["codes"])
-        self.noise, self.weight, self.batch = np.asarray(state["numbers"]).tolist()
+        self.noise, self.weight, self.batch = state["numbers"].tolist()
         self.rows, self.before, self.until = state["rows"]
         if not 0 <= self.before <= self.rows < self.until:
             raise ValueError(f"Expected a batch of rows that is not full. Got: {state['rows']!r}.")

@@ -13,6 +13,7 @@ from streamsel.held.loadings import Loadings
 from streamsel.held.part import Floats
 from streamsel.held.pool import SamplePool
 from streamsel.held.subspace import Subspace
+from streamsel.shapes import Count, expect
 
 
 class GramAndPool(SamplePool):
@@ -108,6 +109,7 @@ class GramAndPool(SamplePool):
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
         super().set_state(state)
+        expect(state, varying=Count())
         self.gram.set_state(state["gram"])
         self.varying = state["varying"]
         self.loadings = Loadings.from_state(state["loadings"]) if "loadings" in state else None

@@ -13,6 +13,7 @@ from streamsel.held.inner import About, Inner
 from streamsel.held.part import Floats
 from streamsel.held.pool import residuals
 from streamsel.held.subspace import Subspace
+from streamsel.shapes import Count, Maybe, Number, expect
 from streamsel.target.space import TargetSpace
 
 _COUNTED = ("total", "largest", "unevenness")
@@ -195,6 +196,7 @@ class GramColumns(GramAndPool):
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
         # What was taken over from another model may be more, or less, than this one would keep.
+        expect(state, rank=Maybe(Count(1)), **dict.fromkeys(_COUNTED, Number()))
         self.gram = self._new_gram(state["rank"])
         super().set_state(state)
         for field in _COUNTED:

@@ -13,7 +13,7 @@ from streamsel._jit.gram import center, center_stored
 from streamsel.columns import Chunk, DenseChunk, Stats
 from streamsel.held.part import Floats, Part, Places
 from streamsel.held.waiting import Panel, Stored
-from streamsel.shapes import expect_finite, expect_shapes
+from streamsel.shapes import expect_shapes, rows_of
 from streamsel.threads import effective_jobs, in_threads
 
 # Of a column that stores more than this part of its values all are centred.
@@ -203,21 +203,12 @@ class Inflow(Part):
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
         n, q = self.n, self.q
-        stored = Stored(**state["stored"])
-        m, b = len(state["waiting"]), len(stored.means)
+        m = rows_of(state, "waiting")
         expect_shapes(state, waiting=(m, n), factors=(m, q))
-        expect_shapes(
-            state["stored"],
-            values=(len(stored.rows),),
-            rows=(len(stored.rows),),
-            ends=(b + 1,),
-            means=(b,),
-            factors=(b, q),
-        )
-        expect_finite(state)
-        stored.expect_places(n)
+        stored = Stored.from_state(state["stored"], n, q)
+        b = stored.means.size
         if m >= self.width:
             raise ValueError(f"Expected fewer than {self.width} columns that wait. Got: {m}.")
-        self._claim(np.asarray(state["factors"]))[:] = state["waiting"]
+        self._claim(state["factors"])[:] = state["waiting"]
         if b:
             self._await(stored)

@@ -13,7 +13,7 @@ from streamsel.held.beside import Beside
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats, Places
 from streamsel.held.table import Table
-from streamsel.shapes import expect_shapes
+from streamsel.shapes import Count, Number, expect, expect_shapes
 
 
 class JointMoments(Beside):
@@ -226,6 +226,7 @@ class JointMoments(Beside):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        expect(state, n=Number(0.0), rows=Count())
         self.n, self.rows = state["n"], state["rows"]
         self.watched = Table.from_state(state["watched"], self.watched.fields)
         self.candidates = Table.from_state(state["candidates"], self.candidates.fields)

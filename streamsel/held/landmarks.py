@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from streamsel.held.part import Floats, Places
-from streamsel.shapes import expect_shapes
+from streamsel.shapes import Array, Names, Number, expect, expect_shapes, rows_of
 
 
 class Likeness(NamedTuple):
@@ -123,14 +124,9 @@ class Landmarks(NamedTuple):
     @classmethod
     def from_state(cls, state: dict[str, Any], q: int) -> Self:
         """Return what a file says, if it fits together, for q components."""
-        s, m = len(state["names"]), len(state["rows"])
-        expect_shapes(
-            state, means=(s,), rows=(m,), values=(m, s), weights=(m, q), offset=(q,)
-        )  # fmt: skip
-        parts = {part: float(state[part]) for part in ("unit", "share", "density")}
-        if not min(parts.values()) > 0.0:
-            raise ValueError(f"Expected landmarks whose parts are above 0. Got: {parts!r}.")
-        fields = ("means", "values", "weights", "offset")
-        arrays = {field: np.asarray(state[field], dtype=float) for field in fields}
-        rows = np.asarray(state["rows"], dtype=np.intp)
-        return cls.of(names=state["names"], rows=rows, **parts, **arrays)
+        parts, arrays = ("unit", "share", "density"), ("means", "values", "weights", "offset")
+        expect(state, names=Names(), **dict.fromkeys(parts, Number(sys.float_info.min)))
+        s, m = len(state["names"]), rows_of(state, "rows")
+        expect(state, rows=Array((m,), np.int64, least=0))
+        expect_shapes(state, means=(s,), values=(m, s), weights=(m, q), offset=(q,))
+        return cls.of(**{name: state[name] for name in ("names", "rows", *parts, *arrays)})

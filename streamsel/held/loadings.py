@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from streamsel.held.part import Floats
-from streamsel.shapes import expect_shapes
+from streamsel.shapes import Names, expect, expect_shapes
 
 
 class Loadings(NamedTuple):
@@ -29,6 +29,7 @@ class Loadings(NamedTuple):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Return what a file says, if it fits together."""
+        expect(state, names=Names())
         s, q = len(state["names"]), np.shape(state["weights"])[-1]
         expect_shapes(state, means=(s,), weights=(s, q))
-        return cls(state["names"], np.asarray(state["means"]), np.asarray(state["weights"]))
+        return cls(*(state[name] for name in cls._fields))

@@ -11,6 +11,7 @@ from streamsel.held.beside import Along
 from streamsel.held.crossed import Crossed
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats
+from streamsel.shapes import Array, Names, expect
 
 _OWN = 1.0
 
@@ -46,4 +47,6 @@ class Massed(Crossed):
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
         super().set_state(state)
+        expect(state, massed=Names())
+        expect(state, masses=Array((len(state["massed"]),), least=0.0))
         self.masses = dict(zip(state["massed"], state["masses"].tolist(), strict=True))

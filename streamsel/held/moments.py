@@ -23,7 +23,7 @@ from streamsel.columns import Stats
 from streamsel.held.part import Floats, Held, Places
 from streamsel.held.sweeping import moments_of
 from streamsel.held.table import Table, padded
-from streamsel.shapes import expect_shapes
+from streamsel.shapes import Count, Flag, ListOf, Number, expect, expect_shapes
 from streamsel.summation import two_sum
 from streamsel.target.kernels import VariableKernel
 from streamsel.target.rows import NO_TARGET, Observation, RowTarget
@@ -363,6 +363,7 @@ class Moments(Held):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        expect(state, rows=Count(), weights=ListOf(3, Number(0.0)), complete=Flag())
         self.target.set_state(state["target"])
         c = len(self.target)
         expect_shapes(state, of_target=(1 + c, c), forgotten=(1 + c,))

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from streamsel.held.part import Part
+from streamsel.shapes import Array, Count, expect, rows_of
 
 # What two weights of one edge may differ by.
 _ROUGH = 1e-12
@@ -75,9 +76,14 @@ class Graph(Part):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned."""
-        n, rows, columns, weights = (state[name] for name in ("n", "row", "column", "weight"))
-        if type(n) is not int or not len(rows) == len(columns) == len(weights):
-            raise ValueError(f"Expected a graph of so many edges. Got: {len(rows)} and others.")
+        expect(state, n=Count(2))
+        n, size = state["n"], rows_of(state, "weight")
+        expect(state, weight=Array((size,), least=0.0))
+        for name in ("row", "column"):
+            if state[name].dtype not in (np.int32, np.int64):
+                raise ValueError(f"Expected places of a graph's edges. Got: {state[name].dtype}.")
+            expect(state, **{name: Array((size,), state[name].dtype.type, least=0, below=n)})
+        rows, columns, weights = (state[name] for name in ("row", "column", "weight"))
         ends = np.concatenate([rows, columns]), np.concatenate([columns, rows])
         both = np.concatenate([weights, weights])
         self.A = Graph.of(csr_array((both, ends), shape=(n, n))).A

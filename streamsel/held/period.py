@@ -11,7 +11,7 @@ import numpy as np
 
 from streamsel._jit.period import learn_products
 from streamsel.held.part import Floats, Part, Places
-from streamsel.shapes import expect_shapes
+from streamsel.shapes import Array, Count, ListOf, Names, Number, expect, expect_shapes, rows_of
 
 # When the weight of a row has grown to this, all are divided by it: a power of two rounds nothing.
 _HEAVY = 1024.0
@@ -360,10 +360,13 @@ class Period(Part):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        expect(state, weights=ListOf(3, Number(0.0)), rows=Count(), next_look=Count())
+        size, q = rows_of(state, "columns"), rows_of(state, "waiting")
+        expect(state, columns=Array((size,), np.int64, least=0, below=size), names=Names())
+        expect(state, gappy=Names(dict.fromkeys(state["names"])))
         self.n, self.unit, self.squares = state["weights"]
         self.rows, self.next_look = state["rows"], state["next_look"]
-        columns = np.asarray(state["columns"])
-        size, q = columns.size, len(state["waiting"])
+        columns = state["columns"]
         expect_shapes(
             state,
             shift=(size,), sums=(size,), S=(size, size),
@@ -371,12 +374,7 @@ class Period(Part):
         )  # fmt: skip
         names, gappy = state["names"], state["gappy"]
         c = size - len(names) - len(gappy)
-        if (
-            q >= _WAITING
-            or c < 0
-            or not {*names} >= {*gappy}
-            or not np.array_equal(np.sort(columns), np.arange(size))
-        ):
+        if q >= _WAITING or c < 0 or not np.array_equal(np.sort(columns), np.arange(size)):
             raise ValueError("Expected joint moments of distinct variables. Got: others.")
         self._more(size)
         own = columns.tolist()
@@ -385,7 +383,7 @@ class Period(Part):
         self.gaps = dict(zip(gappy, own[c + len(names) :], strict=True))
         self.shift[:size], self.sums[:size] = state["shift"], state["sums"]
         self.S[:size, :size], self.waiting[:q, :size] = state["S"], state["waiting"]
-        self.weights = np.asarray(state["waiting_weights"]).tolist()
+        self.weights = state["waiting_weights"].tolist()
 
 
 def _weighted(Z: Floats, weights: Floats) -> Floats:

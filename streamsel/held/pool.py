@@ -12,6 +12,7 @@ import numpy as np
 from streamsel.columns import Chunk, Stats
 from streamsel.held.part import ColumnHeld, Floats, Mark, Places
 from streamsel.held.table import Table
+from streamsel.shapes import Number, expect
 from streamsel.target.space import TargetSpace
 
 # Scores within this relative distance are equal, and the earlier column goes first.
@@ -338,6 +339,7 @@ class Pool(ColumnHeld):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        expect(state, discarded=Number(), floor=Number())
         self.table = Table.from_state(state["table"], self.table.fields)
         self.discarded, self.floor = state["discarded"], state["floor"]
 

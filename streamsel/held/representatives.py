@@ -14,7 +14,7 @@ from streamsel.held.part import Floats, Places
 from streamsel.held.pool import SamplePool
 from streamsel.held.table import Table
 from streamsel.held.tally import Tally
-from streamsel.shapes import expect_shapes
+from streamsel.shapes import Array, Flag, Number, expect
 from streamsel.target.space import TargetSpace
 from streamsel.ties import TIE, most_relevant_first
 
@@ -246,7 +246,8 @@ class Representatives(SamplePool):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
-        expect_shapes(state, tally=self.tally.counts.shape)
+        size = self.tally.counts.shape
+        expect(state, bar=Number(), let_go=Flag(), tally=Array(size, np.int64, least=0))
         self.table = Table.from_state(state["table"], self.table.fields)
         self.bar, self.let_go = state["bar"], state["let_go"]
-        self.tally.counts = np.asarray(state["tally"], dtype=np.int64)
+        self.tally.counts = state["tally"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamsel.held.part import Floats, Part, Places
 from streamsel.held.subspace import leading
-from streamsel.shapes import expect_shapes
+from streamsel.shapes import Array, Flag, Number, expect, expect_shapes, rows_of
 
 # So many times the rank rows wait until they are taken in.
 _TIMES = 4
@@ -28,6 +28,14 @@ class Level(NamedTuple):
     axes: Floats
     mean: Floats
     seen: Floats
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any], rank: int) -> Level:
+        """Return what a file says, if it fits together, of at most so many axes."""
+        p = rows_of(state, "axes")
+        expect_shapes(state, axes=(p, min(np.shape(state["axes"])[-1], rank)), mean=(p,))
+        expect(state, seen=Array((p,), least=0.0))
+        return cls(*(state[name] for name in cls._fields))
 
     def grown(self, p: int, seen: float) -> Level:
         """Return it with further variables, which were 0 in rows of this weight."""
@@ -225,17 +233,16 @@ class RowSubspace(Part):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
-        axes = np.asarray(state["level"]["axes"])
-        p = len(axes)
-        expect_shapes(
-            state["level"], axes=(p, min(axes.shape[-1], self.rank)), mean=(p,), seen=(p,)
-        )
-        self.level = Level(**state["level"])
+        expect(state, weight=Number(0.0), open=Flag())
+        self.level = Level.from_state(state["level"], self.rank)
         self.weight, self.is_open = state["weight"], state["open"]
         waiting = state["waiting"]
+        size, b = rows_of(waiting, "values"), rows_of(waiting, "known")
+        expect(waiting, values=Array((size,)), seen=Array((size,), np.bool_))
+        expect(waiting, known=Array((b,), np.int64, least=0))
+        expect(waiting, places=Array((size,), np.int64, least=0))
+        expect(waiting, ends=Array((b + 1,), np.int64, least=0, below=size + 1))
         values, places, ends = waiting["values"], waiting["places"], waiting["ends"]
-        size, b = values.size, len(waiting["known"])
-        expect_shapes(waiting, values=(size,), seen=(size,), places=(size,), ends=(b + 1,))
         if b >= self.width:
             raise ValueError(f"Expected fewer than {self.width} rows that wait. Got: {b}.")
         if ends[0] != 0 or ends[-1] != size or (np.diff(ends) < 0).any():

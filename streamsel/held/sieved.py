@@ -12,7 +12,7 @@ from streamsel.held.part import Floats, Places
 from streamsel.held.plan import LEAST, Bools, Plan
 from streamsel.held.pool import Picks, Pool, SamplePool
 from streamsel.held.stages import Circle
-from streamsel.shapes import expect_shapes
+from streamsel.shapes import Array, expect
 
 
 class SievedPool(Circle):
@@ -75,10 +75,10 @@ class SievedPool(Circle):
             self._set_known(state)
         stages = state.get("stages")
         if stages is not None:
-            plan = self.method._restored_plan(self, stages["plan"])
+            plan = self.method._restored_plan(self, stages.get("plan"))
             size = len(plan.keys)
-            expect_shapes(stages, full=(size,), lost=(size,))
-            self._stand_by(plan, np.asarray(stages["full"]), np.asarray(stages["lost"]))
+            expect(stages, full=Array((size,), np.bool_), lost=Array((size,)))
+            self._stand_by(plan, stages["full"], stages["lost"])
 
     def _set_known(self, state: dict[str, Any]) -> None:
         """Take up which picks a file of version 0.4 or before says are proven, if all are."""

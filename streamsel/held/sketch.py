@@ -12,7 +12,7 @@ from streamsel.columns import Chunk, SparseChunk, Stats
 from streamsel.hashing import NameHash
 from streamsel.held.part import ColumnHeld, Floats, Part
 from streamsel.held.table import Table
-from streamsel.shapes import expect_shapes
+from streamsel.shapes import Count, expect, expect_shapes
 
 KINDS = {"sign": SIGN, "sparse": SPARSE, "gaussian": GAUSSIAN}
 # Weights are made for so many numbers of a block of columns at a time.
@@ -128,7 +128,7 @@ class Sketch(ColumnHeld):
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned."""
         expect_shapes(state, Z=self.Z.shape)
-        self.Z = np.array(state["Z"], dtype=float)
+        self.Z = np.array(state["Z"])
 
 
 class Passed(Part):
@@ -151,7 +151,8 @@ class Passed(Part):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned."""
+        expect(state, rows=Count(), n=Count())
         rows, n = state["rows"], state["n"]
-        if type(rows) is not int or type(n) is not int or not 0 <= n <= rows:
+        if n > rows:
             raise ValueError(f"Expected numbers of rows. Got: {rows!r}, after {n!r}.")
         self.rows, self.n = rows, n

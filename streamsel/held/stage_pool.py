@@ -11,7 +11,7 @@ from streamsel.held.plan import LEAST
 from streamsel.held.pool import SamplePool
 from streamsel.held.stages import Circle
 from streamsel.held.table import Table
-from streamsel.shapes import expect_shapes
+from streamsel.shapes import Array, Count, Flag, Maybe, Names, Number, expect, expect_shapes
 
 
 class StagePool(Circle, SamplePool):
@@ -98,7 +98,12 @@ class StagePool(Circle, SamplePool):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        expect(state, seen=Count(), total=Maybe(Count()), let_go=Flag(), ceiling=Number())
+        expect(state, n_known=Count(), planned_at=Count())
+        expect(state["table"], names=Names())
         n, table = state["n_known"], state["table"]
+        if n > len(table["names"]):
+            raise ValueError(f"Expected at most {len(table['names'])} variables known. Got: {n}.")
         fields = self.table.fields
         known = {field: table[field][:n] for field in ("names", *fields)}
         self.table = Table.from_state(known, fields)
@@ -112,6 +117,6 @@ class StagePool(Circle, SamplePool):
         others = Table.from_state(rest, fields)
         self.table.append(others.names, **{field: others[field] for field in fields})
         size = 0 if self.plan is None else len(self.plan.keys)
-        expect_shapes(state, since=(size,), lost=(size,), floors=(size,))
-        self.since = np.asarray(state["since"], dtype=np.int64)
-        self.lost, self.floors = np.asarray(state["lost"]), np.asarray(state["floors"])
+        expect_shapes(state, lost=(size,), floors=(size,))
+        expect(state, since=Array((size,), np.int64, least=0))
+        self.since, self.lost, self.floors = state["since"], state["lost"], state["floors"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsel.shapes import expect_shapes
+from streamsel.shapes import Names, expect, expect_shapes
 
 
 class Table:
@@ -124,6 +124,7 @@ class Table:
     @classmethod
     def from_state(cls, state: dict[str, Any], fields: dict[str, tuple[int, ...]]) -> Table:
         """Return the table that `to_state` described."""
+        expect(state, names=Names())
         table = cls(fields)
         p = len(state["names"])
         expect_shapes(state, **{field: (p, *shape) for field, shape in fields.items()})

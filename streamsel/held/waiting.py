@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from streamsel._jit.gram import add_stored, gather
 from streamsel.columns import SparseChunk, Stats
 from streamsel.held.part import Floats, Places
+from streamsel.shapes import Array, expect, expect_shapes, rows_of
 from streamsel.threads import in_threads
 
 
@@ -116,9 +117,14 @@ class Stored(NamedTuple):
         u = np.bincount(self.rows, terms, minlength=n)
         return u.astype(np.float64, copy=False), float((means * self.means).sum())
 
-    def expect_places(self, n: int) -> None:
-        """Raise ValueError for columns of a file with places beyond: they would be written to."""
-        rows, ends = self.rows, self.ends
-        in_order = ends[0] == 0 and ends[-1] == rows.size and (np.diff(ends) >= 0).all()
-        if not in_order or (rows.size and (rows.min() < 0 or rows.max() >= n)):
-            raise ValueError(f"Expected sparse columns of {n} rows. Got: places beyond.")
+    @classmethod
+    def from_state(cls, state: dict[str, Any], n: int, q: int) -> Stored:
+        """Return the columns of n rows that a file holds; places beyond would be written to."""
+        b, size = rows_of(state, "means"), rows_of(state, "rows")
+        expect_shapes(state, values=(size,), means=(b,), factors=(b, q))
+        expect(state, rows=Array((size,), np.int32, least=0, below=n))
+        expect(state, ends=Array((b + 1,), np.int64, least=0, below=size + 1))
+        stored = cls(*(state[name] for name in cls._fields))
+        if stored.ends[0] != 0 or stored.ends[-1] != size or (np.diff(stored.ends) < 0).any():
+            raise ValueError("Expected sparse columns one after the other. Got: others.")
+        return stored

@@ -23,7 +23,7 @@ from streamsel.learner.noise import noise_floor
 from streamsel.learner.report import NOISE_LEVEL, Report, number
 from streamsel.learner.window import Window
 from streamsel.params import param
-from streamsel.shapes import expect_finite
+from streamsel.shapes import Count, Flag, Maybe, Names, Number, expect, expect_finite
 from streamsel.target.space import TargetSpace
 from streamsel.target.target import KINDS, NoTarget, Target
 
@@ -302,12 +302,7 @@ class Learner(Merging, Calm, river.MiniBatchTransformer):
     def _expect_held(self, names: Any) -> None:
         """Refuse what a file says stands: no list, names that come twice, or that moments lack."""
         moments = self._moments
-        if (
-            type(names) is not list
-            or len({*names}) < len(names)
-            or (moments and not moments.slots.keys() >= {*names})
-        ):
-            raise ValueError(f"Expected a list of distinct names held to stand. Got: {names!r}.")
+        expect({"standing": names}, standing=Names(moments.slots if moments else None))
 
     def _counted(self) -> tuple[int, float]:
         if self._moments is not None:
@@ -379,6 +374,8 @@ class Learner(Merging, Calm, river.MiniBatchTransformer):
     def _set_state(self, state: dict[str, Any]) -> None:
         """Take up what `_get_state` returned."""
         expect_finite(state)
+        expect(state, n_columns=Count(), n_constant=Count(), n_passes=Number(0.0))
+        expect(state, without_target=Flag(), n_rows=Maybe(Count(1)))
         self.n_columns = state["n_columns"]
         self._n_constant = state["n_constant"]
         self.n_passes = state["n_passes"]
@@ -400,6 +397,7 @@ class Learner(Merging, Calm, river.MiniBatchTransformer):
             if self._beside is not None:
                 self._beside.set_state(state["beside"])
             self._moments = moments
+            expect(state, full_until=Count())
             self._vocabulary.full_until = state["full_until"]
         self._outdate()
         if self._on_rows:

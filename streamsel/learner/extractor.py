@@ -138,8 +138,7 @@ class Extractor(Builder):
         self._expect_held(state["names"])
         size = len(state["names"])
         expect_shapes(state, means=(size,), weights=(size, self.n_components))
-        means, weights = (np.asarray(state[part], dtype=float) for part in ("means", "weights"))
-        self._standing = LinearMap(state["names"], means, weights)
+        self._standing = LinearMap(state["names"], state["means"], state["weights"])
 
     def _used(self) -> LinearMap:
         """Return the map that a transform applies."""

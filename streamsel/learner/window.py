@@ -21,7 +21,7 @@ from streamsel.rows import (
     read_values,
     why_bad,
 )
-from streamsel.shapes import expect_shapes
+from streamsel.shapes import Array, Count, Names, expect, expect_shapes, rows_of
 from streamsel.target.rows import NO_TARGET, Observation, RowTarget, unequal
 from streamsel.target.target import Target
 
@@ -177,9 +177,11 @@ class Window(Part):
             self.target.set_state(told)
             self.target.doubt_no_more()
         self.empty()
-        self.rows, self.count = state["rows"], len(state["X"])
+        expect(state, rows=Count(), names=Names())
+        self.rows, self.count = state["rows"], rows_of(state, "X")
         shape = (self.count, len(state["names"]))
-        expect_shapes(state, X=shape, lacking=shape, Y=(self.count, self.Y.shape[1]))
+        expect_shapes(state, X=shape, Y=(self.count, self.Y.shape[1]))
+        expect(state, lacking=Array(shape, np.bool_))
         if self.count >= self.size:
             raise ValueError(f"Expected fewer than {self.size} rows. Got: {self.count}.")
         self.slots = {name: j for j, name in enumerate(state["names"])}

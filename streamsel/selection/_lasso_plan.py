@@ -24,7 +24,7 @@ from streamsel.selection._lasso_path import (
     per_alpha,
     solve,
 )
-from streamsel.shapes import expect_shapes
+from streamsel.shapes import Array, Flag, expect, expect_shapes, rows_of
 from streamsel.ties import most_relevant_first
 
 # Coefficients that differ by no more than this part are equal.
@@ -168,14 +168,17 @@ def restored(
     pool: StagePool, problem: Sampled, penalty: Penalty, k: int, state: dict[str, Any]
 ) -> PathPlan:
     """Return the plan that `PathPlan.to_state` described."""
-    size = len(state["alphas"])
-    expect_shapes(state, sizes=(size,), levels=(size,), values=(len(state["names"]),))
+    size = rows_of(state, "alphas")
+    expect_shapes(state, alphas=(size,), levels=(size,), values=(rows_of(state, "names"),))
+    expect(state, sizes=Array((size,), np.int64, least=0), is_cut_short=Flag(), is_rough=Flag())
+    if state["sizes"].sum() != len(state["names"]):
+        raise ValueError("Expected as many variables as the solutions have. Got: others.")
     places = np.array([pool.slots[name] for name in state["names"]], dtype=np.intp)
     ends = np.cumsum(state["sizes"])[:-1]
     parts = zip(
         state["alphas"].tolist(),
         np.split(places, ends),
-        np.split(np.asarray(state["values"]), ends),
+        np.split(state["values"], ends),
         state["levels"].tolist(),
         strict=True,
     )

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from streamsel._jit.rows import LARGEST
+from streamsel.shapes import Flag, ListOf, Names, expect, rows_of
 from streamsel.target.encode import Encoded, encode, is_missing
 
 
@@ -124,8 +125,11 @@ def names_to_state(names: Sequence[Hashable]) -> dict[str, list[Any]]:
 
 def names_from_state(state: Mapping[str, Sequence[Any]]) -> list[Hashable]:
     """Return the names that `names_to_state` described."""
+    expect(state, given=ListOf(rows_of(state, "names"), Flag()))
     pairs = zip(state["names"], state["given"], strict=True)
-    return [Given(name) if given else name for name, given in pairs]
+    names = [Given(name) if given else name for name, given in pairs]
+    expect({"names": names}, names=Names())
+    return names
 
 
 def _not_finite(name: Hashable, value: Any, row: int | None = None) -> ValueError:

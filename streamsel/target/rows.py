@@ -305,12 +305,14 @@ class RowTarget:
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned."""
+        if state["form"] not in (None, NO_TARGET, *_FORMS):
+            raise ValueError(f"Expected the form of a target. Got: {state['form']!r}.")
         self.form = state["form"]
         self.kinds = kinds_from_state(state["kinds"])
         self.given_kinds = kinds_from_state(state["given_kinds"])
         self.slots = {name: k for k, name in enumerate(names_from_state(state["names"]))}
         expect_shapes(state, origin=(len(self.slots),))
-        self.origin = np.asarray(state["origin"]).tolist()
+        self.origin = state["origin"].tolist()
 
     def doubt_no_more(self) -> None:
         """Take it that a quantity is one."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._jit.scan import variation
-from streamsel.shapes import expect_shapes
+from streamsel.shapes import Count, Flag, expect, expect_shapes
 from streamsel.summation import two_sum
 from streamsel.target.covariates import (
     encode_covariates,
@@ -134,12 +134,13 @@ class Target:
     @classmethod
     def restored(cls, state: dict[str, Any]) -> Target:
         """Return the target that `to_state` described."""
-        c = len(state["target_names"]["names"])
-        shapes = {"target_Y": (c, state["n_rows"]), "target_mean": (c,), "target_low": (c,)}
-        expect_shapes(state, **shapes)
+        expect(state, n_rows=Count(2), target_is_class=Flag())
         target = cls.__new__(cls)
         target.codes = 0
         target.names = names_from_state(state["target_names"])
+        c = len(target.names)
+        shapes = {"target_Y": (c, state["n_rows"]), "target_mean": (c,), "target_low": (c,)}
+        expect_shapes(state, **shapes)
         target.is_class = state["target_is_class"]
         target.kinds = kinds_from_state(state["target_kinds"])
         target.given_kinds = kinds_from_state(state["target_given_kinds"])
