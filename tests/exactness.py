@@ -2,7 +2,8 @@
 
 Copies, opposites, constants, sums of others, near copies, whole numbers that tie, fewer rows than
 picks, pools of hardly more than k, blocks of any width. `python -m tests.exactness 10000` runs that
-many a learner; the suite runs a few of them.
+many a learner; the suite runs a few of them. So does `python -m tests.exactness 10000 parts`, where
+the streams are learnt and read again in parts, covariates and classes among them.
 """
 
 import sys
@@ -12,6 +13,7 @@ import numpy as np
 
 from streamsel import catalogue
 from streamsel.params import rules_of
+from tests import in_parts
 
 # Sizes that are drawn, and what else is: by parameters that a learner has.
 DRAWN = {
@@ -106,7 +108,54 @@ def wrong(name, seed):
     return None
 
 
-def main(n_streams):
+def wrong_in_parts(name, seed, readings=None):
+    """Return what is wrong with a learner on one stream, learnt in parts; None if nothing is.
+
+    How often it was read, in one process and in parts, is added to `readings`.
+    """
+    X, y, params, exact, rng = case(name, seed)
+    learner, n = catalogue.fetch(name), len(X)
+    asked, given = {"y": y}, {}
+    if rng.random() < 0.2:
+        asked["covariates"], given = rng.normal(size=(n, 2)), {"covariates": ("a", "b")}
+    if y.ndim == 1 and rng.random() < 0.2:
+        asked["y"] = np.array(["no", "yes"])[(y > np.median(y)).astype(int)]
+        params |= {"family": "logistic"} if "family" in rules_of(learner) else {}
+    parts = in_parts.streams(X, in_parts.cut(X.shape[1], rng))
+    try:
+        whole = learner(**(params | given | {"max_candidates": None}))
+        one, model = (learner(**params, **given, exact=exact) for _ in range(2))
+        for each in (whole, one, model):
+            each.learn_target(**asked)
+    except ValueError:
+        return None
+    whole.learn_columns(X)
+    one.learn_columns(X)
+    model = in_parts.learn(model, parts, rng)
+    if any(getattr(each, "is_cut_short", False) for each in (one, model)):
+        return None
+    if readings is not None and exact:
+        readings.append((one.n_passes, model.n_passes))
+    proven, selected = model.n_certified, model.selected
+    if exact and proven < len(selected):
+        return f"{params}: {proven} of {len(selected)} proven"
+    answers = [whole.selected, *([one.selected] if exact else [])]
+    module = import_module(f"tests.reference.{learner.__module__.rpartition('.')[2]}")
+    plain = asked["y"] is y and not given
+    if plain:
+        answers.append(module.answer(X, y, **params)["selected"])
+    right = [
+        selected[:proven] == answer[:proven] and (not exact or len(selected) == len(answer))
+        for answer in answers
+    ]
+    judge = getattr(module, "is_as_good", None)
+    if all(right) or (plain and judge and judge(X, y, selected[:proven], **params)):
+        return None
+    told = f"{params}, exact={exact}, given={given}, {asked['y'].dtype}"
+    return f"{told}: {selected} (proven {proven}), {answers} expected"
+
+
+def main(n_streams, wrong=wrong):
     """Run so many streams through every learner; return how many went wrong."""
     total = 0
     for name in learners():
@@ -119,4 +168,5 @@ def main(n_streams):
 
 
 if __name__ == "__main__":
-    sys.exit(1 if main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000) else 0)
+    asked = wrong_in_parts if sys.argv[2:] == ["parts"] else wrong
+    sys.exit(1 if main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000, asked) else 0)

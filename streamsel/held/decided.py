@@ -73,7 +73,7 @@ class Decisions(Pool):
         change, and not part of a copy or a file.
     """
 
-    merges = False
+    why_apart = "what is decided on arrival depends on all that came before"
 
     def __init__(
         self,
@@ -154,8 +154,7 @@ class Decisions(Pool):
             raise ValueError(
                 "Expected a model that has learnt no columns yet to merge into. Got: one that "
                 f"has decided on {arrived}, without those of the other.\n"
-                "Hint: what is decided on arrival depends on all that came before; learn one "
-                "stream after the other with one model."
+                f"Hint: {self.why_apart}; learn one stream after the other with one model."
             )
         self._changes()
         self.table, self.memory, self.plan = other.table.copy(), dict(other.memory), None

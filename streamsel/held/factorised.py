@@ -46,7 +46,7 @@ class Factorised(SamplePool):
         column comes.
     """
 
-    merges = False
+    why_apart = "what an online factorisation finds depends on all that came before"
 
     def __init__(self, n: int, limit: int, q: int, width: int, seed: int, code: Code) -> None:
         super().__init__(None, n, limit)
@@ -133,8 +133,7 @@ class Factorised(SamplePool):
             raise ValueError(
                 "Expected a model that has learnt no columns yet to merge into. Got: one that has "
                 f"made components of {arrived}, without those of the other.\n"
-                "Hint: what an online factorisation finds depends on all that came before; learn "
-                "one stream after the other with one model."
+                f"Hint: {self.why_apart}; learn one stream after the other with one model."
             )
         self._changes()
         self.set_state(other.to_state())

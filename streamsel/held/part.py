@@ -126,8 +126,9 @@ class ColumnHeld(Held):
     copied, once, and never where nothing changes.
     """
 
-    # Whether two of a kind, of other columns, can be put together without reading these again.
-    merges: ClassVar[bool] = True
+    # Why two of a kind, of other columns, cannot be put together without reading these again; ""
+    # where they can.
+    why_apart: ClassVar[str] = ""
 
     _open: Mark | None = None
 

@@ -100,6 +100,17 @@ class Plan(abc.ABC):
         del lost
         return self.keys[s] == before.keys[s]
 
+    def copied(
+        self, chunk: Chunk, stats: Stats, places: Places, arrivals: Places, scores: Floats
+    ) -> Whole:
+        """Return of who stands anywhere columns of a chunk are copies that came before, (b,).
+
+        By arrival; -1 for a column that is none. Where it scores what who stands there does
+        `holders` tells, and this need not.
+        """
+        del chunk, stats, arrivals, scores
+        return np.full(places.size, -1, dtype=np.int64)
+
     def n_picked(self, n_stages: int) -> int:
         """Return how many picks stand in so many leading stages."""
         return min(len(self.picks.places), n_stages)

@@ -8,14 +8,14 @@ from typing import Any, Self
 import numpy as np
 
 from streamsel.columns import Chunk, Stats
+from streamsel.held.in_parts import InParts
 from streamsel.held.part import Floats, Places
 from streamsel.held.plan import LEAST, Bools, Plan
 from streamsel.held.pool import Picks, Pool, SamplePool
-from streamsel.held.stages import Circle
 from streamsel.shapes import Array, expect
 
 
-class SievedPool(Circle):
+class SievedPool(InParts):
     """Moments of the best columns, as `Pool` finds them; from the second reading on with stages."""
 
     def admit(
@@ -35,6 +35,11 @@ class SievedPool(Circle):
     def _lose(self, stats: Stats, places: Places) -> None:
         super()._lose(stats, places)
         self.discarded = self.ceiling
+
+    def _let_go_below(self, ceiling: float) -> None:
+        super()._let_go_below(ceiling)
+        # Columns were let go, be it of ones that are good for nothing.
+        self.discarded = max(ceiling, 0.0)
 
     def certified(self, picks: Picks) -> int:
         """Return how many leading picks no column that was let go can have changed."""

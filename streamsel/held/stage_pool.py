@@ -7,14 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from streamsel.held.in_parts import InParts
 from streamsel.held.plan import LEAST
 from streamsel.held.pool import SamplePool
-from streamsel.held.stages import Circle
 from streamsel.held.table import Table
 from streamsel.shapes import Array, Count, Flag, Maybe, Names, Number, expect, expect_shapes
 
 
-class StagePool(Circle, SamplePool):
+class StagePool(InParts, SamplePool):
     """A pool of at most twice `limit` columns, with their observations."""
 
     @property

@@ -13,6 +13,7 @@ import numpy as np
 
 from streamsel.columns import Chunk, Stats
 from streamsel.held.correlations import pieces
+from streamsel.held.known import Known, unlike_before
 from streamsel.held.part import Floats, Places
 from streamsel.held.plan import LEAST, Bools, Plan, Planner, Whole, leading
 from streamsel.held.pool import Picks, Pool
@@ -88,7 +89,7 @@ class Circle(Pool):
         if places.size or self.total is not None:
             self._changes()
         if self.total is not None:
-            self._expect_as_before(chunk, stats, first_arrival)
+            Known.of(self.table).expect(chunk, stats, first_arrival)
         while self.plan is None and places.size:
             places = self._gather(chunk, stats, first_arrival, places, noted)
         for piece in pieces(places, chunk.n):
@@ -114,7 +115,9 @@ class Circle(Pool):
         start: int,
     ) -> int:
         """Look at columns until the next plan is due; return from which on it holds."""
-        new = places[~self._is_held(first_arrival + places)]
+        new = places
+        if self.total is not None:
+            new = places[~Known.of(self.table).among(first_arrival + places)]
         stop = int(places[-1]) + 1
         if new.size:
             after = self._offer(chunk, stats, first_arrival, new, noted, start)
@@ -212,28 +215,6 @@ class Circle(Pool):
         bound = self.method._ceiling(self, rows)
         self.ceiling = max(self.ceiling, float(bound.max(initial=LEAST)))
 
-    def _is_held(self, arrivals: Places) -> Bools:
-        """Return which of these columns, by their arrival, ascending, are in the pool."""
-        held = np.zeros(arrivals.size, dtype=np.bool_)
-        if self.total is not None and arrivals.size:
-            mine = self.table["arrival"].astype(np.intp)
-            mine = mine[(mine >= arrivals[0]) & (mine <= arrivals[-1])]
-            at = np.searchsorted(arrivals, mine)
-            held[at[arrivals[at] == mine]] = True
-        return held
-
-    def _expect_as_before(self, chunk: Chunk, stats: Stats, first_arrival: int) -> None:
-        """Refuse columns that are not those of the first reading, as far as they are held."""
-        arrival = self.table["arrival"].astype(np.intp) - first_arrival
-        mine = np.flatnonzero((arrival >= 0) & (arrival < stats.m2.size))
-        at, names = arrival[mine], self.names
-        for place, j in zip(at.tolist(), mine.tolist(), strict=True):
-            if chunk.names[place] != names[j]:
-                raise unlike_before(f"{chunk.names[place]!r} in the place of {names[j]!r}")
-        same = np.isclose(stats.m2[at], self.table["m2"][mine], rtol=1e-9, atol=0.0)
-        if not same.all():
-            raise unlike_before(f"other values of {names[mine[np.argmin(same)]]!r}")
-
     # Plans
 
     def _replan(self, seen: int, n_proven: int = 0) -> None:
@@ -283,15 +264,7 @@ class Circle(Pool):
         scores = plan.scores()
         stays = np.zeros(len(self.table), dtype=np.bool_)
         stays[plan.must_stay] = True
-        found = scores[:, self._sought(plan)]
-        order, finite = _ranked(found)
-        in_turn = order[finite & ~stays[order]]
-        # Each by its first turn: where a place comes again the last assignment holds.
-        turn = np.full(len(stays), in_turn.size)
-        turn[in_turn[::-1]] = np.arange(in_turn.size)[::-1]
-        room = max(0, self.limit - int(stays.sum()))
-        chosen = np.argsort(turn)[:room]
-        stays[chosen[turn[chosen] < in_turn.size]] = True
+        stays = in_turn(scores[:, self._sought(plan)], stays, self.limit)
         gone = np.flatnonzero(~stays)
         if gone.size:
             self.let_go = True
@@ -364,6 +337,30 @@ class Circle(Pool):
         return not self.let_go or bool(self.proven().all())
 
 
+def in_turn(scores: Floats, stays: Bools, limit: int) -> Bools:
+    """Return who stays: who must, and the r-th best under every stage, r = 1, 2, ...
+
+    Parameters
+    ----------
+    scores
+        (p, S) in order of arrival; not finite for who is out of the running.
+    stays
+        (p,) who must stay.
+    limit
+        How many stay, if not more must.
+    """
+    order, finite = _ranked(scores)
+    turns = order[finite & ~stays[order]]
+    # Each by its first turn: where a place comes again the last assignment holds.
+    turn = np.full(len(stays), turns.size)
+    turn[turns[::-1]] = np.arange(turns.size)[::-1]
+    room = max(0, limit - int(stays.sum()))
+    chosen = np.argsort(turn)[:room]
+    stays = stays.copy()
+    stays[chosen[turn[chosen] < turns.size]] = True
+    return stays
+
+
 def _ranked(scores: Floats) -> tuple[Places, Bools]:
     """Return who is r-th best under every stage, (p, S) both, and whether the score is finite.
 
@@ -377,11 +374,3 @@ def _ranked(scores: Floats) -> tuple[Places, Bools]:
     ranked = np.sort((bits << np.uint64(32)) | np.arange(len(scores), dtype=np.uint64), axis=1)
     order = (ranked & np.uint64(0xFFFFFFFF)).astype(np.intp).T
     return order, np.isfinite(np.take_along_axis(scores, order, axis=0))
-
-
-def unlike_before(what: str) -> ValueError:
-    """Return the error for a source that is not the same when it is read again."""
-    return ValueError(
-        "Expected the same columns in the same order at every reading, as exact=True needs. "
-        f"Got: {what}.\nHint: exact=False reads once."
-    )

@@ -18,8 +18,8 @@ from streamsel.held.part import ColumnHeld, Held
 from streamsel.held.sketch import Passed
 from streamsel.learner.calm import Calm
 from streamsel.learner.hooks import check_hooks
-from streamsel.learner.merging import Merging
 from streamsel.learner.noise import noise_floor
+from streamsel.learner.readings import LearnsInParts
 from streamsel.learner.report import NOISE_LEVEL, Report, number
 from streamsel.learner.window import Window
 from streamsel.params import param
@@ -45,7 +45,7 @@ def until_learnt(compute: Callable[[Any], Value]) -> Callable[[Any], Value]:
     return kept
 
 
-class Learner(Merging, Calm, river.MiniBatchTransformer):
+class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
     """What selectors and extractors have in common: one state that columns and rows fill.
 
     A method says what it keeps by three tags, and what it does with it by one hook; doors, undo,

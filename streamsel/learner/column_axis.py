@@ -238,6 +238,9 @@ class ColumnAxis(Axis):
         return self.n_passes
 
     def _learn_stream(self, stream: ColumnStream) -> None:
+        self._learn_once(stream)
+
+    def _learn_once(self, stream: ColumnStream) -> None:
         for block in stream.blocks():
             self._learn_block(block)
 

@@ -9,10 +9,13 @@ import numpy as np
 
 from streamsel import params
 from streamsel.columns import Chunk, Stats, chunks
+from streamsel.held.in_parts import InParts
+from streamsel.held.known import Known, unlike_before
 from streamsel.held.part import ColumnHeld, Floats
 from streamsel.held.plan import MOST, Plan
+from streamsel.held.stage_found import Asked, StageFound
 from streamsel.held.stage_pool import StagePool
-from streamsel.held.stages import Circle, unlike_before
+from streamsel.held.stages import Circle
 from streamsel.learner.selector import Selector, State
 from streamsel.params import param
 from streamsel.stream import ColumnStream
@@ -64,6 +67,28 @@ class Rereader(Selector[State]):
         while not pool.settled:
             self._read_again(stream, pool)
 
+    def _next_reading(self) -> StageReading | None:
+        pool = self._columns
+        if not self._one_source or not isinstance(pool, InParts) or pool.complete:
+            return None
+        with self._undone_by(BaseException):
+            pool.begin_in_parts(self.n_columns)
+            self._outdate()
+        return None if pool.settled else StageReading.of(self, pool)
+
+    def _take_reading(self, reading: StageReading, found: StageFound) -> None:
+        pool = self._columns
+        assert isinstance(pool, InParts)  # noqa: S101
+        if reading.seen != pool.seen:
+            raise ValueError(
+                "Expected what the last reading asked for was found. Got: what another one did.\n"
+                "Hint: every reading is taken up once, before the next."
+            )
+        with self._undone_by(BaseException):
+            pool.take(found)
+            self.n_passes += 1
+            self._outdate()
+
     def _read_again(self, stream: ColumnStream, pool: Circle) -> None:
         """Read the source again, to its end or until the whole answer is proven."""
         assert self._target is not None  # noqa: S101
@@ -80,6 +105,42 @@ class Rereader(Selector[State]):
                     return
         if arrival != self.n_columns:
             raise unlike_before(f"{arrival} columns, after {self.n_columns}")
+
+
+class StageReading:
+    """What the columns of a part score under the stages of a model's plan.
+
+    Parameters
+    ----------
+    model
+        One of the same target and plan, which holds nothing else.
+    asked, known
+        What is asked, and the columns that the model holds.
+    seen
+        What tells a reading from those before and after.
+    """
+
+    def __init__(self, model: Rereader[Any], asked: Asked, known: Known, seen: int) -> None:
+        self.model, self.asked, self.known, self.seen = model, asked, known, seen
+
+    @classmethod
+    def of(cls, model: Rereader[Any], pool: InParts) -> StageReading:
+        """Return the next reading of a model."""
+        twin = model.clone()
+        twin._set_state(model._get_state() | {"columns": pool.abridged()})
+        known = Known.of(pool.table)
+        known = known._replace(names=list(known.names), m2=known.m2.copy())
+        return cls(twin, pool.asked(), known, pool.seen)
+
+    def read(self, stream: ColumnStream, arrival: int) -> StageFound:
+        """Return what is found in the columns of a part, before which so many come."""
+        model, pool = self.model, self.model._columns
+        assert isinstance(pool, InParts)  # noqa: S101
+        found = StageFound(self.asked, arrival, pool.table.fields)
+        for chunk, stats in model._scanned(stream):
+            pool.look(chunk, stats, self.known, found, model._notes(chunk, stats))
+        found.cut_back()
+        return found
 
 
 class Staged(Rereader[Any], Generic[AnyPlan]):

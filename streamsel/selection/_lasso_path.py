@@ -19,7 +19,7 @@ _ROUNDING = 1e-14
 # half as many as there are already.
 _AT_LEAST, _AT_MOST = 32, 64
 # What goes with another this closely is its copy.
-_COPY = 1.0 - 1e-14
+COPY = 1.0 - 1e-14
 # So many solutions are looked at together.
 _TOGETHER = 8
 # On a rough path this many alphas are one.
@@ -161,7 +161,7 @@ class Problem(abc.ABC):
 
         Of copies only the first may differ from 0, unless the penalty has them share.
         """
-        copies = np.abs(C) >= _COPY
+        copies = np.abs(C) >= COPY
         if self._share_alike or np.count_nonzero(copies) == W.size:
             return np.arange(W.size)
         d = self.weights[W]

@@ -10,10 +10,11 @@ import numpy as np
 from streamsel.columns import Chunk, Stats
 from streamsel.held.correlations import correlations
 from streamsel.held.part import Floats, Places
-from streamsel.held.plan import Plan
+from streamsel.held.plan import Plan, Whole
 from streamsel.held.pool import TIE, Picks
 from streamsel.held.stage_pool import StagePool
 from streamsel.selection._lasso_path import (
+    COPY,
     NO_PATH,
     NOTHING,
     TOLERANCE,
@@ -57,6 +58,8 @@ class PathPlan(Plan):
         self, pool: StagePool, problem: Sampled, penalty: Penalty, path: Path, k: int
     ) -> None:
         self._pool, self._scale = pool, penalty.scale
+        # Whether of copies only the first may be active.
+        self._firsts = penalty.l1_ratio == 1.0
         self.path, self.is_rough = path, penalty.is_rough
         self.names, self.arrivals = list(pool.names), pool.table["arrival"].copy()
         self.picks = ranked(path, k)
@@ -107,13 +110,45 @@ class PathPlan(Plan):
         products *= np.sqrt(self._pool.n) if self._scale else np.sqrt(left)[:, None]
         return products
 
-    def stays(self) -> list[bool]:
-        """Return which solutions none of the variables violates that the pool has since got."""
+    def copied(
+        self, chunk: Chunk, stats: Stats, places: Places, arrivals: Places, scores: Floats
+    ) -> Whole:
+        """Return of which active variable columns of a chunk are copies that came before, (b,)."""
+        found = np.full(places.size, -1, dtype=np.int64)
+        near = self._near(scores)
+        if near.size:
+            units = self._pool.units_of(chunk, stats, places[near])
+            found[near] = self._copied(units, arrivals[near])
+        return found
+
+    def _near(self, scores: Floats) -> Places:
+        """Return who is as steep as those that are active, and may be a copy of one."""
+        return np.flatnonzero((scores >= 1.0 - TOLERANCE).any(axis=1) & self._firsts)
+
+    def _copied(self, units: Floats, arrivals: Floats | Places) -> Whole:
+        now = self._pool.table["arrival"]
+        active = np.flatnonzero(np.isin(now, self.arrivals[self.path.active()]))
+        if not active.size:
+            return np.full(len(units), -1, dtype=np.int64)
+        copies = np.abs(units @ self._pool.table["unit"][active].T) >= COPY
+        copies &= arrivals[:, None] < now[active]
+        found: Whole = np.where(copies, now[active].astype(np.int64), -1).max(axis=1)
+        return found
+
+    def goes_on_as(self) -> tuple[list[Solution], list[bool]]:
+        """Return the solutions, and which none of the variables violates that came since.
+
+        None where one that is active has a copy that came before it.
+        """
         pool = self._pool
         new = np.flatnonzero(~np.isin(pool.table["arrival"], self.arrivals))
         left = pool.left(pool.stats(new))
         scores = self._in_bars(pool.table["unit"][new] @ self._V.T, left)
-        return [bool(steepest <= 1.0 + TOLERANCE) for steepest in scores.max(axis=0, initial=0.0)]
+        near = new[self._near(scores)]
+        if (self._copied(pool.table["unit"][near], pool.table["arrival"][near]) >= 0).any():
+            return [], []
+        steepest = scores.max(axis=0, initial=0.0)
+        return self.solutions(), (steepest <= 1.0 + TOLERANCE).tolist()
 
     def path_now(self) -> Path:
         """Return the path, with the places of the pool as it is now."""
@@ -156,7 +191,7 @@ def planned(
     solutions: list[Solution] = []
     stays: list[bool] = []
     if pool.total is not None and before is not None:
-        solutions, stays = before.solutions(), before.stays()
+        solutions, stays = before.goes_on_as()
     elif is_full:
         # In the first reading plans come and go; hardly anything is proven under them.
         penalty = penalty.roughly()

@@ -29,7 +29,7 @@ from tests.copies import COPIES
 NAMES = [f"v{j}" for j in range(160)]
 HELD = {name: learnt(mode, *data(mode, p=3))._columns for name, mode in COLUMN_MODES.items()}
 # Those that can be put together: what was decided on arrival cannot.
-MERGING = {name: mode for name, mode in COLUMN_MODES.items() if HELD[name].merges}
+MERGING = {name: mode for name, mode in COLUMN_MODES.items() if not HELD[name].why_apart}
 TOGETHER = {name: mode for name, mode in IN_PIECES.items() if name in MERGING}
 # What is kept whole is put together whole, whatever the order.
 WHOLE = {

@@ -1,0 +1,117 @@
+"""Columns learnt and read again in parts, by models that share nothing."""
+
+import numpy as np
+import pytest
+
+from streamsel import MRMR, AlphaInvesting, ForwardSelection, Lasso, ProjSe, SelectKBest, SparsePCA
+from tests import in_parts
+from tests.exactness import learners, wrong_in_parts
+
+
+@pytest.fixture(scope="module")
+def made():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 300))
+    return X, X[:, ::60] @ [3.0, -2.0, 2.0, 1.5, 1.0] + rng.normal(size=50)
+
+
+# ----------------------------------------------------------------------------- stages
+
+
+@pytest.mark.parametrize("part", range(2))
+@pytest.mark.parametrize("name", learners())
+def test_streams(name, part):
+    for seed in range(part, 80, 2):
+        assert wrong_in_parts(name, seed) is None, seed
+
+
+@pytest.mark.parametrize("learner", [ProjSe, MRMR, ForwardSelection, Lasso])
+def test_readings_change_nothing_but_by_what_is_taken(learner, made, rng):
+    """They are the same as often as they are made, and find the same as often as they read."""
+    X, y = made
+    model = learner(k=5, max_candidates=6, exact=True)
+    model.learn_target(np.c_[y, X[:, 1]] if learner is ProjSe else y)
+    parts = in_parts.streams(X, [0, 50, 50, 51, 170, 300])
+    models = [in_parts.sent(model) for _ in parts]
+    for one, part in zip(models, parts, strict=True):
+        one._learn_part(part)
+    model = in_parts.together(models, rng)
+    first, again = model._next_reading(), model._next_reading()
+    found = []
+    for one in (first, again, first):
+        found.append(in_parts.together(in_parts.read(one, parts), np.random.default_rng(1)))
+        assert found[-1].names == found[0].names
+        np.testing.assert_array_equal(found[-1].lost, found[0].lost)
+    before, n_certified = model.n_passes, model.n_certified
+    model._take_reading(again, found[0])
+    assert model.n_passes == before + 1
+    assert model.n_certified >= n_certified
+    with pytest.raises(ValueError, match="another one did"):
+        model._take_reading(first, found[1])
+
+
+@pytest.mark.parametrize("change", ["fewer", "other values", "swapped", "a name twice", "order"])
+def test_another_source_is_refused(change, made, rng):
+    X, y = made
+    model = ForwardSelection(k=5, ridge=0.0, max_candidates=6, exact=True)
+    model.learn_target(y)
+    parts = in_parts.streams(X, [0, 100, 200, 300])
+    model._learn_part(in_parts.streams(X, [0, 300])[0])
+    reading = model._next_reading()
+    if change == "fewer":
+        parts = parts[:2]
+    elif change == "other values":
+        parts = in_parts.streams(X + rng.normal(size=X.shape), [0, 100, 200, 300])
+    elif change == "swapped":
+        parts = [parts[1], parts[0], parts[2]]
+    state = model._columns.to_state()["since"]
+
+    def read_again():
+        found = in_parts.read(reading, parts)
+        if change == "order":
+            found = found[::-1]
+        elif change == "a name twice":
+            next(one for one in found if one.names).names[0] = model._columns.names[0]
+        model._take_reading(reading, in_parts.together(found, rng))
+
+    with pytest.raises(ValueError, match="Expected the same columns"):
+        read_again()
+    assert model.n_passes == 1
+    np.testing.assert_array_equal(model._columns.to_state()["since"], state)
+
+
+def test_every_reading_proves_one_stage_more(rng):
+    """With as many rows as it is hard for orthogonal least squares, and a pool of k."""
+    X = rng.normal(size=(12, 400))
+    model = ForwardSelection(k=8, ridge=0.0, max_candidates=8, exact=True)
+    model.learn_target(rng.normal(size=12))
+    parts = in_parts.streams(X, range(0, 401, 40))
+    model._learn_part(in_parts.streams(X, [0, 400])[0])
+    proven = model.n_certified
+    while (reading := model._next_reading()) is not None:
+        model._take_reading(reading, in_parts.together(in_parts.read(reading, parts), rng))
+        assert model.n_certified > proven
+        proven = model.n_certified
+    assert proven == 8
+
+
+def test_what_is_sent_is_of_the_size_of_the_answer(made):
+    X, y = made
+    sizes = []
+    for columns in (X, np.tile(X, 10) + np.arange(3000)):
+        model = ForwardSelection(k=5, max_candidates=20, exact=True)
+        model.learn_target(y)
+        model._learn_part(in_parts.streams(columns, [0, columns.shape[1]])[0])
+        sizes.append(len(in_parts.pickled(model._next_reading())))
+    assert sizes[1] < 1.5 * sizes[0]
+    assert max(sizes) < 8 * 50 * 20
+
+
+# ----------------------------------------------------------------------------- who can
+
+
+def test_who_cannot_learn_in_parts_says_so_before_anything_is_read():
+    assert "all that came before" in AlphaInvesting()._why_not_in_parts()
+    assert "all that came before" in SparsePCA()._why_not_in_parts()
+    assert SelectKBest()._why_not_in_parts() is None
+    assert SelectKBest()._next_reading() is None
