@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamsel.cli._errors import CommandError, no_column
+from streamsel.stream._formats import delimiter_of, file_format, open_columns
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -20,14 +18,7 @@ if TYPE_CHECKING:
 
 OnBad = Callable[[str, str, str], None]
 
-TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".tab")
-BINARY_SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".feather": "ipc", ".arrow": "ipc"} | {
-    ".ipc": "ipc",
-    ".npy": "npy",
-}
-LIKELY_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 MAX_COMPARED = 20_000  # names that a misspelt one is compared with
-MAGIC = {b"PAR1": "parquet", b"ARROW1": "ipc", b"\x93NUMPY": "npy"}
 
 
 @dataclass(frozen=True)
@@ -108,61 +99,13 @@ def open_source(
     delimiter
         Of a text file; None goes by the file's suffix and first line.
     """
-    from streamsel import stream
-
     format_ = file_format(path)
-    if format_ == "parquet":
-        return Source(path, format_, stream.iter_parquet(path))
-    if format_ == "ipc":
-        return Source(path, format_, stream.iter_ipc(path))
-    if format_ == "npy":
-        return Source(path, format_, stream.iter_npy(path))
+    if format_ != "text":
+        return Source(path, format_, open_columns(path, None))
     if orientation == "auto":
         orientation = text_orientation(path, wanted, delimiter)
     mark = delimiter_of(path, delimiter)
-    if orientation == "variables":
-        lines = stream.iter_lines(path, delimiter=mark, on_bad=on_bad)
-        return Source(path, orientation, lines, mark)
-    return Source(path, orientation, stream.iter_csv(path, delimiter=mark), mark)
-
-
-def delimiter_of(path: str, delimiter: str | None) -> str:
-    """Return the delimiter asked for, or else what the file's suffix and first line suggest."""
-    from streamsel.stream._cells import find_delimiter, numbered_lines, open_text
-
-    with open_text(path) as file:
-        _, line = next(numbered_lines(file, path), (0, ""))
-    return find_delimiter(line, delimiter, LIKELY_DELIMITERS.get(suffix_of(path), ""))
-
-
-def file_format(path: str) -> str:
-    """Return "parquet", "ipc", "npy" or "text"."""
-    if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):  # noqa: PTH112, PTH116
-        raise CommandError(
-            f"{path}: not a regular file, and its columns may be read more than once. "
-            "Hint: write them to a file first"
-        )
-    with open(path, "rb") as file:  # noqa: PTH123 (the error names the file as the user did)
-        start = file.read(8)
-    if not start:
-        raise CommandError(f"{path}: the file is empty")
-    suffix = suffix_of(path)
-    if suffix in BINARY_SUFFIXES:
-        return BINARY_SUFFIXES[suffix]
-    for magic, format_ in MAGIC.items():
-        if start.startswith(magic):
-            return format_
-    if suffix in TEXT_SUFFIXES:
-        return "text"
-    raise CommandError(
-        f"{path}: unknown format. Hint: the name must end in one of "
-        f"{', '.join([*BINARY_SUFFIXES, *TEXT_SUFFIXES])} (text also in .gz)"
-    )
-
-
-def suffix_of(path: str) -> str:
-    """Return the suffix that says the format, in lower case: the one before .gz."""
-    return Path(path.lower().removesuffix(".gz")).suffix
+    return Source(path, orientation, open_columns(path, orientation, mark, on_bad), mark)
 
 
 def text_orientation(path: str, wanted: Sequence[str], delimiter: str | None = None) -> str:

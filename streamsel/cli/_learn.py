@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from streamsel.cli._errors import EXPECTED, message_of
-from streamsel.cli._inputs import file_format
 from streamsel.cli._interrupt import Interrupts
 from streamsel.cli._job import Job
 from streamsel.cli._keep import Keeper
@@ -14,6 +13,7 @@ from streamsel.cli._outputs import check_distinct, check_table, check_writable
 from streamsel.cli._progress import Meter, meter
 from streamsel.cli._results import finish
 from streamsel.cli._warmup import compile_for
+from streamsel.stream._formats import file_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

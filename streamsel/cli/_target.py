@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel.cli._errors import CommandError
-from streamsel.cli._inputs import (
-    BINARY_SUFFIXES,
-    Source,
-    integral,
-    is_number,
-    numbers_or_labels,
-    open_source,
-    suffix_of,
-)
+from streamsel.cli._inputs import Source, integral, is_number, numbers_or_labels, open_source
+from streamsel.stream._formats import BINARY_SUFFIXES, suffix_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from streamsel.stream._convert import as_stream
     from streamsel.stream._csv import iter_csv
     from streamsel.stream._dummies import with_dummies
+    from streamsel.stream._files import iter_files
     from streamsel.stream._frames import iter_frame
     from streamsel.stream._lines import iter_lines
     from streamsel.stream._polynomials import iter_polynomials
@@ -33,6 +34,7 @@ __all__ = [
     "iter_array",
     "iter_columns",
     "iter_csv",
+    "iter_files",
     "iter_frame",
     "iter_ipc",
     "iter_lines",
@@ -56,6 +58,7 @@ _HOMES = {
     "iter_array": "_arrays",
     "iter_columns": "_columns",
     "iter_csv": "_csv",
+    "iter_files": "_files",
     "iter_frame": "_frames",
     "iter_ipc": "_arrow",
     "iter_lines": "_lines",

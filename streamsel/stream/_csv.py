@@ -82,15 +82,22 @@ def iter_csv(path: str | os.PathLike[str], *, delimiter: str | None = None) -> C
     stamp = Stamp.of(path)
     turned = _Turned(path, delimiter)
     p = len(turned.names)
+    return _csv_stream(turned, 0, p, cut_csv(path, stamp, delimiter, p, 8 * turned.n_rows * p))
+
+
+def cut_csv(
+    path: str | os.PathLike[str], stamp: Stamp, delimiter: str | None, p: int, n_bytes: int
+) -> Cut:
+    """Return what cuts a file of p columns and about so many bytes into parts."""
 
     def how(a: int, b: int) -> partial[ColumnStream]:
         return partial(_csv_part, stamp.path, delimiter, a, b)
 
     def cut(parts: int | None, start: int) -> list[Part]:
-        size = turned.n_rows * 8
+        size = max(1, n_bytes // p)
         return parts_of_columns(path, stamp, range(0, (p + 1) * size, size), how, parts, start)
 
-    return _csv_stream(turned, 0, p, cut)
+    return cut
 
 
 def _csv_part(path: str, delimiter: str | None, first: int, end: int) -> ColumnStream:
@@ -144,17 +151,7 @@ class _Turned:
         weakref.finalize(self, self._file.close)
         with open_text(path) as file:
             lines = numbered_lines(file, path)
-            header = next(_joined(lines), None)
-            if header is None:
-                raise ValueError(
-                    f"Expected a header and a line for each observation, got: the empty file "
-                    f"{os.fspath(path)!r}."
-                )
-            self._delimiter = find_delimiter(header[1], delimiter)
-            self.names: list[Hashable] = [
-                cell.strip() for cell in split_cells(header[1], self._delimiter)
-            ]
-            check_distinct(self.names)
+            self.names, self._delimiter = _read_header(lines, path, delimiter)
             found_late = self._write_tiles(lines)
         self.n_rows = sum(self._tile_rows)
         if self.n_rows == 0:
@@ -276,6 +273,28 @@ class _Turned:
                     codes = np.array([self._code(j, row[j]) for row in cells], dtype=float)
                     self._file.seek(offset + j * rows * 8)
                     self._file.write(codes.data)
+
+
+def header_of(path: str | os.PathLike[str], delimiter: str | None) -> list[Hashable]:
+    """Return the names of the columns, and read no more."""
+    with open_text(path) as file:
+        return _read_header(numbered_lines(file, path), path, delimiter)[0]
+
+
+def _read_header(
+    lines: Iterator[tuple[int, str]], path: str | os.PathLike[str], delimiter: str | None
+) -> tuple[list[Hashable], str]:
+    """Return the names in the first line, and what stands between cells."""
+    header = next(_joined(lines), None)
+    if header is None:
+        raise ValueError(
+            f"Expected a header and a line for each observation, got: the empty file "
+            f"{os.fspath(path)!r}."
+        )
+    mark = find_delimiter(header[1], delimiter)
+    names: list[Hashable] = [cell.strip() for cell in split_cells(header[1], mark)]
+    check_distinct(names)
+    return names, mark
 
 
 def _joined(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:

@@ -121,11 +121,7 @@ def _cut(
     start: int,
 ) -> list[Part]:
     """Cut a file into parts of whole lines, after some lines of values."""
-    if start and on_bad is not None:
-        raise ValueError(
-            "Expected a stream from its first column on, for which of its lines on_bad leaves out "
-            "is not known before reading. Got: stream.skip(n).\nHint: split, and then skip parts."
-        )
+    check_skip(start, on_bad)
     has_header = layout.row_names is not None
     how = partial(_open_part, stamp.path, layout.delimiter, has_header, dtype, on_bad)
     shown = os.fspath(layout.path)
@@ -141,6 +137,29 @@ def _cut(
         Part(None, b - a, f"bytes {a:,} to {b - 1:,} of {shown}", (stamp,), partial(how, a, b))
         for a, b in pairwise(edges)
     ]
+
+
+def check_skip(start: int, on_bad: OnBad | None) -> None:
+    """Raise ValueError where lines cannot be skipped before they are parsed."""
+    if start and on_bad is not None:
+        raise ValueError(
+            "Expected a stream from its first column on, for which of its lines on_bad leaves out "
+            "is not known before reading. Got: stream.skip(n).\nHint: split, and then skip parts."
+        )
+
+
+def count_variables(path: str | os.PathLike[str], delimiter: str) -> int:
+    """Return how many lines of values there are."""
+    layout = _find_layout(path, delimiter, None)
+    with layout.open() as file:
+        return sum(number >= layout.first_line for number, _ in numbered_lines(file, path))
+
+
+def take_some(
+    path: str | os.PathLike[str], delimiter: str, names: Sequence[Hashable]
+) -> dict[Hashable, npt.NDArray[Any]]:
+    """Fetch those of some variables that are there, the first of each name."""
+    return _find(_find_layout(path, delimiter, None), np.dtype(np.float64), names)
 
 
 def _open_part(
@@ -265,6 +284,17 @@ def _take(
     names: Sequence[Hashable],
 ) -> dict[Hashable, npt.NDArray[Any]]:
     """Fetch some variables by name, the first of each name."""
+    found = _find(layout, dtype, names)
+    if len(found) < len(set(names)):
+        # A line that cannot be read may be why: reading them all says so, or what comes close.
+        return ColumnStream(lambda: _read(layout, dtype, on_bad)).take(names)
+    return {name: found[name] for name in names}
+
+
+def _find(
+    layout: _Layout, dtype: np.dtype[Any], names: Sequence[Hashable]
+) -> dict[Hashable, npt.NDArray[Any]]:
+    """Fetch those of some variables that are there."""
     parser = NumberParser(layout.delimiter)
     wanted = set(names)
     found: dict[Hashable, npt.NDArray[Any]] = {}
@@ -282,10 +312,7 @@ def _take(
                 raise ValueError(message)
             (block,) = _parse([line], layout, parser, dtype, None)
             found[name] = block.values[:, 0]
-    if len(found) < len(wanted):
-        # A line that cannot be read may be why: reading them all says so, or what comes close.
-        return ColumnStream(lambda: _read(layout, dtype, on_bad)).take(names)
-    return {name: found[name] for name in names}
+    return found
 
 
 def _split_off_name(text: str, delimiter: str) -> tuple[str, str]:

@@ -192,6 +192,40 @@ def _places(what: str, a: int, b: int) -> str:
     return f"{what} {a:,}" if b - a == 1 else f"{what}s {a:,} to {b - 1:,}"
 
 
+def together(pieces: Sequence[Part], parts: int) -> list[Part]:
+    """Put neighbouring pieces together, so that they are so many parts of about as many bytes."""
+    n_bytes = max(1, sum(piece.n_bytes for piece in pieces))
+    groups: dict[int, list[Part]] = {}
+    before = 0
+    for piece in pieces:
+        middle = before + piece.n_bytes // 2
+        groups.setdefault(min(middle * parts // n_bytes, parts - 1), []).append(piece)
+        before += piece.n_bytes
+    return [_join(group) for group in groups.values()]
+
+
+def _join(pieces: Sequence[Part]) -> Part:
+    if len(pieces) == 1:
+        return pieces[0]
+    counts = [piece.n_columns for piece in pieces if piece.n_columns is not None]
+    return Part(
+        sum(counts) if len(counts) == len(pieces) else None,
+        sum(piece.n_bytes for piece in pieces),
+        f"{pieces[0].where}, to {pieces[-1].where}",
+        tuple(dict.fromkeys(file for piece in pieces for file in piece.files)),
+        functools.partial(_open_all, tuple(pieces)),
+    )
+
+
+def _open_all(pieces: Sequence[Part]) -> ColumnStream:
+    from streamsel.stream._base import ColumnStream
+
+    return ColumnStream(
+        lambda: (block for piece in pieces for block in piece.open().blocks()),
+        n_rows=pieces[0].open().n_rows,
+    )
+
+
 def cut_without(
     cut: Cut,
     names: Sequence[Hashable] | None,
@@ -258,6 +292,10 @@ def _then(
 
 def _told(value: Any) -> str:
     """Say what is called, with what: the same in every process."""
+    if isinstance(value, Part):
+        return value.key
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_told, value))})"
     if isinstance(value, functools.partial):
         named = (f"{name}={_told(item)}" for name, item in sorted(value.keywords.items()))
         return f"{_told(value.func)}({', '.join([*map(_told, value.args), *named])})"

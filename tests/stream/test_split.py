@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from streamsel.stream import (
     as_stream,
     iter_csv,
+    iter_files,
     iter_ipc,
     iter_lines,
     iter_ngrams,
@@ -98,6 +99,39 @@ def _gzipped_lines(folder):
     return iter_lines(folder / "x.gz")
 
 
+def _parquet_files(folder):
+    for i, start in enumerate((0, 3, 4, 11)):
+        columns = FRAME.columns[start : [3, 4, 11, P][i]]
+        FRAME.select(columns).write_parquet(folder / f"part-{9 + i}.parquet")
+    return iter_files(folder / "part-*.parquet")
+
+
+def _npy_files(folder):
+    for i in range(3):
+        np.save(folder / f"{i}.npy", X[:, 7 * i : 7 * i + 7])
+    return iter_files(str(folder / "*.npy"))
+
+
+def _files_of_all_kinds(folder):
+    for name in ("1", "2"):
+        (folder / name).mkdir()
+    _npy(folder / "1")
+    FRAME[:, :4].write_csv(folder / "1" / "x.csv")
+    FRAME[:, 4:8].write_ipc(folder / "1" / "x.arrow")
+    FRAME[:, 8:9].write_parquet(folder / "2" / "x.pq")
+    return iter_files(folder / "**" / "x.*", orientation="samples")
+
+
+def _files_of_lines(folder):
+    _lines(folder)
+    np.save(folder / "x.npy", X[:, :2])
+    more = (folder / "x.txt").read_text().replace("x", "y")
+    (folder / "y.tsv.gz").write_bytes(gzip.compress(more.replace(",", "\t").encode()))
+    (folder / "z.csv").write_text(more.replace("y", "z"))
+    paths = [folder / name for name in ("y.tsv.gz", "x.txt", "x.npy", "z.csv")]
+    return iter_files(paths, orientation="variables")
+
+
 SOURCES = [
     _parquet,
     _some_of_parquet,
@@ -109,6 +143,10 @@ SOURCES = [
     _lines,
     _odd_lines,
     _gzipped_lines,
+    _parquet_files,
+    _npy_files,
+    _files_of_all_kinds,
+    _files_of_lines,
 ]
 
 

@@ -1,0 +1,104 @@
+"""Which format a file of columns has, and what opens it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from streamsel.stream._arrays import iter_npy
+from streamsel.stream._arrow import iter_ipc, iter_parquet
+from streamsel.stream._cells import find_delimiter, numbered_lines, open_text
+from streamsel.stream._csv import iter_csv
+from streamsel.stream._lines import iter_lines
+
+if TYPE_CHECKING:
+    from streamsel.stream._base import ColumnStream
+    from streamsel.stream._lines import OnBad
+
+TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".tab")
+BINARY_SUFFIXES = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".feather": "ipc",
+    ".arrow": "ipc",
+    ".ipc": "ipc",
+    ".npy": "npy",
+}
+_BINARY = {"parquet": iter_parquet, "ipc": iter_ipc, "npy": iter_npy}
+_LIKELY_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+_MAGIC = {b"PAR1": "parquet", b"ARROW1": "ipc", b"\x93NUMPY": "npy"}
+
+
+def open_columns(
+    path: str,
+    orientation: str | None,
+    delimiter: str | None = None,
+    on_bad: OnBad | None = None,
+) -> ColumnStream:
+    """Open a file of columns, in the format that its name or its first bytes say.
+
+    Parameters
+    ----------
+    path
+        The file.
+    orientation, delimiter, on_bad
+        Of text.
+    """
+    format_ = file_format(path)
+    if format_ != "text":
+        return _BINARY[format_](path)
+    mark = delimiter_of(path, delimiter)
+    if orientation == "variables":
+        return iter_lines(path, delimiter=mark, on_bad=on_bad)
+    if orientation == "samples":
+        return iter_csv(path, delimiter=mark)
+    raise ValueError(
+        f"Expected to be told what a line of text is. Got: {path!r}, and orientation="
+        f"{orientation!r}.\nHint: 'samples' (a header names the columns) or 'variables' (a line "
+        "begins with its name)."
+    )
+
+
+def file_format(path: str) -> str:
+    """Return "parquet", "ipc", "npy" or "text", as a file's name or its first bytes say.
+
+    Raises
+    ------
+    ValueError
+        For a file that is empty, not regular, or of no format that is known.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):  # noqa: PTH112, PTH116
+        raise ValueError(
+            f"Expected a file whose columns can be read more than once. Got: {path!r}, which is "
+            "not a regular file.\nHint: write them to a file first."
+        )
+    with open(path, "rb") as file:  # noqa: PTH123 (the error names the file as the user did)
+        start = file.read(8)
+    if not start:
+        raise ValueError(f"Expected a file of columns. Got: {path!r}, and the file is empty.")
+    suffix = suffix_of(path)
+    if suffix in BINARY_SUFFIXES:
+        return BINARY_SUFFIXES[suffix]
+    for magic, format_ in _MAGIC.items():
+        if start.startswith(magic):
+            return format_
+    if suffix in TEXT_SUFFIXES:
+        return "text"
+    raise ValueError(
+        f"Expected a file of columns. Got: {path!r}, of an unknown format.\nHint: its name must "
+        f"end in one of {', '.join([*BINARY_SUFFIXES, *TEXT_SUFFIXES])} (text also in .gz)."
+    )
+
+
+def suffix_of(path: str) -> str:
+    """Return the suffix that says the format, in lower case: the one before .gz."""
+    return Path(path.lower().removesuffix(".gz")).suffix
+
+
+def delimiter_of(path: str, delimiter: str | None) -> str:
+    """Return the delimiter asked for, or else what the file's suffix and first line suggest."""
+    with open_text(path) as file:
+        _, line = next(numbered_lines(file, path), (0, ""))
+    return find_delimiter(line, delimiter, _LIKELY_DELIMITERS.get(suffix_of(path), ""))
