@@ -9,13 +9,15 @@ from typing import Any
 import numba
 from numba.core import event
 
+from streamsel._jit.cache import cache_of
+
 # NaN and infinity keep their meaning (no "nnan", no "ninf"): a sum over a column is how a missing
 # value is noticed. Reordering additions is what lets a dot product use vector registers.
 _REORDERED_SUMS = {"reassoc", "contract"}
 
 
 def kernel(*, reordered_sums: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return the decorator of a compiled loop: lazy, cached on disk, without Python's lock.
+    """Return the decorator of a compiled loop: lazy, kept on disk, without Python's lock.
 
     Parameters
     ----------
@@ -23,12 +25,18 @@ def kernel(*, reordered_sums: bool = False) -> Callable[[Callable[..., Any]], Ca
         Whether sums may be reordered and fused. Only for dot products, with a precision test beside
         each.
     """
-    decorate: Callable[[Callable[..., Any]], Callable[..., Any]] = numba.njit(
-        cache=True,
+    compiled = numba.njit(
         nogil=True,
         error_model="numpy",
         fastmath=_REORDERED_SUMS if reordered_sums else False,
     )
+
+    def decorate(loop: Callable[..., Any]) -> Callable[..., Any]:
+        dispatcher: Callable[..., Any] = compiled(loop)
+        if hasattr(dispatcher, "enable_caching"):  # not where numba is told to compile nothing
+            dispatcher._cache = cache_of(loop)  # type: ignore[attr-defined]
+        return dispatcher
+
     return decorate
 
 

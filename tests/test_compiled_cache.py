@@ -1,0 +1,132 @@
+"""Compiled loops are kept where they can be; where they cannot, or are damaged, all goes on."""
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+from numba.core import caching
+
+import streamsel
+from streamsel._jit import cache, search
+from streamsel._jit.policy import kernel
+
+pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+TOLD = "Compiled loops cannot be kept.*NUMBA_CACHE_DIR"
+
+
+@pytest.fixture(autouse=True)
+def _anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(cache, "_said", False)
+
+
+def used():
+    """Return a loop as a new process has it, used once."""
+    loop = kernel()(search.next_above.py_func)
+    places = np.zeros(3, np.intp)
+    assert loop(np.array([0.0, 2.0, 0.5, 3.0]), 0, 1.0, places) == (2, 4)
+    assert places[:2].tolist() == [1, 3]
+    return loop
+
+
+def was_compiled(loop):
+    return not loop.stats.cache_hits
+
+
+def test_what_was_compiled_is_found(tmp_path):
+    assert was_compiled(used())
+    assert {path.suffix for path in tmp_path.rglob("*.nb*")} == {".nbi", ".nbc"}
+    assert not was_compiled(used())
+
+
+def flipped(content):
+    return content[:-100] + bytes([content[-100] ^ 1]) + content[-99:]
+
+
+DAMAGES = {
+    "empty": lambda content: b"",
+    "cut": lambda content: content[: len(content) // 2],
+    "zeros": lambda content: bytes(len(content)),
+    "nonsense": lambda content: b"\x80\x05garbage." + content,
+    "a bit": flipped,
+}
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+def test_damaged_files_are_made_again(tmp_path, suffix):
+    used()
+    (path,) = tmp_path.rglob(f"*.{suffix}")
+    for how, damage in DAMAGES.items():
+        path.write_bytes(damage(path.read_bytes()))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert was_compiled(used()) or (suffix, how) == ("nbi", "a bit"), how
+            assert not was_compiled(used()), how
+
+
+def test_files_of_another_version_are_made_again(monkeypatch):
+    with monkeypatch.context() as other:
+        other.setattr(numba, "__version__", "0.0")
+        used()
+    assert was_compiled(used())
+    assert not was_compiled(used())
+
+
+def test_a_directory_that_cannot_be_written_is_read(monkeypatch):
+    used()
+
+    def refuse(_):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(caching._CacheLocator, "ensure_cache_path", refuse)
+    assert not was_compiled(used())
+    loop = kernel()(search.next_above.py_func)
+    with pytest.warns(RuntimeWarning, match=TOLD):
+        loop(np.zeros(2, np.float32), 0, 1.0, np.zeros(1, np.intp))
+
+
+def test_a_full_disk_is_said_once(monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(caching.IndexDataCacheFile, "_open_for_write", refuse)
+    with pytest.warns(RuntimeWarning, match=TOLD):
+        used()
+    assert was_compiled(used())
+
+
+WORK = """
+import numpy as np, streamsel
+model = streamsel.SelectKBest(k=1)
+model.learn_one({"a": 1.0}, 1.0)
+model.learn_one({"a": 2.0}, 2.0)
+print(model.n_rows)
+"""
+
+
+def test_nowhere_to_keep_anything(tmp_path):
+    """A container whose file systems cannot be written to, of a user without a home."""
+    package = tmp_path / "site" / "streamsel"
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(streamsel.__file__).parent, package, ignore=ignore)
+    # Where a file stands not even root makes a directory.
+    (package / "_jit" / "__pycache__").touch()
+    nowhere = dict.fromkeys(("HOME", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"), "/dev/null/nowhere")
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", WORK],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(package.parent)} | nowhere,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "2\n"
+    assert done.stderr.count("cannot be kept") == 1
