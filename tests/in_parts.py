@@ -1,6 +1,5 @@
 """Columns that are learnt, and read again, in parts: as processes would that share nothing."""
 
-import copy
 import itertools
 import pickle
 
@@ -49,17 +48,26 @@ def read(reading, parts):
     return found
 
 
-def learn(model, parts, rng, most=1000):
-    """Let a model that has its target learn parts, and read them again; return it."""
+def learn_once(model, parts, rng):
+    """Let clones of a model that has its target learn a part each; return them as one."""
     models = [sent(model) for _ in parts]
     for one, part in zip(models, parts, strict=True):
         one._learn_part(part)
-    model = together(models, rng)
+    return together(models, rng)
+
+
+def read_again(model, parts, rng, most=1000):
+    """Let a model that has learnt parts read them until nothing more is to be read."""
     for _ in range(most):
         reading = model._next_reading()
         if reading is None:
-            return model
+            return
         model._take_reading(reading, together(read(reading, parts), rng))
-        if rng.random() < 0.2:
-            model = copy.deepcopy(model)
     raise AssertionError(f"more than {most} readings")
+
+
+def learn(model, parts, rng):
+    """Let a model that has its target learn parts, and read them again; return what has."""
+    model = learn_once(model, parts, rng)
+    read_again(model, parts, rng)
+    return model

@@ -3,7 +3,18 @@
 import numpy as np
 import pytest
 
-from streamsel import MRMR, AlphaInvesting, ForwardSelection, Lasso, ProjSe, SelectKBest, SparsePCA
+from streamsel import (
+    MRMR,
+    PCA,
+    PLS,
+    AlphaInvesting,
+    ForwardSelection,
+    Lasso,
+    ProjSe,
+    RidgeComponents,
+    SelectKBest,
+    SparsePCA,
+)
 from tests import in_parts
 from tests.exactness import learners, wrong_in_parts
 
@@ -32,10 +43,7 @@ def test_readings_change_nothing_but_by_what_is_taken(learner, made, rng):
     model = learner(k=5, max_candidates=6, exact=True)
     model.learn_target(np.c_[y, X[:, 1]] if learner is ProjSe else y)
     parts = in_parts.streams(X, [0, 50, 50, 51, 170, 300])
-    models = [in_parts.sent(model) for _ in parts]
-    for one, part in zip(models, parts, strict=True):
-        one._learn_part(part)
-    model = in_parts.together(models, rng)
+    model = in_parts.learn_once(model, parts, rng)
     first, again = model._next_reading(), model._next_reading()
     found = []
     for one in (first, again, first):
@@ -86,10 +94,12 @@ def test_every_reading_proves_one_stage_more(rng):
     model = ForwardSelection(k=8, ridge=0.0, max_candidates=8, exact=True)
     model.learn_target(rng.normal(size=12))
     parts = in_parts.streams(X, range(0, 401, 40))
-    model._learn_part(in_parts.streams(X, [0, 400])[0])
+    model = in_parts.learn_once(model, parts, rng)
     proven = model.n_certified
     while (reading := model._next_reading()) is not None:
         model._take_reading(reading, in_parts.together(in_parts.read(reading, parts), rng))
+        # What is held between two readings is all in a copy.
+        model = in_parts.sent(model)
         assert model.n_certified > proven
         proven = model.n_certified
     assert proven == 8
@@ -105,6 +115,67 @@ def test_what_is_sent_is_of_the_size_of_the_answer(made):
         sizes.append(len(in_parts.pickled(model._next_reading())))
     assert sizes[1] < 1.5 * sizes[0]
     assert max(sizes) < 8 * 50 * 20
+
+
+def test_of_copies_the_first_is_active():
+    """A later copy was kept, and is active, though the earlier one is no steeper than it."""
+    for seed in (7, 2056, 3354):
+        assert wrong_in_parts("Lasso", seed) is None
+
+
+# ----------------------------------------------------------------------------- loadings
+
+MANY_ROWS = {"max_rows_gram": 40}
+
+
+@pytest.mark.parametrize(
+    ("learner", "params"),
+    [
+        (PCA, {}),
+        (PCA, {"scale": False}),
+        (PCA, MANY_ROWS),
+        (PLS, {}),
+        (PLS, MANY_ROWS),
+        (RidgeComponents, {}),
+    ],
+)
+def test_loadings_are_those_of_one_process(learner, params, made, rng):
+    X, y = made
+    model = learner(n_components=3, max_loadings=40, **params)
+    if learner is not PCA:
+        model.learn_target(y)
+    parts = in_parts.streams(X, [0, 50, 50, 51, 170, 300])
+    model = in_parts.learn_once(model, parts, rng)
+    one = in_parts.sent(model)
+    one.learn_loadings(X)
+    in_parts.read_again(model, parts, rng)
+    assert model._next_reading() is None
+    assert model.n_passes == one.n_passes
+    assert (model.n_passes > 2) == (params is MANY_ROWS)
+    # Axes are settled once their variances are, to 1e-9, and that knows them to the root of it.
+    near = 1e-6 if params is MANY_ROWS else 1e-11
+    mine, theirs = model.loadings, one.loadings
+    assert mine.keys() == theirs.keys()
+    for name in mine:
+        assert mine[name] == pytest.approx(theirs[name], abs=near)
+    np.testing.assert_allclose(model.embedding, one.embedding, atol=10.0 * near)
+
+
+@pytest.mark.parametrize("params", [{}, MANY_ROWS])
+@pytest.mark.parametrize("change", ["fewer", "other values", "one twice"])
+def test_loadings_of_another_source_are_refused(params, change, made, rng):
+    X, _ = made
+    model = PCA(n_components=3, max_loadings=40, **params)
+    parts = in_parts.streams(X, [0, 100, 200, 300])
+    model = in_parts.learn_once(model, parts, rng)
+    Z = X + (rng.normal(size=X.shape) if change == "other values" else 0.0)
+    other = in_parts.streams(Z, [0, 100, 200, 300])
+    other = {"fewer": other[:2], "one twice": [*other[:2], other[1]]}.get(change, other)
+    with pytest.raises(ValueError, match="Expected the same columns as before"):
+        in_parts.read_again(model, other, rng)
+    again = in_parts.sent(model)
+    in_parts.read_again(again, parts, rng)
+    assert again._next_reading() is None
 
 
 # ----------------------------------------------------------------------------- who can

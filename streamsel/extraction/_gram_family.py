@@ -8,28 +8,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamsel.columns import Stats
 from streamsel.extraction._canonical_ridge import as_long, besides, regressed, without
 from streamsel.extraction._of_inner import OfInner, Solution
 from streamsel.extraction._reads_again import ReadsAgain
 from streamsel.extraction._second_reading import Again
-from streamsel.extraction._settling import Settling
+from streamsel.extraction._settling import Settling, SettlingFound, SettlingReading
 from streamsel.held.gram import check_rows
 from streamsel.held.gram_columns import GramColumns
 from streamsel.held.inner import left_of, of_variables
 from streamsel.held.part import Floats, Places
-from streamsel.held.ritz import Product
-from streamsel.held.same import unlike_before
+from streamsel.learner.base import until_learnt
 from streamsel.learner.extractor import LinearMap
 from streamsel.learner.report import Report
 from streamsel.learner.sharing import Sharing
-from streamsel.stream import ColumnStream
 from streamsel.target.target import Target
 
 # Vectors by which a second reading tells whether the columns are the same ones.
 _PROBES = 2
-# So many axes are kept beyond twice the components, and so often columns are read for them.
-_SPARE, _READINGS = 10, 12
+# So many axes are kept beyond twice the components.
+_SPARE = 10
 
 
 class GramExtractor(OfInner, ReadsAgain, Sharing):
@@ -141,31 +138,29 @@ class GramExtractor(OfInner, ReadsAgain, Sharing):
         hidden = self._hidden(held)
         return loadings if hidden is None else without(loadings, weighted @ hidden)
 
-    def _settle(self, source: ColumnStream) -> bool:
-        """Read the columns until the leading axes are those of all, where one reading has not."""
+    def _settling_reading(self) -> SettlingReading | None:
         held = self._columns
+        if not isinstance(held, GramColumns) or held.rank is None or held.complete:
+            return None
+        settling = self._settling()
+        return None if settling.done else SettlingReading(self._blank(), settling.asked)
+
+    def _take_settled(self, found: SettlingFound) -> None:
+        held, settling = self._columns, self._settling()
         assert isinstance(held, GramColumns)  # noqa: S101
-        if held.rank is None or held.complete or not source.rereadable:
-            return False
-        settling = Settling(held, self.n_components)
-        for _ in range(_READINGS):
-            if settling.done:
-                break
-            product, n_columns, total = Product(settling.asked, self.n_jobs), 0, 0.0
-            for chunk, stats in self._scanned(source):
-                squares = np.square(held.weights(stats))
-                product.add(chunk, stats, squares)
-                n_columns += stats.m2.size
-                total += float(squares[:, 0] @ held.left(stats))
-            if n_columns != self.n_columns:
-                raise unlike_before(f"{n_columns} columns, after {self.n_columns}")
-            if not np.isclose(total, held.total, rtol=1e-6, atol=0.0):
-                raise unlike_before("columns of other values")
-            settling.take(product.found())
-            self.n_passes += 1
-        settling.settle()
-        self._outdate()
-        return True
+        found.expect_all(self.n_columns, held.total)
+        settling.take(found.product)
+        self.n_passes += 1
+        if settling.done:
+            settling.settle()
+            self._outdate()
+            self._found["_settling"] = settling
+
+    @until_learnt
+    def _settling(self) -> Settling:
+        """Return what is known of the leading axes, from readings since the first."""
+        assert isinstance(self._columns, GramColumns)  # noqa: S101
+        return Settling(self._columns, self.n_components)
 
     def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
         held = self._columns
@@ -181,17 +176,12 @@ class GramExtractor(OfInner, ReadsAgain, Sharing):
             raise ValueError(
                 f"Expected columns to read again. Got: {got}.\nHint: learn_columns(X) first."
             )
-
-        def weigh(stats: Stats) -> Floats:
-            weights: Floats = held.weights(stats)[:, 0] * np.sqrt(held.unit)
-            return weights
-
         return Again(
             found.duals,
             found.scores,
             found.n,
             found.trace,
-            weigh,
+            np.sqrt([held.unit]),
             found.probe,
             found.of_probe,
             self._hidden(held),

@@ -10,12 +10,18 @@ from typing import Any
 
 from streamsel import params
 from streamsel.extraction._loadings_file import loadings_file
-from streamsel.extraction._second_reading import Again, SecondReading
+from streamsel.extraction._second_reading import (
+    Again,
+    LoadingsFound,
+    LoadingsReading,
+    loadings_of,
+)
+from streamsel.extraction._settling import SettlingFound, SettlingReading
 from streamsel.held.gram_and_pool import GramAndPool
-from streamsel.held.same import Same
+from streamsel.held.same import Learnt
 from streamsel.learner.joint_extractor import JointExtractor
 from streamsel.params import param
-from streamsel.stream import ColumnStream, as_stream
+from streamsel.stream import as_stream
 
 
 class ReadsAgain(JointExtractor):
@@ -81,25 +87,50 @@ class ReadsAgain(JointExtractor):
         components are known on the target; and then for the loadings. `n_passes` counts.
         """
         self._refuse_after_rows()
-        again, held = self._again(), self._columns
-        assert isinstance(held, GramAndPool)  # noqa: S101
+        self._again()
         source = as_stream(X, names)
         with self._undone_by(BaseException):
-            if self._settle(source):
-                again = self._again()
+            while source.rereadable and (settling := self._settling_reading()) is not None:
+                self._take_settled(settling.read(source))
             with nullcontext() if to is None else loadings_file(to, self.components) as sink:
-                reading = SecondReading(
-                    held, again, Same(held, self.n_columns), self.max_loadings, sink
-                )
-                for chunk, stats in self._scanned(source):
-                    reading.read(chunk, stats)
-                loadings = reading.found()
-            self.n_passes += 1
-            if not held.complete:
-                held.take(loadings)
-                self._found.pop("_map", None)
+                found = self._loadings_reading().read(source, sink=sink)
+            self._take_loadings(found)
 
-    def _settle(self, source: ColumnStream) -> bool:
-        """Read the same columns for what one reading cannot know; return whether it was needed."""
-        del source
-        return False
+    def _loadings_reading(self) -> LoadingsReading:
+        """Return what the columns are read again for."""
+        held = self._columns
+        assert isinstance(held, GramAndPool)  # noqa: S101
+        learnt = Learnt(held, self.n_columns)
+        return LoadingsReading(self._blank(), self._again(), held.given, learnt, self.max_loadings)
+
+    def _take_loadings(self, found: LoadingsFound) -> None:
+        """Take up what was found in all columns."""
+        held = self._columns
+        assert isinstance(held, GramAndPool)  # noqa: S101
+        loadings = loadings_of(found, self._again(), held.given, Learnt(held, self.n_columns))
+        self.n_passes += 1
+        if not held.complete:
+            held.take(loadings)
+            self._found.pop("_map", None)
+
+    def _settling_reading(self) -> SettlingReading | None:
+        """Return what is asked of the columns that one reading cannot know; None for nothing."""
+        return None
+
+    def _take_settled(self, found: SettlingFound) -> None:
+        """Take up what was found in all columns."""
+        raise NotImplementedError
+
+    def _next_reading(self) -> LoadingsReading | SettlingReading | None:
+        if not self._reads_again:
+            return None
+        with self._undone_by(BaseException):
+            settling = self._settling_reading()
+        return self._loadings_reading() if settling is None else settling
+
+    def _take_reading(self, reading: Any, found: Any) -> None:
+        with self._undone_by(BaseException):
+            if isinstance(reading, SettlingReading):
+                self._take_settled(found)
+            else:
+                self._take_loadings(found)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from streamsel.held.gram_columns import GramColumns
 from streamsel.held.part import Floats
-from streamsel.held.ritz import Ritz, new_directions
+from streamsel.held.ritz import Product, Ritz, new_directions
+from streamsel.held.same import unlike_before
 from streamsel.held.subspace import Subspace
+from streamsel.stream import ColumnStream
 
 # What is new of a direction is rounding below this.
 _SPENT = 1e-10
+# So often columns are read at most.
+_READINGS = 12
 
 
 class Settling:
@@ -30,7 +36,7 @@ class Settling:
 
     def __init__(self, held: GramColumns, q: int) -> None:
         assert isinstance(held.gram, Subspace)  # noqa: S101
-        self.held, self.q = held, q
+        self.held, self.q, self.n_readings = held, q, 0
         d, E = held.gram.axes(held.given)
         axes = (E * np.sqrt(d))[:, : held.gram.rank]
         self._ritz = Ritz(axes, held.gram.rank, q)
@@ -48,8 +54,8 @@ class Settling:
 
     @property
     def done(self) -> bool:
-        """Whether there is nothing left to ask for."""
-        return self._ritz.settled and not self._next.size
+        """Whether there is nothing left to ask for, or it was asked often enough."""
+        return self.n_readings >= _READINGS or (self._ritz.settled and not self._next.size)
 
     @property
     def asked(self) -> Floats:
@@ -59,6 +65,7 @@ class Settling:
 
     def take(self, product: Floats) -> None:
         """Take up K times what was asked, (n, b)."""
+        self.n_readings += 1
         product = self.held.left_of(product)
         b = product.shape[1] - self._next.shape[1]
         if b:
@@ -72,3 +79,60 @@ class Settling:
     def settle(self) -> None:
         """Hand over what was found."""
         self.held.settle(self._ritz.axes, self._V, self._images)
+
+
+class SettlingFound:
+    """What columns make of vectors.
+
+    Attributes
+    ----------
+    n_read
+        How many columns were read.
+    product
+        (n, b) K times the vectors, K of these columns.
+    total
+        The sum of their squares.
+    """
+
+    def __init__(self, product: Floats, n_read: int, total: float) -> None:
+        self.product, self.n_read, self.total = product, n_read, total
+
+    def merge(self, other: SettlingFound) -> None:
+        """Take in what was found in the columns that come right after."""
+        self.product = self.product + other.product
+        self.n_read += other.n_read
+        self.total += other.total
+
+    def expect_all(self, n_columns: int, total: float) -> None:
+        """Refuse what was not found in so many columns of such squares."""
+        if self.n_read != n_columns:
+            raise unlike_before(f"{self.n_read} columns, after {n_columns}")
+        if not np.isclose(self.total, total, rtol=1e-6, atol=0.0):
+            raise unlike_before("columns of other values")
+
+
+class SettlingReading:
+    """Reads columns again for what they make of some vectors.
+
+    Parameters
+    ----------
+    model
+        One of the same parameters and target that has learnt nothing.
+    asked
+        (n, b) the vectors.
+    """
+
+    def __init__(self, model: Any, asked: Floats) -> None:
+        self._model, self._asked = model, asked
+
+    def read(self, stream: ColumnStream, arrival: int = 0) -> SettlingFound:
+        """Return what the columns of a part make of the vectors, whatever comes before them."""
+        del arrival
+        held: GramColumns = self._model._new_columns(len(self._asked))
+        product, n_read, total = Product(self._asked, self._model.n_jobs), 0, 0.0
+        for chunk, stats in self._model._scanned(stream):
+            squares = np.square(held.weights(stats))
+            product.add(chunk, stats, squares)
+            n_read += stats.m2.size
+            total += float(squares[:, 0] @ held.left(stats))
+        return SettlingFound(product.found(), n_read, total)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel.columns import Stats
 from streamsel.extraction._canonical_ridge import CRITERIA
 from streamsel.extraction._reads_again import ReadsAgain
 from streamsel.extraction._second_reading import Again
@@ -306,17 +305,12 @@ class RidgeComponents(ReadsAgain, Supervised):
                 "Hint: learn_columns(X) first, with max_support=None."
             )
         _, up = of_pool(held, found)
-
-        def weigh(stats: Stats) -> Floats:
-            weights: Floats = np.linalg.norm(held.weights(stats) * found.scales, axis=1)
-            return weights
-
         return Again(
             duals=found.duals * up,
             scores=found.scores * up,
             n=found.axes.n,
             trace=float(found.axes.d.sum()),
-            weigh=weigh,
+            scales=found.scales,
             probe=held.basis.T,
             of_probe=found.of_target,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 
 import numpy as np
 
@@ -14,10 +14,8 @@ ROUGH = 1e-6
 _ROUNDING = 1e-12
 
 
-class Same:
-    """Follows a further reading of columns, and refuses it where they are others.
-
-    Of those held the moments are compared, of the rest no more than their number can be.
+class Learnt:
+    """What is known of columns that were learnt: the moments of those held, of the rest the number.
 
     Parameters
     ----------
@@ -28,35 +26,59 @@ class Same:
     """
 
     def __init__(self, held: Held, n_columns: int) -> None:
-        self._held, self._learnt = held, n_columns
-        self._read = 0
-        self._missing = set(held.names)
+        self._slots, self._space = dict(held.slots), held.space
+        self._stats = Stats(*(array.copy() for array in held.stats()))
+        self._n_columns = n_columns
 
-    def check(self, names: Sequence[Hashable], stats: Stats) -> None:
-        """Refuse columns that bear a name of those held and are others."""
-        slots, space = self._held.slots, self._held.space
-        self._read += len(names)
+    def check(self, names: Sequence[Hashable], stats: Stats) -> set[Hashable]:
+        """Refuse columns that bear a name of those held and are others; return these names."""
+        mine, seen = self._stats, {name for name in names if name in self._slots}
         for j, name in enumerate(names):
-            if name not in slots:
+            if name not in seen:
                 continue
-            self._missing.discard(name)
-            mine = self._held.stats(np.array([slots[name]]))
-            off = abs(mine.mean[0] - stats.mean[j])
+            i = self._slots[name]
+            off = abs(mine.mean[i] - stats.mean[j])
             is_off = off > ROUGH * np.sqrt(stats.m2[j]) + _ROUNDING * abs(stats.mean[j])
-            is_off |= abs(mine.m2[0] - stats.m2[j]) > ROUGH * mine.m2[0]
-            if space is not None and not is_off:
-                was = space.coordinates(mine.m2, mine.cxy)
-                now = space.coordinates(stats.m2[j : j + 1], stats.cxy[j : j + 1])
+            is_off |= abs(mine.m2[i] - stats.m2[j]) > ROUGH * mine.m2[i]
+            if self._space is not None and not is_off:
+                was = self._space.coordinates(mine.m2[i : i + 1], mine.cxy[i : i + 1])
+                now = self._space.coordinates(stats.m2[j : j + 1], stats.cxy[j : j + 1])
                 is_off = not np.allclose(was, now, rtol=0.0, atol=ROUGH)
             if is_off:
                 raise unlike_before(f"other values of {name!r}")
+        return seen
+
+    def expect_all(self, n_read: int, seen: Collection[Hashable]) -> None:
+        """Refuse a reading of so many columns, these of them held, that was not of all."""
+        if n_read != self._n_columns:
+            raise unlike_before(f"{n_read} columns, after {self._n_columns}")
+        if len(seen) < len(self._slots):
+            missing = next(name for name in self._slots if name not in seen)
+            raise unlike_before(f"columns without {missing!r}")
+
+
+class Same:
+    """Follows a further reading of columns, and refuses it where they are others.
+
+    Parameters
+    ----------
+    held, n_columns
+        As `Learnt` has them.
+    """
+
+    def __init__(self, held: Held, n_columns: int) -> None:
+        self._learnt = Learnt(held, n_columns)
+        self._n_read = 0
+        self._seen = set[Hashable]()
+
+    def check(self, names: Sequence[Hashable], stats: Stats) -> None:
+        """Refuse columns that bear a name of those held and are others."""
+        self._seen |= self._learnt.check(names, stats)
+        self._n_read += len(names)
 
     def end(self) -> None:
         """Refuse a reading that was not of all columns."""
-        if self._read != self._learnt:
-            raise unlike_before(f"{self._read} columns, after {self._learnt}")
-        if self._missing:
-            raise unlike_before(f"columns without {next(iter(self._missing))!r}")
+        self._learnt.expect_all(self._n_read, self._seen)
 
 
 def unlike_before(got: str) -> ValueError:

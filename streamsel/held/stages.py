@@ -165,6 +165,8 @@ class Circle(Pool):
             earlier = (first_arrival + places)[:, None] < plan.holders
             beats |= earlier & (scores >= plan.bars - plan.tolerance) & counts
         beats_one = np.asarray(beats.any(axis=1))
+        if self.total is not None:
+            beats_one |= plan.copied(chunk, stats, places, first_arrival + places, scores) >= 0
         eligible = ((scores > above) & counts).any(axis=1) | beats_one
         stop, due = self._until_plan(eligible, beats_one)
         gone = scores[:stop][~eligible[:stop]]

@@ -10,6 +10,9 @@ then read its source again for is read part by part too, as often as there is so
     found.merge(further)
     model._take_reading(reading, found)
 
+Online factorisations know no parts, and are None here; `transform_beside` and a file of all loadings
+(`learn_loadings(X, to=...)`) take one process.
+
 Readings, and what they find, can be sent: they are of the size of the answer, not of the columns.
 """
 
@@ -66,6 +69,13 @@ class LearnsInParts(Merging):
         self._refuse_after_rows()
         with self._undone_by(Exception if stream.rereadable else ()):
             self._learn_once(stream)
+
+    def _blank(self) -> Self:
+        """Return a clone with my target, which has learnt no columns."""
+        twin: Self = self.clone()  # type: ignore[attr-defined]
+        for name in ("_target", "_space", "_without_target"):
+            setattr(twin, name, getattr(self, name))
+        return twin
 
     def _next_reading(self) -> Reading | None:
         """Return what the columns are to be read for next; None where nothing more is to be read.

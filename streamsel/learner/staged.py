@@ -126,8 +126,9 @@ class StageReading:
     @classmethod
     def of(cls, model: Rereader[Any], pool: InParts) -> StageReading:
         """Return the next reading of a model."""
-        twin = model.clone()
-        twin._set_state(model._get_state() | {"columns": pool.abridged()})
+        twin = model._blank()
+        twin._columns = twin._new_columns(pool.n)
+        twin._columns.set_state(pool.abridged())
         known = Known.of(pool.table)
         known = known._replace(names=list(known.names), m2=known.m2.copy())
         return cls(twin, pool.asked(), known, pool.seen)

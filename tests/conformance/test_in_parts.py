@@ -1,0 +1,33 @@
+"""Columns learnt and read again in parts: what is said to be exact is what one process finds."""
+
+import numpy as np
+import pytest
+
+from tests import in_parts
+from tests.conformance.modes import COLUMN_MODES, data, fresh, learnt, over, same
+from tests.conformance.test_merging import WHOLE
+
+
+@over(COLUMN_MODES)
+def test_learnt_and_read_again_in_parts(mode):
+    X, y = data(mode, c=3)
+    rng, model = np.random.default_rng(0), fresh(mode, y)
+    parts = in_parts.streams(X, [0, 50, 50, 51, 160])
+    why = model._why_not_in_parts()
+    if why is not None:
+        with pytest.raises(ValueError, match=why):
+            in_parts.learn_once(model, parts, rng)
+        return
+    model, whole = in_parts.learn_once(model, parts, rng), learnt(mode, X, y)
+    if str(mode) in WHOLE:
+        same(whole, model)
+    one = in_parts.sent(model)
+    in_parts.read_again(model, parts, rng)
+    assert model._next_reading() is None
+    if mode.params.get("exact"):
+        assert model.selected == whole.selected
+        assert model.n_certified == whole.n_certified == len(model.selected)
+        np.testing.assert_allclose([*model.scores.values()], [*whole.scores.values()], rtol=1e-9)
+    elif one._reads_again:
+        one.learn_loadings(X)
+        same(one, model)
