@@ -10,8 +10,8 @@ then read its source again for is read part by part too, as often as there is so
     found.merge(further)
     model._take_reading(reading, found)
 
-Online factorisations know no parts, and are None here; `transform_beside` and a file of all loadings
-(`learn_loadings(X, to=...)`) take one process.
+Online factorisations know no parts. `transform_beside`, and a file of all loadings
+(`learn_loadings(X, to=...)`), take one process.
 
 Readings, and what they find, can be sent: they are of the size of the answer, not of the columns.
 """
