@@ -6,6 +6,7 @@ import abc
 import functools
 import inspect
 import numbers
+import threading
 from collections.abc import Callable, Hashable
 from typing import Any, ClassVar, TypeVar
 
@@ -18,6 +19,7 @@ from streamsel.held.part import ColumnHeld, Held
 from streamsel.held.sketch import Passed
 from streamsel.learner.calm import Calm
 from streamsel.learner.hooks import check_hooks
+from streamsel.learner.limits import told_if_beyond
 from streamsel.learner.noise import noise_floor
 from streamsel.learner.readings import LearnsInParts
 from streamsel.learner.report import NOISE_LEVEL, Report, number
@@ -38,7 +40,8 @@ def until_learnt(compute: Callable[[Any], Value]) -> Callable[[Any], Value]:
     def kept(self: Any) -> Value:
         found = self._found
         if name not in found:
-            found[name] = compute(self)
+            with told_if_beyond():
+                found[name] = compute(self)
         value: Value = found[name]
         return value
 
@@ -50,6 +53,9 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
 
     A method says what it keeps by three tags, and what it does with it by one hook; doors, undo,
     the way from columns to rows, files, merging, noise floor and report follow.
+
+    One thread at a time may use a model; two that let it learn at once are told so. Threads of its
+    own, `n_jobs` of them, it minds itself.
 
     Attributes
     ----------
@@ -130,6 +136,8 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
                 f"given them. Got {self.covariates!r} instead."
             )
         self._check_parameters()
+        # Who learns; what is held is changed in several steps.
+        self._lock = threading.RLock()
         self._begin_columns()
         self._begin_rows()
         self._begin_calm()

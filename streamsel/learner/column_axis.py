@@ -28,6 +28,7 @@ from streamsel.columns import (
 )
 from streamsel.held.part import ColumnHeld
 from streamsel.learner.axis import Axis
+from streamsel.learner.limits import one_thread, told_if_beyond
 from streamsel.stream import ColumnStream, as_stream
 from streamsel.target.space import TargetSpace
 from streamsel.target.target import NoTarget, Target
@@ -36,6 +37,8 @@ from streamsel.threads import effective_jobs
 
 class ColumnAxis(Axis):
     """Takes columns in by their door and hands them on, in order and with their moments."""
+
+    _lock: Any
 
     def _begin_columns(self) -> None:
         self.n_columns = 0
@@ -353,15 +356,16 @@ class ColumnAxis(Axis):
         self, errors: type[BaseException] | tuple[type[BaseException], ...]
     ) -> Iterator[None]:
         """Leave the model as it was if one of these errors is raised within."""
-        counts = (self.n_columns, self._n_constant, self.n_passes, self._target)
-        held = self._columns
-        mark = None if held is None else held.mark()
-        try:
-            yield
-        except errors:
-            if held is not None and mark is not None:
-                held.rewind(mark)
-            self.n_columns, self._n_constant, self.n_passes, self._target = counts
-            self._columns = held
-            self._outdate()
-            raise
+        with one_thread(self._lock), told_if_beyond():
+            counts = (self.n_columns, self._n_constant, self.n_passes, self._target)
+            held = self._columns
+            mark = None if held is None else held.mark()
+            try:
+                yield
+            except errors:
+                if held is not None and mark is not None:
+                    held.rewind(mark)
+                self.n_columns, self._n_constant, self.n_passes, self._target = counts
+                self._columns = held
+                self._outdate()
+                raise

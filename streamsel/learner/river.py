@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from river import base
 
+from streamsel.learner.limits import BEYOND, beyond, two_threads
 from streamsel.target.rows import no_target
 
 
@@ -21,6 +22,7 @@ class Supervised(
     """
 
     supervised: ClassVar[bool] = True
+    _lock: Any
 
     @abc.abstractmethod
     def _learn_row(self, x: dict[Hashable, Any], y: Any) -> None: ...
@@ -53,7 +55,14 @@ class Supervised(
         Costs O(c) for each feature that the row has, c the number of target columns. A feature
         takes 3c + 6 numbers.
         """
-        self._learn_row(x, y)
+        if not self._lock.acquire(blocking=False):
+            raise two_threads()
+        try:
+            self._learn_row(x, y)
+        except BEYOND as error:
+            raise beyond(error) from error
+        finally:
+            self._lock.release()
 
     def learn_many(self, X: Any, y: Any = None) -> None:
         """Learn many rows, by matrix products: the same as one after another.
@@ -74,13 +83,21 @@ class Supervised(
         """
         if y is None:
             raise no_target(y)
-        self._learn_rows(X, y)
+        if not self._lock.acquire(blocking=False):
+            raise two_threads()
+        try:
+            self._learn_rows(X, y)
+        except BEYOND as error:
+            raise beyond(error) from error
+        finally:
+            self._lock.release()
 
 
 class Unsupervised(base.MiniBatchTransformer):
     """A learner that has no target, and is asked for none."""
 
     supervised: ClassVar[bool] = False
+    _lock: Any
 
     @abc.abstractmethod
     def _learn_row(self, x: dict[Hashable, Any], y: Any) -> None: ...
@@ -102,7 +119,14 @@ class Unsupervised(base.MiniBatchTransformer):
         ValueError, TypeError
             For a value that is infinite, or no number; the model is as it was.
         """
-        self._learn_row(x, None)
+        if not self._lock.acquire(blocking=False):
+            raise two_threads()
+        try:
+            self._learn_row(x, None)
+        except BEYOND as error:
+            raise beyond(error) from error
+        finally:
+            self._lock.release()
 
     def learn_many(self, X: Any) -> None:
         """Learn many rows: the same as one after another.
@@ -118,4 +142,11 @@ class Unsupervised(base.MiniBatchTransformer):
         ValueError, TypeError
             As `learn_one`.
         """
-        self._learn_rows(X, None)
+        if not self._lock.acquire(blocking=False):
+            raise two_threads()
+        try:
+            self._learn_rows(X, None)
+        except BEYOND as error:
+            raise beyond(error) from error
+        finally:
+            self._lock.release()

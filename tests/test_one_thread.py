@@ -1,0 +1,99 @@
+"""One thread a model: two that let it learn at once are told, and the model can go on."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import streamsel
+from streamsel import SelectKBest
+
+
+class Held:
+    """A number that a second thread can meet halfway: it waits there until it is let go on."""
+
+    def __init__(self):
+        self.reached, self.go_on = threading.Event(), threading.Event()
+
+    def wait(self):
+        self.reached.set()
+        assert self.go_on.wait(60)
+
+
+def in_a_thread(call):
+    found = []
+
+    def run():
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001 (whatever it is)
+            found.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread, found
+
+
+def columns(held, X):
+    yield "a", X[:, 0]
+    held.wait()
+    yield "b", X[:, 1]
+
+
+class Row(dict):
+    """A row that takes its time."""
+
+    def __init__(self, held, **features):
+        super().__init__(features)
+        self.held = held
+
+    def values(self):
+        self.held.wait()
+        return super().values()
+
+
+@pytest.fixture(name="X")
+def numbers():
+    return np.random.default_rng(0).normal(size=(20, 4))
+
+
+@pytest.mark.parametrize("second", ["learn_one", "learn_many"])
+def test_two_threads_that_learn_rows(second, X):
+    held, model = Held(), SelectKBest(k=1)
+    model.learn_one({"a": 1.0}, 1.0)
+    thread, failed = in_a_thread(lambda: model.learn_one(Row(held, b=2.0), 2.0))
+    assert held.reached.wait(60)
+    with pytest.raises(RuntimeError, match="one thread at a time"):
+        getattr(model, second)(*(({"a": 3.0}, 3.0) if second == "learn_one" else (X, X[:, 0])))
+    held.go_on.set()
+    thread.join()
+    assert not failed
+    model.learn_one({"a": 4.0}, 4.0)
+    assert model.n_rows == 3
+
+
+def test_two_threads_that_learn_columns(X):
+    held, model = Held(), SelectKBest(k=1)
+    model.learn_target(X[:, 0])
+    thread, failed = in_a_thread(
+        lambda: model.learn_columns(streamsel.stream.iter_columns(lambda: columns(held, X)))
+    )
+    assert held.reached.wait(60)
+    with pytest.raises(RuntimeError, match="one thread at a time"):
+        model.learn_column("c", X[:, 2])
+    held.go_on.set()
+    thread.join()
+    assert not failed
+    model.learn_column("c", X[:, 2])
+    assert model.n_columns == 3
+
+
+def test_threads_with_a_model_each(X):
+    models = [SelectKBest(k=1) for _ in range(4)]
+    threads = [in_a_thread(lambda m=m: m.learn_many(X, X[:, 0])) for m in models]
+    for thread, failed in threads:
+        thread.join()
+        assert not failed
+    for model in models[1:]:
+        models[0].merge(model, along="rows")
+    assert models[0].n_rows == 80
