@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsel._jit.scan import scan_dense, scan_sparse
+from streamsel._jit.scan import SMALL, UNDERFLOW, scan_dense, scan_sparse
 from streamsel.target.target import NoTarget, Target
 from streamsel.threads import in_threads
 
@@ -266,6 +266,8 @@ def of_observed(chunk: Chunk, stats: Stats) -> Stats:
         # One value again and again does not vary, whatever rounding says.
         with np.errstate(over="ignore"):
             m2 = 0.0 if x.min() == x.max() else float(np.square(left - low).sum())
+        if m2 < UNDERFLOW and abs(mean) < SMALL and x.min() < x.max():
+            m2 = np.nan
         stats.mean[j], stats.low[j], stats.m2[j] = mean, low, m2
     return stats
 
@@ -274,9 +276,11 @@ def why_bad(name: Hashable, x: Floats) -> ValueError:
     """Return the error for a column whose moments are not finite: what is in it and where."""
     bad = np.flatnonzero(~np.isfinite(x))
     if bad.size == 0:
+        largest = float(np.abs(x).max())
+        fit = "fit into float64" if largest > 1.0 else "float64 can tell from 0"
         return ValueError(
-            f"Expected values whose squares fit into float64 in column {name!r}. Got: values up to "
-            f"{np.abs(x).max():.3g}.\n"
+            f"Expected values whose squares {fit} in column {name!r}. Got: values up to "
+            f"{largest:.3g}.\n"
             "Hint: divide all columns by the same number, so that each counts as it did."
         )
     what = "missing (NaN)" if np.isnan(x[bad]).all() else "NaN or infinite"

@@ -160,7 +160,18 @@ def test_variation_that_is_rounding_is_none():
     Y = padded(np.arange(4.0)[:, None])
     assert scanned(x, Y, 1)[1][0] == 0.0
     assert scanned(np.array([[0.0, 0.0, 0.0, 1e-140]]).T, Y, 1)[1][0] > 0.0
-    assert scanned(np.array([[0.0, 0.0, 0.0, 1e-320]]).T, Y, 1)[1][0] == 0.0
+
+
+@pytest.mark.parametrize("c", [1, 2])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
+    "x", [[0, 0, 0, 1e-320], [1e-200, -1e-200, 0, 0], [1e-160, 2e-160, 3e-160, 1e-160]]
+)
+def test_variation_that_vanishes_when_squared_is_told(x, sparse, c):
+    X = np.array([x, [0.0] * 4, [1e-200] * 4, [1e-310] * 4, [1.0, 2.0, 3.0, 4.0]]).T
+    Y = padded(np.arange(8.0).reshape(4, 2)[:, :c])
+    _, m2, _ = scanned(scipy.sparse.csc_array(X) if sparse else X, Y, c)
+    np.testing.assert_array_equal(m2, [np.nan, 0.0, 0.0, 0.0, 5.0])
 
 
 def test_the_mean_keeps_what_rounding_takes_away():

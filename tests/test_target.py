@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from streamsel import SOSPCA, ProjSe
+from streamsel.target.target import Target
 from tests.reference import noise
 from tests.reference import target as space
 
@@ -191,3 +192,12 @@ def test_noise_passes_the_floor_as_often_as_its_level_says(r):
     # Bonferroni is a little shy of exact: 1 − (1 − level/p)^p = 0.181 for independent columns.
     expected = repeats * (1 - (1 - level / p) ** p)
     assert abs(passed - expected) < 4 * np.sqrt(expected * (1 - expected / repeats))
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e-200, 5e-324])
+def test_a_target_whose_squares_vanish_is_refused(scale):
+    y = np.array([1.0, -1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match=r"squares float64 can tell from 0. Got: values up to"):
+        Target(y * scale)
+    with pytest.raises(ValueError, match="one value in all"):
+        Target(np.full(4, scale))

@@ -26,6 +26,8 @@ _CLEARLY = 1e-6
 ROUNDINGS = 8.0 * 2.220446049250313e-16
 # Below this a sum of squares has lost digits to underflow.
 UNDERFLOW = 1e-305
+# About a mean above this rounding is larger than what underflows.
+SMALL = 1e-138
 
 
 @kernel()
@@ -34,6 +36,21 @@ def variation(m2: float, mean: float, n: int) -> float:
     rounding = ROUNDINGS * abs(mean)
     if m2 <= n * rounding * rounding or m2 < UNDERFLOW:
         return 0.0
+    return m2
+
+
+@kernel()
+def _seen(v: float, mean: float, n: int, x: np.ndarray) -> float:
+    """Return `variation`, and NaN where the column varies by too little for it to be seen.
+
+    x is what is stored of the column; all that is not is 0.
+    """
+    m2 = variation(v, mean, n)
+    if m2 == 0.0 and abs(mean) < SMALL:
+        first = np.float64(x[0]) if x.size == n else 0.0
+        for i in range(x.size):
+            if abs(np.float64(x[i]) - first) > ROUNDINGS * abs(mean):
+                return np.nan
     return m2
 
 
@@ -157,7 +174,7 @@ def _scan_one_target(
                     cxy[j, 0] = sums[u, 2]
                     if v < _CANCELLED * ss:
                         mean[j], low[j], v = _about(X[j], mean[j], Y, cxy[j])
-                    m2[j] = variation(v, mean[j], n)
+                    m2[j] = _seen(v, mean[j], n, X[j])
 
 
 @kernel(reordered_sums=True)
@@ -265,7 +282,7 @@ def _scan_many_targets(
                 cxy[j, k] = dots[j - first, k]
             if v < _CANCELLED * ss:
                 mean[j], low[j], v = _about(X[j], mean[j], Y, cxy[j])
-            m2[j] = variation(v, mean[j], n)
+            m2[j] = _seen(v, mean[j], n, X[j])
 
 
 @kernel()
@@ -287,7 +304,7 @@ def scan_dense(
         (c', n) centred target columns; one, or zero rows up to a multiple of four.
     mean, low, m2, cxy
         (b,), (b,), (b,), (b, c) filled; low is what rounding took from the mean. m2 is 0.0 for a
-        constant column, not finite where a value is not finite or the squares overflow.
+        constant column, not finite where a value is not finite, or the squares overflow or vanish.
     """
     if Y.shape[0] == 1:
         _scan_one_target(X, Y, mean, low, m2, cxy)
@@ -393,7 +410,7 @@ def _sparse_one_target(
         v = ss - s * s / n
         if v < _CANCELLED * ss:
             mean[j], low[j], v = _dense_again(data, indices, start, stop, Y, mean[j], cxy[j])
-        m2[j] = variation(v, mean[j], n)
+        m2[j] = _seen(v, mean[j], n, data[start:stop])
     return True
 
 
@@ -431,7 +448,7 @@ def _sparse_many_targets(
         v = ss - s * s / n
         if v < _CANCELLED * ss:
             mean[j], low[j], v = _dense_again(data, indices, start, stop, Y, mean[j], cxy[j])
-        m2[j] = variation(v, mean[j], n)
+        m2[j] = _seen(v, mean[j], n, data[start:stop])
     return True
 
 

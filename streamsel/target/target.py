@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsel._jit.scan import variation
+from streamsel._jit.scan import SMALL, UNDERFLOW, variation
 from streamsel.shapes import Count, Flag, expect, expect_shapes
 from streamsel.summation import two_sum
 from streamsel.target.covariates import (
@@ -118,6 +118,13 @@ class Target:
         if not np.isfinite(squares).all():
             raise ValueError(
                 "Expected a target whose squares fit into float64. Got: values beyond 1e150.\n"
+                "Hint: divide the target by its scale; relevance does not depend on it."
+            )
+        tiny = (squares < UNDERFLOW) & (np.abs(self.mean) < SMALL) & (columns != shift).any(axis=0)
+        if tiny.any():
+            raise ValueError(
+                "Expected a target whose squares float64 can tell from 0. Got: values up to "
+                f"{np.abs(columns[:, tiny]).max():.3g} in column {names[int(tiny.argmax())]!r}.\n"
                 "Hint: divide the target by its scale; relevance does not depend on it."
             )
         for k in range(c):
