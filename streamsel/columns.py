@@ -238,7 +238,7 @@ def column(name: Hashable, values: Any, n_rows: int) -> Chunk:
         return next(chunks(Block((name,), values), n_rows))
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.float64), np.nan)
-    array = values if type(values) is np.ndarray else np.asarray(values)
+    array = values if type(values) is np.ndarray else _as_array(name, values)
     if array.ndim != 1:
         raise _not_a_column(name, array.shape)
     if array.shape[0] != n_rows:
@@ -246,6 +246,15 @@ def column(name: Hashable, values: Any, n_rows: int) -> Chunk:
     if array.dtype not in _IN_PLACE or not array.flags.c_contiguous:
         array = _numbers(array[None, :], (name,))[0]
     return DenseChunk((name,), array[None, :])
+
+
+def _as_array(name: Hashable, values: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"Expected one value for each observation in column {name!r}. Got: {error}."
+        ) from error
 
 
 def of_observed(chunk: Chunk, stats: Stats) -> Stats:

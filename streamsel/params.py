@@ -200,12 +200,20 @@ class Estimator(NamedTuple):
 Rule = Whole | Real | Several | NamedOr | Jobs | Choice | Flag | Names | Estimator
 
 
+def shown(value: Any) -> str:
+    """Return the repr of a value; of one that has none, its type."""
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 (whatever a value raises, or nesting without end)
+        return f"<{type(value).__name__}>"
+
+
 def check(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:
     """Raise ValueError for the first parameter that its rule does not admit."""
     for name, rule in rules.items():
         if not rule.admits(values[name]):
             raise ValueError(
-                f"The {name!r} parameter of {owner} must be {rule}. Got {values[name]!r} instead."
+                f"The {name!r} parameter of {owner} must be {rule}. Got {shown(values[name])} instead."
             )
 
 

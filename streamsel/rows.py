@@ -105,7 +105,17 @@ def read_some(x: Mapping[Hashable, Any], names: Iterable[Hashable]) -> Floats:
             pass
         else:
             return values
+    if not isinstance(x, Mapping):
+        raise no_row(x)
     return read_values({name: x.get(name, 0.0) for name in names})
+
+
+def no_row(x: Any) -> TypeError:
+    """Return the error for what is no row."""
+    return TypeError(
+        f"Expected a row as a dict of features. Got: {type(x).__name__}.\n"
+        "Hint: learn_many takes a frame of rows, learn_columns takes columns."
+    )
 
 
 def read_values(x: Any) -> Floats:
@@ -117,10 +127,7 @@ def read_values(x: Any) -> Floats:
         For what is no dict of real numbers.
     """
     if not isinstance(x, Mapping):
-        raise TypeError(
-            f"Expected a row as a dict of features. Got: {type(x).__name__}.\n"
-            "Hint: learn_many takes a frame of rows, learn_columns takes columns."
-        )
+        raise no_row(x)
     values = np.empty(len(x))
     try:
         struct.pack_into(f"{len(x)}d", values.data, 0, *x.values())

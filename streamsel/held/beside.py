@@ -40,6 +40,9 @@ class Beside(Part):
     def refresh_if_due(self, moments: Moments) -> None:
         """Decide, after as many rows, what is decided then."""
 
+    def check(self, moments: Moments) -> None:
+        """Refuse what a file says, if it is not about these moments."""
+
     @abc.abstractmethod
     def protected(self) -> Collection[Hashable]:
         """Return the names that must not be let go."""

@@ -213,6 +213,12 @@ class JointMoments(Beside):
 
     # Files
 
+    def check(self, moments: Moments) -> None:
+        """Refuse what a file says, if it is not about these moments."""
+        watched, candidates = self.watched.slots.keys(), self.candidates.slots.keys()
+        if not (watched <= moments.slots.keys() and candidates <= watched):
+            raise ValueError("Expected joint moments of the variables held. Got: of others.")
+
     def to_state(self) -> dict[str, Any]:
         """Return what a file needs: arrays, and values that JSON can hold."""
         return {

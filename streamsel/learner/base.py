@@ -274,7 +274,9 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
         sees the scale of a variable (scale=False).
         """
         if not isinstance(level, numbers.Real) or not 0.0 < level < 1.0:
-            raise ValueError(f"The 'level' must be in the range (0, 1). Got {level!r} instead.")
+            raise ValueError(
+                f"The 'level' must be in the range (0, 1). Got {params.shown(level)} instead."
+            )
         in_first_window = self._window is not None and self._space is None
         if self._without_target or in_first_window:
             return float("nan")
@@ -404,6 +406,7 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
             self._beside = self._new_beside()
             if self._beside is not None:
                 self._beside.set_state(state["beside"])
+                self._beside.check(moments)
             self._moments = moments
             expect(state, full_until=Count())
             self._vocabulary.full_until = state["full_until"]

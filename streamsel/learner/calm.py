@@ -13,6 +13,7 @@ from typing import Any
 
 from streamsel import params
 from streamsel.learner.axis import Axis
+from streamsel.learner.limits import told_if_beyond
 from streamsel.params import param
 
 
@@ -71,7 +72,8 @@ class Calm(Axis, params.Declared):
         On columns they always do. Selectors let go what is not among the best k, whatever `slack`
         there is.
         """
-        self._renew(calmly=False)
+        with told_if_beyond():
+            self._renew(calmly=False)
 
     def _renew(self, *, calmly: bool) -> None:
         if not self._on_rows or self._now() is None:

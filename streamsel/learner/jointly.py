@@ -118,14 +118,6 @@ class Jointly(Learner):
                 other._go_over_to(theirs)
         super()._merge_along_rows(other)
 
-    # Files
-
-    def _set_state(self, state: dict[str, Any]) -> None:
-        super()._set_state(state)
-        if self._beside is not None:
-            moments, crossed = self._on_joint_moments()
-            crossed.check(moments)
-
 
 def _begin(
     crossed: Crossed, columns: SamplePool | None, moments: Moments, target: Target | NoTarget

@@ -11,6 +11,7 @@ from streamsel.held.merging import merge_columns, merge_rows, same_rows
 from streamsel.held.moments import Moments
 from streamsel.learner.column_axis import ColumnAxis
 from streamsel.learner.row_axis import RowAxis
+from streamsel.params import shown
 
 
 class Merging(ColumnAxis, RowAxis):
@@ -35,9 +36,11 @@ class Merging(ColumnAxis, RowAxis):
         """
         if type(other) is not type(self) or _told(other) != _told(self):
             raise ValueError(
-                f"Expected a {type(self).__name__} with the same parameters. Got: {other!r}.\n"
+                f"Expected a {type(self).__name__} with the same parameters. Got: {shown(other)}.\n"
                 "Hint: models that are to be merged are clones of one another."
             )
+        if not isinstance(along, str) or along not in ("columns", "rows"):
+            raise ValueError(f"Expected along='columns' or 'rows'. Got: {shown(along)}.")
         if other is self:
             raise ValueError("Expected another model to merge. Got: the model itself.")
         if (
@@ -51,8 +54,6 @@ class Merging(ColumnAxis, RowAxis):
             )
         if along == "rows":
             self._merge_along_rows(other)
-        elif along != "columns":
-            raise ValueError(f"Expected along='columns' or 'rows'. Got: {along!r}.")
         elif other._on_rows or self._on_rows:
             self._merge_along_columns_of_rows(other)
         elif other._target is not None:

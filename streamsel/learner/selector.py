@@ -16,7 +16,7 @@ from streamsel.held.pool import NO_PICKS, Picks, Pool, SamplePool, Sifted
 from streamsel.learner.base import Learner, until_learnt
 from streamsel.learner.report import Report, is_above, number
 from streamsel.params import param
-from streamsel.rows import as_frame, columns_of, gather, positions
+from streamsel.rows import as_frame, columns_of, gather, no_row, positions
 from streamsel.target.target import Target
 
 # What part of the variables beyond the best k may stay for having stood.
@@ -252,6 +252,8 @@ class Selector(Learner, Generic[State]):
         x
             A row. Standing features that it lacks stay absent, new ones are dropped.
         """
+        if type(x) is not dict and not isinstance(x, Mapping):
+            raise no_row(x)
         standing = self._in_use()
         if standing is None:
             return {name: x[name] for name in x if name not in (self.covariates or ())}
