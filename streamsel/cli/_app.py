@@ -5,8 +5,9 @@ Only click is imported here: `--help` has no use for numpy.
 
 from __future__ import annotations
 
+import sys
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,17 +16,21 @@ from streamsel.cli._errors import (
     EXPECTED,
     CommandError,
     message_of,
+    show_usage_error,
     silence_stdout,
     stop,
     warn_in_one_line,
 )
+from streamsel.cli._log import begin_log, log
 from streamsel.cli._methods import MethodCommand
 from streamsel.cli._options import (
     INPUT,
     LEARNER,
     OUTPUT,
+    config_option,
     delimiter_option,
     input_options,
+    log_options,
     method_options,
     option,
     output_options,
@@ -33,11 +38,44 @@ from streamsel.cli._options import (
 from streamsel.cli._request import make_request
 from streamsel.cli._sections import Command
 
-CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 96}
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CONTEXT = {
+    "help_option_names": ["-h", "--help"],
+    "max_content_width": 96,
+    "auto_envvar_prefix": "STREAMSEL",
+}
 
 
 class Application(click.Group):
     """The group of commands; it turns what goes wrong into messages and exit codes."""
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **settings: Any) -> Any:
+        """Run the command, and leave with its exit code."""
+        begin_log(sys.argv[1:] if args is None else args)
+        # A result is not to be lost by a name that the locale has no letters for.
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        code = self._run(args, *rest, **settings | {"standalone_mode": False})
+        log().end(code)
+        sys.exit(code)
+
+    def _run(self, *args: Any, **settings: Any) -> int:
+        """Run the command, say what goes wrong, and return the exit code."""
+        try:
+            # After --help and the like it is returned; commands return nothing.
+            return super().main(*args, **settings) or 0
+        except CommandError as error:
+            error.show()
+            return error.exit_code
+        except click.ClickException as error:
+            show_usage_error(error)
+            return error.exit_code
+        except click.Abort:
+            log().say("interrupted", "interrupted", level="error", exit_code=130)
+            return 130
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""
@@ -203,6 +241,7 @@ def _run(ctx: click.Context) -> None:
 
 
 @app.command(cls=Command, short_help="Apply a saved model to another file.")
+@config_option
 @click.argument("model", type=click.Path())
 @click.argument("file", type=click.Path())
 @option(
@@ -223,8 +262,9 @@ def _run(ctx: click.Context) -> None:
     help="Write to this file, as .parquet, .feather, .arrow, .npy, .csv or .tsv; otherwise CSV is "
     "printed.",
 )
+@log_options
 def transform(
-    model: str, file: str, orientation: str, delimiter: str | None, out: str | None
+    model: str, file: str, orientation: str, delimiter: str | None, out: str | None, **_: Any
 ) -> None:
     """Apply MODEL, saved by select or reduce, to the rows of FILE.
 

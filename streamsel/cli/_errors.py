@@ -10,21 +10,50 @@ from typing import IO, Any, Never
 
 import click
 
+from streamsel.cli._escape import shown
+from streamsel.cli._log import log
+
 EXPECTED = (OSError, ValueError, TypeError, EOFError, ImportError, MemoryError, zlib.error)
 """The errors that data and files cause; any other is a defect of ours and keeps its traceback."""
+
+
+# What click raises where nothing was said at all: its message is the help page. 8.1 has none.
+_HELP = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
 class CommandError(click.ClickException):
     """A failure: its message goes to stderr after `streamsel: error:`, the exit code is 1."""
 
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Print the message."""
-        click.echo(f"streamsel: error: {self.format_message()}", file=file, err=True)
+    def show(self, file: IO[Any] | None = None) -> None:  # noqa: ARG002 (click's signature)
+        """Say the message."""
+        log().say("error", self.format_message(), level="error", exit_code=self.exit_code)
 
 
-def stop(message: str, exit_code: int) -> Never:
-    """Leave with a note on stderr: not a failure, but not all that was asked for either."""
-    note(message)
+def show_usage_error(error: click.ClickException) -> None:
+    """Say how the command was called wrongly, and how it is called."""
+    message = " ".join(error.format_message().split())
+    if log().as_json:
+        log().say("error", message, level="error", exit_code=error.exit_code)
+    elif isinstance(error, _HELP):
+        error.show()
+    else:
+        click.UsageError(shown(message), getattr(error, "ctx", None)).show()
+
+
+def stop(message: str, exit_code: int, *further: str) -> Never:
+    """Leave with a note on stderr: not a failure, but not all that was asked for either.
+
+    Parameters
+    ----------
+    message
+        Why.
+    exit_code
+        What the shell is told.
+    *further
+        Lines that follow.
+    """
+    # An exit code other than 0 is explained even where nothing else is said.
+    log().say("interrupted", message, *further, level="error", exit_code=exit_code)
     raise click.exceptions.Exit(exit_code)
 
 
@@ -57,12 +86,17 @@ def _in_terms_of_options(text: str) -> str:
 
 def note(message: str) -> None:
     """Tell the user something on stderr."""
-    click.echo(f"streamsel: {message}", err=True)
+    log().say("note", message)
+
+
+def warn(message: str) -> None:
+    """Warn the user on stderr."""
+    log().say("warning", message, level="warning")
 
 
 def show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Print a warning in one line: takes the place of `warnings.showwarning`."""
-    note(f"warning: {_in_terms_of_options(str(message))}")
+    warn(_in_terms_of_options(str(message)))
 
 
 def warn_in_one_line() -> None:

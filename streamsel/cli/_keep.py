@@ -6,7 +6,8 @@ import shlex
 import time
 from typing import TYPE_CHECKING, Never
 
-from streamsel.cli._errors import EXPECTED, CommandError, message_of, note, reason_of, stop
+from streamsel.cli._errors import EXPECTED, CommandError, message_of, reason_of, stop, warn
+from streamsel.cli._log import log
 from streamsel.cli._report import count
 from streamsel.cli._results import show
 
@@ -53,8 +54,11 @@ class Keeper:
         every = self._job.request.checkpoint
         if every is not None and time.monotonic() - self._saved_at >= every:
             self._job.note_time()
-            if not self.save():
-                note(f"warning: {self.unwritten['--model']}")
+            if self.save():
+                n_read = self._job.notes["columns_read"]
+                log().say("checkpoint", file=self._job.request.model, columns_read=n_read)
+            else:
+                warn(self.unwritten["--model"])
             self._saved_at = time.monotonic()
 
     def _keep(self) -> str:
@@ -73,15 +77,15 @@ class Keeper:
     def stop(self, exit_code: int) -> Never:
         """End a run that was interrupted: keep and show what there is."""
         job = self._job
-        request, what = job.request, self._keep()
+        request, what, further = job.request, self._keep(), []
         if job.notes["columns_read"]:
             show(job.report(), job.notes, as_json=request.as_json)
             if request.model is not None and not job.model._one_source and not self.unwritten:
                 words = ["streamsel", request.command, request.file, "--resume", request.model]
-                what += f"\nstreamsel: to go on: {shlex.join(words)}"
+                further.append(f"to go on: {shlex.join(words)}")
         if request.out is not None:
-            what += f"\nstreamsel: {request.out} was not written"
-        stop(f"interrupted {what}", exit_code)
+            further.append(f"{request.out} was not written")
+        stop(f"interrupted {what}", exit_code, *further)
 
     def fail(self, error: BaseException) -> Never:
         """End a run that met an error: keep what there is."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from streamsel import __version__
 from streamsel.cli._errors import EXPECTED, message_of
 from streamsel.cli._interrupt import Interrupts
 from streamsel.cli._job import Job
 from streamsel.cli._keep import Keeper
+from streamsel.cli._log import log
 from streamsel.cli._outputs import check_distinct, check_table, check_writable
 from streamsel.cli._progress import Meter, meter
 from streamsel.cli._results import finish
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from streamsel.columns import Block
     from streamsel.stream._screen import Screen
 
+# What a program is told of a run when it ends, besides how.
+OUTCOME = ("columns_read", "skipped", "complete", "peak_memory")
+
 
 def run(request: Request) -> None:
     """Learn from a file as asked, save, write and print what comes of it."""
@@ -30,7 +35,10 @@ def run(request: Request) -> None:
     keeper = Keeper(job)
     # Only now that the input is known to be right: opening the list empties an older one.
     with job.skipped.listing():
-        Learning(job, keeper).learn()
+        try:
+            Learning(job, keeper).learn()
+        finally:
+            log().outcome = {name: job.notes[name] for name in OUTCOME}
     finish(job, keeper.unwritten)
 
 
@@ -78,12 +86,14 @@ class Learning:
         """
         job, keeper = self._job, self._keeper
         total, done = job.screen.n_columns, job.notes["columns_read"]
+        n_columns = None if total is None else total + done
+        log().say("begin", **_about(job), n_columns=n_columns, columns_read=done)
         with Interrupts() as interrupts:
             job.begin()
             try:
                 with meter(
                     {"select": "selecting", "reduce": "reducing"}[job.request.command],
-                    None if total is None else total + done,
+                    n_columns,
                     done,
                 ) as bar:
                     self._compile(bar)
@@ -172,6 +182,19 @@ class Learning:
             ColumnStream(watched, n_rows=screen.n_rows, n_columns=screen.n_columns)
         )
         job.note_progress(0)
+
+
+def _about(job: Job) -> dict[str, Any]:
+    """Tell programs what begins."""
+    request, model = job.request, job.model
+    return {
+        "version": __version__,
+        "command": request.command,
+        "file": request.file,
+        "class": type(model).__name__,
+        "parameters": model._get_params(),
+        "n_rows": job.screen.n_rows,
+    }
 
 
 def _counted(screen: Screen) -> Iterator[tuple[int, Block]]:

@@ -115,17 +115,18 @@ def _options(command: click.Command) -> list[Option]:
 
 def _said(ctx: click.Context) -> Iterator[tuple[str, str, Any]]:
     """Yield the parameters that were given: name, how that was spelt, and what."""
+    spelt = {option.name: option.spelt(ctx) for option in _options(ctx.command)}
     for option in _options(ctx.command):
         given = ctx.get_parameter_source(str(option.name)) is not ParameterSource.DEFAULT
         if option.parameter is not None and given:
             value = ctx.params[str(option.name)]
             several = tuple(dict.fromkeys(value)) if isinstance(value, list) else value
-            yield option.parameter, option.spelt, several
+            yield option.parameter, spelt[option.name], several
     for text in ctx.params["set"]:
         name, sign, value = text.partition("=")
         if not sign:
-            raise click.UsageError(f"--set {text}: say PARAM=VALUE", ctx)
-        yield name.strip(), f"--set {name.strip()}", value.strip()
+            raise click.UsageError(f"{spelt['set']} {text}: say PARAM=VALUE", ctx)
+        yield name.strip(), f"{spelt['set']} {name.strip()}", value.strip()
 
 
 def _read(rule: Rule, spelt: str, value: Any, ctx: click.Context) -> Any:
@@ -145,7 +146,7 @@ def _no_such(name: str, spelt: str, method: str, rules: Mapping[str, Rule]) -> s
 
 def _in_terms_of_options(text: str, ctx: click.Context) -> str:
     """Put what a learner says of its parameters in terms of what the user can say."""
-    spelt = {o.parameter: o.spelt for o in _options(ctx.command) if o.parameter is not None}
+    spelt = {o.parameter: o.spelt(ctx) for o in _options(ctx.command) if o.parameter is not None}
     text = " ".join(text.split())
     text = PARAMETER_OF.sub(lambda found: f"{spelt.get(found[1], f'--set {found[1]}')} ", text)
     for name, option in spelt.items():

@@ -12,6 +12,8 @@ from typing import Any
 import click
 
 from streamsel import catalogue
+from streamsel.cli._config import take_config
+from streamsel.cli._log import FORMATS, VARIABLES, take_log_format, take_quiet
 from streamsel.cli._sections import Option
 
 
@@ -26,6 +28,16 @@ class Delimiter(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # cli
         if len(mark) != 1 or mark in '"\r\n':
             self.fail(f"{value!r} is not one character that can stand between cells", param, ctx)
         return mark
+
+
+class Name(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.1 has none
+    """A name, or several with commas between."""
+
+    name = "name"
+
+    def split_envvar_value(self, rv: str) -> list[str]:
+        """Return what a variable says: there may be blanks in a name."""
+        return [rv]
 
 
 class Method(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.1 has none
@@ -63,13 +75,23 @@ def option(*names: str, section: str, **settings: Any) -> Decorator:
 def names_option(*names: str, **settings: Any) -> Decorator:
     """Make an option that takes names: said several times, or with commas between."""
     return option(
-        *names, metavar="NAME", multiple=True, callback=_split_names, section=INPUT, **settings
+        *names,
+        type=Name(),
+        metavar="NAME",
+        multiple=True,
+        callback=_split_names,
+        section=INPUT,
+        **settings,
     )
 
 
 def _split_names(_: click.Context, __: click.Parameter, values: Sequence[str]) -> list[str]:
     """Split names at commas, but not inside double quotes."""
-    return [name.strip() for row in csv.reader(values, skipinitialspace=True) for name in row]
+    try:
+        rows = [row for value in values for row in csv.reader([value], skipinitialspace=True)]
+    except csv.Error as error:
+        raise click.BadParameter(f"{error}. Hint: put the name in double quotes") from error
+    return [name.strip() for row in rows for name in row]
 
 
 def all_of(*decorators: Decorator) -> Decorator:
@@ -92,7 +114,46 @@ delimiter_option = option(
     "line say.",
 )
 
+# Before all others: what they are may stand in the file.
+config_option = option(
+    "--config",
+    metavar="FILE",
+    type=click.Path(),
+    is_eager=True,
+    callback=take_config,
+    section=INPUT,
+    help="Take options that are not given from this TOML file: a table for each command, its keys "
+    "long options.",
+)
+
+log_options = all_of(
+    option(
+        "--log-format",
+        type=click.Choice(FORMATS),
+        default=FORMATS[0],
+        show_default=True,
+        is_eager=True,
+        callback=take_log_format,
+        expose_value=False,
+        envvar=VARIABLES["log_format"],
+        section=LONG,
+        help="What stderr has where it is no terminal: now and then a line of text, or a JSON "
+        "object for everything that happens.",
+    ),
+    option(
+        "--quiet",
+        is_flag=True,
+        is_eager=True,
+        callback=take_quiet,
+        expose_value=False,
+        envvar=VARIABLES["quiet"],
+        section=LONG,
+        help="Say nothing but errors.",
+    ),
+)
+
 input_options = all_of(
+    config_option,
     click.argument("file", type=click.Path()),
     names_option(
         "--target",
@@ -233,4 +294,5 @@ output_options = all_of(
         section=LONG,
         help="Save the model this often while it learns.",
     ),
+    log_options,
 )

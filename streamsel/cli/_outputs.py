@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import errno
 import os
 import sys
@@ -15,6 +14,8 @@ import click
 import numpy as np
 
 from streamsel.cli._errors import CommandError
+from streamsel.cli._escape import shown
+from streamsel.cli._rows import row_writer
 from streamsel.files import try_writing, whole_file
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def write_table(path: str, names: Sequence[Any], columns: Sequence[Any]) -> None
 
 def write_csv(file: IO[str], names: Sequence[Any], columns: Sequence[Any], delimiter: str) -> None:
     """Write columns of equal length as text: a header, then one row a line."""
-    writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+    writer = row_writer(file, delimiter)
     writer.writerow([str(name) for name in names])
     if columns:
         # tolist gives Python's numbers, whose repr is the shortest that reads back the same.
@@ -112,7 +113,8 @@ def write_csv(file: IO[str], names: Sequence[Any], columns: Sequence[Any], delim
 
 def write_csv_to_stdout(names: Sequence[Any], columns: Sequence[Any]) -> None:
     """Write columns of equal length to stdout as CSV."""
-    write_csv(sys.stdout, names, columns, ",")
+    titles = [shown(name) for name in names] if sys.stdout.isatty() else names
+    write_csv(sys.stdout, titles, columns, ",")
 
 
 def _write_text(delimiter: str, path: Path, names: Sequence[str], columns: Sequence[Any]) -> None:

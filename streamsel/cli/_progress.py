@@ -1,21 +1,27 @@
-"""Progress on stderr, when that is a terminal: columns a second, time left, best so far, memory."""
+"""Progress on stderr: columns a second, time left, best so far, memory.
+
+A terminal has a bar. Where there is none, a line comes now and then.
+"""
 
 from __future__ import annotations
 
 import math
-import sys
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from streamsel.cli._escape import shown
+from streamsel.cli._log import log, stderr_is_terminal
 from streamsel.memory import resident_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import TracebackType
 
     from rich.console import RenderableType
     from rich.progress import Progress
+
+FIRST_LINE, LONGEST_GAP = 10.0, 60.0  # seconds
 
 
 class Meter(Protocol):
@@ -47,7 +53,7 @@ class Meter(Protocol):
 
 
 class Silence:
-    """Shows nothing: stderr is not a terminal."""
+    """Shows nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -154,9 +160,99 @@ class Bar:
             self._best_at = time.monotonic() + max(0.2, 20 * (time.monotonic() - start))
 
 
+class Pace:
+    """When the next line is due: not in a short run, and more rarely the longer a run takes.
+
+    The first comes after 10 s, and so does the next; from 100 s on when a tenth of the time so far
+    has passed again, and from 10 min on every minute.
+    """
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self._next = self.began + FIRST_LINE
+
+    def is_due(self) -> bool:
+        """Whether a line is due now; if so the next is put off."""
+        now = time.monotonic()
+        if now < self._next:
+            return False
+        self._next = now + min(max(FIRST_LINE, (now - self.began) / 10), LONGEST_GAP)
+        return True
+
+
+class Lines:
+    """Says how far it is, a line now and then: where stderr is no terminal.
+
+    Parameters
+    ----------
+    n_columns
+        Columns in the source, None if unknown.
+    n_read
+        Columns that an earlier run has read.
+    """
+
+    def __init__(self, n_columns: int | None, n_read: int) -> None:
+        self._n_columns = n_columns
+        self._n_before = self._n_read = n_read
+        self._pace = Pace()
+        self._reading_began = self._pace.began
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def compiling(self) -> None:
+        """Do nothing: that is said by a terminal only."""
+
+    def begin(self) -> None:
+        """Count the time from now on."""
+        self._pace = Pace()
+        self._reading_began = self._pace.began
+
+    def update(self, n_read: int, model: Any = None, *, reading: str = "") -> None:
+        """Say how far it is, if it is time to."""
+        if n_read < self._n_read:
+            self._n_before, self._reading_began = 0, time.monotonic()
+        self._n_read = n_read
+        if self._pace.is_due():
+            facts = self._facts(n_read, reading) | best_facts(model)
+            log().say("progress", "" if log().as_json else progress_text(facts), **facts)
+
+    def _facts(self, n_read: int, reading: str) -> dict[str, Any]:
+        now = time.monotonic()
+        rate = (n_read - self._n_before) / max(now - self._reading_began, 1e-9)
+        n_left = None if self._n_columns is None else self._n_columns - n_read
+        return {
+            "columns_read": n_read,
+            "n_columns": self._n_columns,
+            "seconds": round(now - self._pace.began, 3),
+            "rate": round(rate, 1),
+            "seconds_left": None if n_left is None or not rate else round(n_left / rate, 1),
+            "memory": resident_bytes(),
+        } | ({"reading": reading} if reading else {})
+
+
+def progress_text(facts: Mapping[str, Any]) -> str:
+    """Put the facts of a line of progress in words."""
+    total, left, memory = (facts[name] for name in ("n_columns", "seconds_left", "memory"))
+    done = f"{facts['columns_read']:,}" + ("" if total is None else f" of {total:,}") + " columns"
+    parts = [
+        f"{facts['reading']}: {done}" if "reading" in facts else done,
+        f"{facts['rate']:,.0f}/s",
+        "" if left is None else f"{seconds_text(round(left))} left".replace(".0 s", " s"),
+        best_text(facts),
+        "" if memory is None else f"memory {bytes_text(memory)}",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
 def meter(title: str, n_columns: int | None, n_read: int = 0) -> Meter:
-    """Return a progress bar if stderr is a terminal, silence otherwise."""
-    return Bar(title, n_columns, n_read) if sys.stderr.isatty() else Silence()
+    """Return a progress bar if stderr is a terminal; lines, or silence, otherwise."""
+    if log().quiet:
+        return Silence()
+    return Bar(title, n_columns, n_read) if stderr_is_terminal() else Lines(n_columns, n_read)
 
 
 @contextmanager
@@ -165,7 +261,7 @@ def stages() -> Iterator[Callable[[str, int, int], None] | None]:
 
     Yields None, and shows nothing, if stderr is not a terminal.
     """
-    if not sys.stderr.isatty():
+    if not stderr_is_terminal():
         yield None
         return
     from rich.console import Console
@@ -183,16 +279,28 @@ def stages() -> Iterator[Callable[[str, int, int], None] | None]:
 
 def best_of(model: Any) -> str:
     """Name the most relevant thing that the model has found, or how much there is to find."""
+    return best_text(best_facts(model))
+
+
+def best_facts(model: Any) -> dict[str, Any]:
+    """Return the most relevant thing that a model has found, or how much there is to find."""
     if (n := getattr(model, "n_above_noise", None)) is not None:
-        return f"{n:,} above noise"
-    if hasattr(getattr(model, "_columns", None), "gram"):
+        return {"n_above_noise": n}
+    if model is None or hasattr(getattr(model, "_columns", None), "gram"):
         # To ask for components would solve for them.
-        return ""
+        return {}
     relevance = {name: value for name, value in model.relevance.items() if math.isfinite(value)}
     if not relevance:
-        return ""
+        return {}
     name = max(relevance, key=relevance.__getitem__)
-    return f"best {str(name)[:40]} {relevance[name]:.4f}"
+    return {"best": str(name), "relevance": relevance[name]}
+
+
+def best_text(facts: Mapping[str, Any]) -> str:
+    """Put in words what is best."""
+    if "n_above_noise" in facts:
+        return f"{facts['n_above_noise']:,} above noise"
+    return f"best {shown(facts['best'][:40])} {facts['relevance']:.4f}" if "best" in facts else ""
 
 
 def bytes_text(n: int) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from streamsel import __version__
+from streamsel.cli._escape import shown
+from streamsel.cli._json import as_json as json_of
 from streamsel.cli._progress import bytes_text, seconds_text
+from streamsel.cli._rows import row_writer
 from streamsel.learner.report import NOISE_LEVEL
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
     from streamsel.learner.report import Report
 
@@ -34,8 +37,8 @@ def n_found(report: Report) -> int:
 def show(report: Report, notes: Any, *, as_json: bool) -> None:
     """Print what a model has found and the notes of the run it is from, as stdout likes it."""
     if as_json:
-        json.dump({**report.as_dict(), "notes": notes}, sys.stdout, indent=2, default=str)
-        sys.stdout.write("\n")
+        known = {"streamsel": __version__, **report.as_dict(), "notes": notes}
+        sys.stdout.write(json_of(known, indent=2) + "\n")
     elif sys.stdout.isatty():
         _show_table(report, notes)
     else:
@@ -45,7 +48,7 @@ def show(report: Report, notes: Any, *, as_json: bool) -> None:
 
 def _show_text(report: Report) -> None:
     """Print tab-separated values: a line for every variable, or for every loading."""
-    writer = csv.writer(sys.stdout, delimiter="\t", lineterminator="\n")
+    writer = row_writer(sys.stdout, "\t")
     if report.kind == "selected":
         writer.writerow(report.found[0] if report.found else OF_SELECTED)
         writer.writerows(map(_cell, row.values()) for row in report.found)
@@ -74,7 +77,7 @@ def _show_table(report: Report, notes: Any) -> None:
     console = Console(highlight=False)
     console.print(_selection(report) if report.kind == "selected" else _components(report))
     for line in _footer(report, notes):
-        console.print(Text(line, style="dim"))
+        console.print(Text(shown(line), style="dim"))
 
 
 def _table(title: str) -> Table:
@@ -116,13 +119,13 @@ def _selection(report: Report) -> Table:
     table.add_column("")
     for rank, row in enumerate(rows, start=1):
         mark, style = _mark(row["above_noise"])
-        cells = [_decimals(row["relevance"]), _decimals(row["score"])]
+        cells: list[str | Text] = [_decimals(row["relevance"]), _decimals(row["score"])]
         if has_rounds:
             cells.append(str(row["round"]))
         if has_doubts:
             cells.append("yes" if row["certified"] else "")
-        cells += [_cell(row[name]) for name in further]
-        table.add_row(str(rank), Text(str(row["name"])), *cells, mark, style=style)
+        cells += [Text(shown(_cell(row[name]))) for name in further]
+        table.add_row(str(rank), Text(shown(row["name"])), *cells, mark, style=style)
     return table
 
 
@@ -147,7 +150,7 @@ def _components(report: Report) -> Table:
         for loading in row["loadings"][:TOP_LOADINGS]:
             # No line may end between a weight and its variable: \xa0 does not break.
             largest.append(f"{loading['weight']:+.2f}\xa0", style="cyan" if style is None else None)
-            largest.append(f"{loading['variable']}  ")
+            largest.append(f"{shown(loading['variable'])}  ")
         if len(row["loadings"]) > TOP_LOADINGS:
             largest.append("…")
         cells = [_decimals(row["relevance"]), str(len(row["loadings"]))]
@@ -233,7 +236,7 @@ def show_info(path: str, report: Report, notes: Any, *, as_json: bool) -> None:
     grid.add_column(style="dim")
     grid.add_column(overflow="fold")
     for name, value in facts(path, report, notes):
-        grid.add_row(name, Text(value))
+        grid.add_row(Text(shown(name)), Text(shown(value)))
     console.print(grid)
     show(report, None, as_json=False)
 
@@ -243,7 +246,7 @@ def _show_facts_as_text(path: str, report: Report, notes: Any) -> None:
     if report.noise_floor is not None:
         rows.append(("noise floor", f"{report.noise_floor:.6g}"))
     for name, value in rows:
-        sys.stdout.write(f"# {name}: {value}\n")
+        sys.stdout.write(f"# {shown(name)}: {shown(value)}\n")
 
 
 def facts(path: str, report: Report, notes: Any) -> list[tuple[str, str]]:

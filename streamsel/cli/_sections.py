@@ -1,13 +1,21 @@
-"""A click command whose `--help` lists its options in sections."""
+"""A click command whose `--help` lists its options in sections, and whose options have variables.
+
+An option is also said by STREAMSEL_<COMMAND>_<OPTION>, in the environment, and by a file
+(`--config`).
+"""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
+
+from streamsel.cli._config import key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 Record = tuple[str, str]
 
@@ -30,10 +38,36 @@ class Option(click.Option):
         self.section = section
         self.parameter = parameter
 
-    @property
-    def spelt(self) -> str:
-        """What the user knows it by."""
+    def spelt(self, ctx: click.Context) -> str:
+        """Return what the user said it by."""
+        source = ctx.get_parameter_source(str(self.name))
+        if source is ParameterSource.ENVIRONMENT:
+            return next(name for name in self._variables(ctx) if os.environ.get(name))
+        if source is ParameterSource.DEFAULT_MAP:
+            return f"{ctx.params['config']}: [{ctx.info_name}] {key_of(self)}"
         return " / ".join(sorted(self.opts, key=len, reverse=True))
+
+    def _variables(self, ctx: click.Context) -> list[str]:
+        """Return the variables that may say it."""
+        own = f"{ctx.auto_envvar_prefix}_{key_of(self)}".upper().replace("-", "_")
+        return [own, *([self.envvar] if isinstance(self.envvar, str) else [])]
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        """Return what the environment says: a variable is called as the long option is."""
+        if ctx.auto_envvar_prefix is None:
+            return None
+        found = map(os.environ.get, self._variables(ctx))
+        return next((value for value in found if value), None)
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
+        """Take its value; say by what it was said, if it is wrong."""
+        try:
+            return super().handle_parse_result(ctx, opts, args)
+        except click.BadParameter as error:
+            error.param_hint = self.spelt(ctx)
+            raise
 
 
 class Command(click.Command):

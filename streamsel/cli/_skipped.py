@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streamsel.cli._escape import shown
+from streamsel.cli._log import log
+from streamsel.cli._rows import row_writer
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
 
 class Skipped:
@@ -41,7 +46,7 @@ class Skipped:
         self.strict = False
         self.left_out: Sequence[str] = ()
         self._path = path
-        self._to: IO[str] | None = None
+        self._write: Callable[[str, str, str], object] | None = None
         self._n_bad_lines = 0
         self._n_known = 0
 
@@ -58,19 +63,24 @@ class Skipped:
     @contextmanager
     def listing(self) -> Iterator[None]:
         """Write the list, if it was asked for."""
-        if self._path is None or self._path == "-":
-            self._to = None if self._path is None else sys.stderr
+        if self._path is None:
             yield
-            return
-        with Path(self._path).open("w", encoding="utf-8", buffering=1) as file:
-            self._to = file
+        elif self._path == "-":
+            self._write = _say
             yield
+        else:
+            # A name that cannot be encoded is to end no run.
+            with Path(self._path).open(
+                "w", encoding="utf-8", errors="backslashreplace", buffering=1, newline=""
+            ) as file:
+                writer = row_writer(file, "\t")
+                self._write = lambda *cells: writer.writerow(cells)
+                yield
 
     def list_(self, name: Hashable, reason: str, detail: str) -> None:
         """Write a line of the list."""
-        if self._to is not None:
-            cells = (" ".join(str(cell).split()) for cell in (name, reason, detail))
-            self._to.write("\t".join(cells) + "\n")
+        if self._write is not None:
+            self._write(str(name), reason, " ".join(detail.split()))
 
     def on_bad_line(self, name: Hashable, reason: str, detail: str) -> None:
         """Take note of a line of text that is not all numbers."""
@@ -87,3 +97,11 @@ class Skipped:
         """Count a column, and list it."""
         self.refused[reason] += 1
         self.list_(name, reason, detail)
+
+
+def _say(name: str, reason: str, detail: str) -> None:
+    """List a column on stderr."""
+    if log().as_json:
+        log().say("skipped", name=name, reason=reason, detail=detail)
+    elif not log().quiet:
+        click.echo("\t".join(map(shown, (name, reason, detail))), err=True)

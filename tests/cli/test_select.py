@@ -153,3 +153,15 @@ def test_orientation_is_seen_where_the_target_comes_first(call, tmp_path):
     assert [row["name"] for row in call("select", path, "-t", "y", "-k", 1).rows()] == ["a"]
     path.write_text("gene,s1,s2,s3,s4\na,1,2,3,4\ny,1,2,3,5\n")
     assert [row["name"] for row in call("select", path, "-t", "y", "-k", 1).rows()] == ["a"]
+
+
+def test_a_name_with_a_line_break(call, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    y = np.arange(6.0) ** 2
+    parquet.write_table(pa.table({"a\nb": y, "x": y[::-1]}), tmp_path / "x.parquet")
+    rows = call("select", tmp_path / "x.parquet", "-t", '"a\nb"').rows()
+    assert [row["name"] for row in rows] == ["x"]
+    result = call("select", tmp_path / "x.parquet", "-t", "a\nb", code=2)
+    assert "double quotes" in result.stderr

@@ -155,12 +155,6 @@ def test_progress_on_a_terminal():
         bar.update(5, reading="reading 2 of about 3, 1 of 4 proven")
 
 
-def test_no_progress_where_there_is_no_terminal():
-    from streamsel.cli._progress import Silence, meter
-
-    assert isinstance(meter("selecting", None), Silence)
-
-
 def test_components_of_noise_are_said_to_be(tmp_path, rng):
     np.save(tmp_path / "x.npy", rng.normal(size=(20, 500)))
     np.save(tmp_path / "y.npy", rng.normal(size=20))

@@ -1,0 +1,104 @@
+"""A run written down: options from a TOML file, one table per command."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SET = "set"
+
+
+def take_config(ctx: click.Context, _: click.Parameter, path: str | None) -> str | None:
+    """Let a file say what neither the command line nor the environment says.
+
+    Raises
+    ------
+    click.UsageError
+        For a table that is no command's, a key that is no option's, and a value that cannot be one.
+    """
+    if path is None:
+        return None
+    tables = _read(path, ctx)
+    group = ctx.parent.command if ctx.parent is not None else None
+    commands = group.commands if isinstance(group, click.Group) else {}
+    for name, table in tables.items():
+        if name not in commands:
+            raise click.UsageError(_unknown(f"{path}: [{name}]: no such command", name, commands))
+        if not isinstance(table, Mapping):
+            raise click.UsageError(f"{path}: {name}: expected a table, [{name}]")
+    command = str(ctx.info_name)
+    where = f"{path}: [{command}]"
+    ctx.default_map = _defaults(tables.get(command, {}), ctx.command.params, where)
+    return path
+
+
+def _read(path: str, ctx: click.Context) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise click.UsageError(f"--config {path}: {error.strerror or error}", ctx) from error
+    except ValueError as error:  # not TOML, or not UTF-8
+        raise click.UsageError(f"--config {path}: {error}", ctx) from error
+
+
+def _defaults(
+    table: Mapping[str, Any], parameters: Iterable[click.Parameter], where: str
+) -> dict[str, Any]:
+    """Return what a table says, by the names that the command has for its parameters."""
+    known = {key_of(parameter): parameter for parameter in parameters}
+    del known["config"]
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in known:
+            raise click.UsageError(_unknown(f"{where} {key}: no such option", key, known))
+        found[str(known[key].name)] = _value(known[key], value, f"{where} {key}")
+    return found
+
+
+def key_of(parameter: click.Parameter) -> str:
+    """Return the name of a parameter in a file: that of a long option, or of an argument."""
+    longest = max(parameter.opts, key=len)
+    return longest.lstrip("-") if longest.startswith("-") else str(parameter.name)
+
+
+def _value(parameter: click.Parameter, value: Any, where: str) -> Any:
+    """Return a value of TOML as click takes it."""
+    if isinstance(parameter, click.Option) and parameter.is_flag:
+        if not isinstance(value, bool):
+            raise click.UsageError(f"{where}: expected true or false. Got: {value!r}")
+        return value
+    if key_of(parameter) == SET:
+        if not isinstance(value, Mapping):
+            raise click.UsageError(f"{where}: expected a table of parameters. Got: {value!r}")
+        return [f"{name}={_text(item, f'{where}.{name}')}" for name, item in value.items()]
+    if not parameter.multiple and parameter.nargs == 1:
+        return _text(value, where)
+    if isinstance(value, list):
+        # Each is one name, whatever is in it: on the command line commas would part it.
+        return ['"' + _text(item, where).replace('"', '""') + '"' for item in value]
+    return [_text(value, where)]
+
+
+def _text(value: Any, where: str) -> str:
+    """Return a value as the command line has it."""
+    if isinstance(value, list):
+        return ",".join(_text(item, where) for item in value)
+    if not isinstance(value, str | int | float):
+        raise click.UsageError(f"{where}: expected text, a number or a list. Got: {value!r}")
+    return str(value)
+
+
+def _unknown(text: str, name: str, known: Iterable[str]) -> str:
+    known = list(known)
+    close = difflib.get_close_matches(name, known)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known)}"
+    return f"{text}. Hint: {hint}"

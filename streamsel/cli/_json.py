@@ -1,0 +1,26 @@
+"""JSON as its standard has it: without NaN and infinities, whatever it is made of."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+
+def as_json(value: Any, indent: int | None = None) -> str:
+    """Write a value as JSON.
+
+    Numbers that are not finite are null; what JSON has no word for is written as text.
+    """
+    return json.dumps(_strict(value), indent=indent, allow_nan=False, default=str)
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _strict(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_strict(item) for item in value]
+    return value

@@ -1,0 +1,191 @@
+"""What a run says where nobody watches: lines now and then, JSON for programs, or errors only."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import streamsel
+from streamsel.cli import _learn, _progress
+from streamsel.cli._log import begin_log
+from streamsel.stream import _blocks
+
+
+@pytest.fixture(autouse=True)
+def fresh_log():
+    begin_log([])
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands still until it is set."""
+    clock = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    return clock
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """Lines of progress are always due, and blocks are small."""
+    monkeypatch.setattr(_progress, "FIRST_LINE", 0.0)
+    monkeypatch.setattr(_progress, "LONGEST_GAP", 0.0)
+    monkeypatch.setattr(_blocks, "BLOCK_BYTES", 60 * 8 * 10)
+    monkeypatch.setattr(_learn, "compile_for", lambda *_, **__: None)
+
+
+def events(result):
+    return [json.loads(line) for line in result.stderr.splitlines()]
+
+
+# Lines -------------------------------------------------------------------------------------------
+
+
+class Model:
+    relevance = {"g\x1b[31m": 0.71, "h": 0.5}  # noqa: RUF012
+
+
+def test_a_line_of_progress(clock, capsys, monkeypatch):
+    monkeypatch.setattr(_progress, "resident_bytes", lambda: 180_000_000)
+    with _progress.meter("selecting", 1_000_000) as meter:
+        meter.begin()
+        clock.now += 4
+        meter.update(100_000, Model())
+        assert not capsys.readouterr().err
+        clock.now += 6
+        meter.update(310_000, Model())
+    assert capsys.readouterr().err == (
+        "streamsel: 310,000 of 1,000,000 columns, 31,000/s, 22 s left, best g\\x1b[31m 0.7100, "
+        "memory 180 MB\n"
+    )
+
+
+def test_what_a_line_leaves_out(clock, capsys, monkeypatch):
+    monkeypatch.setattr(_progress, "resident_bytes", lambda: None)
+    meter = _progress.meter("selecting", None, 500)
+    clock.now += 10
+    meter.update(1500)
+    assert capsys.readouterr().err == "streamsel: 1,500 columns, 100/s\n"
+    clock.now += 10
+    meter.update(10, reading="reading 2 of about 3, 1 of 4 proven")
+    clock.now += 10
+    meter.update(110, reading="reading 2 of about 3, 1 of 4 proven")
+    assert capsys.readouterr().err.splitlines()[1] == (
+        "streamsel: reading 2 of about 3, 1 of 4 proven: 110 columns, 11/s"
+    )
+
+
+def test_lines_come_more_rarely_the_longer_it_takes(clock):
+    pace, due = _progress.Pace(), []
+    for second in range(24 * 3600):
+        clock.now = 1000.0 + second
+        if pace.is_due():
+            due.append(second)
+    gaps = np.diff(due)
+    assert due[0] == 10
+    assert gaps[0] == 10
+    assert gaps.max() <= 61
+    assert (np.diff(gaps) >= -1).all()
+    assert len(due) < 1500
+
+
+def test_a_short_run_is_silent(call, files):
+    assert not call("select", files / "data.parquet", "-t", "y", "--drop", "labels").stderr
+
+
+def test_progress_of_a_run(call, files, often):
+    method = ["--method", "ForwardSelection", "--set", "max_candidates=6", "-k", 6, "--exact"]
+    arguments = ["-t", "y", "--drop", "labels", *method]
+    lines = call("select", files / "data.parquet", *arguments).stderr.splitlines()
+    assert lines[0].startswith("streamsel: 10 of 40 columns, ")
+    assert any("columns" in line and "reading 2 of about" in line for line in lines)
+
+
+# JSON --------------------------------------------------------------------------------------------
+
+
+def test_every_line_is_an_object(call, files, often, tmp_path):
+    arguments = ["-t", "y", "-k", 3, "-m", tmp_path / "m", "--checkpoint", 0]
+    result = call("select", files / "data.parquet", *arguments, "--log-format", "json")
+    said = events(result)
+    kinds = [one["event"] for one in said]
+    assert kinds[0] == "begin"
+    assert kinds[-2:] == ["note", "end"]
+    assert {"progress", "checkpoint"} <= set(kinds)
+    begin, end = said[0], said[-1]
+    assert begin["version"] == end["version"] == streamsel.__version__
+    assert begin["class"] == "ProjSe"
+    assert begin["parameters"]["k"] == 3
+    assert (begin["columns_read"], begin["n_columns"]) == (0, 41)
+    assert (end["columns_read"], end["exit_code"], end["complete"]) == (41, 0, True)
+    progress = next(one for one in said if one["event"] == "progress")
+    for name in ("columns_read", "n_columns", "seconds", "rate", "memory", "best", "relevance"):
+        assert name in progress
+    for one in said:
+        assert one["time"].endswith("Z")
+        assert one["level"] == "info"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["select", "none.csv", "-t", "y"], 1, "none.csv: No such file"),
+        (["select", "none.csv"], 2, "What is to be explained?"),
+        (["select", "--bogus"], 2, "--bogus"),
+        (["transform", "none.model", "none.csv"], 1, "none.model"),
+    ],
+)
+@pytest.mark.parametrize("asked", [["--log-format=json"], ["--log-format", "json"], None])
+def test_errors_are_objects(call, monkeypatch, arguments, code, message, asked):
+    if asked is None:
+        monkeypatch.setenv("STREAMSEL_LOG_FORMAT", "json")
+    said = events(call(*arguments, *(asked or []), code=code))
+    assert [one["event"] for one in said] == ["error", "end"]
+    assert message in said[0]["message"]
+    assert said[0]["level"] == "error"
+    assert [one["exit_code"] for one in said] == [code, code]
+
+
+def test_warnings_are_objects(call, table):
+    path = table(y=[1, 2, 3, 2, 1, 3, 2, 1] * 4, a=range(32))
+    said = events(call("select", path, "-t", "y", "-k", 1, "--log-format", "json"))
+    (warning,) = (one for one in said if one["event"] == "warning")
+    assert warning["level"] == "warning"
+    assert "target" in warning["message"]
+
+
+def test_columns_left_out_are_objects(call, table):
+    path = table(**{"y": [1, 2.5, 3], "a": [1, 2, 2], "te\x1b": ["x", "y", "z"]})
+    said = events(
+        call("select", path, "-t", "y", "--list-skipped", "-", "--log-format", "json", "-k", 1)
+    )
+    (one,) = (one for one in said if one["event"] == "skipped")
+    assert (one["name"], one["reason"]) == ("te\x1b", "text")
+
+
+def test_an_interrupted_run(call, files, often, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_learn.Learning, "_learn_in_blocks", interrupted)
+    arguments = ["-t", "y", "--log-format", "json", "-o", "none.csv"]
+    said = events(call("select", files / "data.parquet", *arguments, code=130))
+    assert [one["event"] for one in said] == ["begin", "interrupted", "end"]
+    assert "none.csv was not written" in said[1]["message"]
+
+
+# Silence -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asked", ["--quiet", "STREAMSEL_QUIET", "STREAMSEL_SELECT_QUIET"])
+@pytest.mark.parametrize("more", [[], ["--log-format", "json"], ["--list-skipped", "-"]])
+def test_nothing_but_errors(call, files, often, monkeypatch, asked, more):
+    if asked != "--quiet":
+        monkeypatch.setenv(asked, "1")
+    arguments = [*([asked] if asked == "--quiet" else []), *more]
+    result = call("select", files / "data.parquet", "-t", "y", *arguments)
+    assert not result.stderr
+    assert len(result.rows()) == 20
+    result = call("select", files / "data.parquet", "-t", "z", *arguments, code=1)
+    assert result.stderr.count("\n") == 1
+    assert "'z'" in result.stderr
