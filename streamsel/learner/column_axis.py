@@ -29,6 +29,7 @@ from streamsel.columns import (
 from streamsel.held.part import ColumnHeld
 from streamsel.learner.axis import Axis
 from streamsel.learner.limits import one_thread, told_if_beyond
+from streamsel.learner.watched import OnBlock, watched
 from streamsel.stream import ColumnStream, as_stream
 from streamsel.target.space import TargetSpace
 from streamsel.target.target import NoTarget, Target
@@ -177,7 +178,13 @@ class ColumnAxis(Axis):
         with self._undone_by(BaseException):
             self._learn_chunk(chunk, stats, target, int(m2 == 0.0))
 
-    def learn_columns(self, X: Any, names: Sequence[Hashable] | None = None) -> None:
+    def learn_columns(
+        self,
+        X: Any,
+        names: Sequence[Hashable] | None = None,
+        *,
+        on_block: OnBlock | None = None,
+    ) -> None:
         """Learn many variables: a block, or a whole stream of them.
 
         Parameters
@@ -187,6 +194,10 @@ class ColumnAxis(Axis):
             `ColumnStream`, or any iterable of (name, values).
         names
             Names of the columns of an array or matrix; numbered on from `n_columns` if None.
+        on_block
+            Called with the model after each whole block that was learnt, of every reading: to show
+            how far it is, or to save the model. What it raises ends the learning, and undoes
+            nothing.
 
         Raises
         ------
@@ -206,6 +217,10 @@ class ColumnAxis(Axis):
         stream = as_stream(X, names)
         self._refuse_after_rows()
         self._check_source(stream)
+        watched(self._learn_or_undo, stream, self, on_block)
+
+    def _learn_or_undo(self, stream: ColumnStream) -> None:
+        """Learn a stream; what can be read again is learnt as a whole, or not at all."""
         before = self.n_columns
         try:
             with self._undone_by(Exception if stream.rereadable else ()):

@@ -1,0 +1,124 @@
+"""A caller's function between blocks: it may look, save and end, and changes no answer."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from streamsel import ForwardSelection, ProjSe, load, save
+from streamsel.learner.watched import _Ended
+from streamsel.stream import iter_array
+from tests.conformance.modes import COLUMN_MODES, IN_PIECES, bits, data, fresh, same, sampled
+from tests.conformance.test_undo import in_blocks
+
+
+class EnoughError(ValueError):
+    """What a caller raises."""
+
+
+@sampled(COLUMN_MODES)
+def test_it_sees_whole_blocks_and_changes_nothing(mode, tmp_path):
+    X, y = data(mode, c=3)
+    alone, watched = fresh(mode, y), fresh(mode, y)
+    alone.learn_columns(in_blocks(X))
+    seen = []
+
+    def look(model):
+        assert model is watched
+        seen.append(model.n_columns)
+        if len(seen) == 2:
+            save(model, tmp_path / "model")
+            assert bits(load(tmp_path / "model")) == bits(model)
+
+    watched.learn_columns(in_blocks(X), on_block=look)
+    assert seen[:4] == [50, 100, 150, 160]
+    assert set(seen[4:]) <= {160}  # of further readings
+    assert bits(watched) == bits(alone)
+    if mode.in_pieces:
+        saved = load(tmp_path / "model")
+        saved.learn_columns(in_blocks(X[:, 100:], names=range(100, 160)))
+        same(saved, alone)
+
+
+@sampled(IN_PIECES)
+def test_it_ends_the_learning_and_undoes_nothing(mode):
+    X, y = data(mode)
+    # A source that can be read again is otherwise learnt as a whole, or not at all.
+    rereadable = len(str(mode.params)) % 2 == 0
+    model, expected = fresh(mode, y), fresh(mode, y)
+    expected.learn_columns(in_blocks(X[:, :100]))
+    error = EnoughError("enough")
+
+    def end(model):
+        if model.n_columns == 100:
+            raise error
+
+    with pytest.raises(EnoughError) as raised:
+        model.learn_columns(in_blocks(X, rereadable=rereadable), on_block=end)
+    assert raised.value is error
+    assert str(error) == "enough"
+    assert error.__context__ is None
+    assert bits(model) == bits(expected)
+    for goes_on in (model, expected):
+        goes_on.learn_columns(in_blocks(X[:, 100:], names=range(100, 160)))
+    same(expected, model)
+
+
+@pytest.mark.parametrize("error", [StopIteration, KeyboardInterrupt, GeneratorExit, MemoryError])
+def test_whatever_is_raised_is_what_comes(error):
+    def end(_):
+        raise error
+
+    model = ProjSe(2)
+    model.learn_target(np.arange(20.0) ** 2)
+    X = np.random.default_rng(0).normal(size=(20, 100))
+    with pytest.raises(error):
+        model.learn_columns(in_blocks(X), on_block=end)
+    assert model.n_columns == 50
+
+
+def test_a_bad_block_after_it_is_undone_as_ever():
+    X = np.random.default_rng(0).normal(size=(20, 100))
+    X[3, 70] = np.nan
+    model, seen = ProjSe(2), []
+    model.learn_target(np.arange(20.0) ** 2)
+    with pytest.raises(ValueError, match="70"):
+        model.learn_columns(in_blocks(X), on_block=lambda model: seen.append(model.n_columns))
+    assert (seen, model.n_columns) == ([50], 0)
+
+
+def test_while_it_looks_again():
+    """A reading that is left in the middle leaves a model that can be used."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 400))
+    y = X[:, :12] @ rng.normal(size=12)
+    model = ForwardSelection(12, max_candidates=12, exact=True)
+    model.learn_target(y)
+
+    def end(model):
+        if model.n_passes > 1:
+            raise EnoughError
+
+    with pytest.raises(EnoughError):
+        model.learn_columns(in_blocks(X), on_block=end)
+    assert model.n_columns == 400
+    assert 1 < model.n_passes < 2
+    assert len(model.selected) == 12
+
+
+def test_an_array_and_an_iterable_have_blocks_too():
+    X, y = np.random.default_rng(0).normal(size=(20, 30)), np.arange(20.0)
+    for source in (X, iter_array(X), ((j, X[:, j]) for j in range(30))):
+        model, seen = ProjSe(2), []
+        model.learn_target(y)
+        model.learn_columns(source, on_block=lambda model, seen=seen: seen.append(model.n_columns))
+        assert seen[-1] == 30
+
+
+def test_what_carries_it_is_no_error():
+    """Whoever catches errors on the way does not catch it, nor does a pickle know it."""
+    assert not issubclass(_Ended, Exception)
+    model = ProjSe(2)
+    model.learn_target(np.arange(20.0))
+    model.learn_columns(np.eye(20), on_block=pickle.dumps)
+    assert model.n_columns == 20
