@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel.cli._errors import CommandError, no_column
+from streamsel.cli._spool import spooled
 from streamsel.stream._formats import delimiter_of, file_format, open_columns
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def open_source(
     delimiter
         Of a text file; None goes by the file's suffix and first line.
     """
+    path = spooled(path)
     format_ = file_format(path)
     if format_ != "text":
         return Source(path, format_, open_columns(path, None))

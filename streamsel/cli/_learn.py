@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from streamsel import __version__
 from streamsel.cli._errors import EXPECTED, message_of
 from streamsel.cli._interrupt import Interrupts
@@ -14,6 +16,7 @@ from streamsel.cli._log import log
 from streamsel.cli._outputs import check_distinct, check_table, check_writable
 from streamsel.cli._progress import Meter, meter
 from streamsel.cli._results import finish
+from streamsel.cli._spool import STDIN, spooled
 from streamsel.cli._warmup import compile_for
 from streamsel.stream._formats import file_format
 
@@ -44,6 +47,8 @@ def run(request: Request) -> None:
 
 def _check_outputs(request: Request) -> None:
     """Find out now what would go wrong only after hours."""
+    if request.file == STDIN == request.target_file:
+        raise click.UsageError("--target-file -: FILE is standard input")
     skipped_file = None if request.skipped_file == "-" else request.skipped_file
     saved_as = "--resume" if request.model == request.resume else "--model"
     written = {"--out": request.out, "--list-skipped": skipped_file}
@@ -58,7 +63,7 @@ def _check_outputs(request: Request) -> None:
         check_writable(request.model, "--model")
     if skipped_file is not None:
         check_writable(skipped_file, "--list-skipped")
-    file_format(request.file)
+    file_format(spooled(request.file))
 
 
 class Learning:

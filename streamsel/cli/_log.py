@@ -54,7 +54,8 @@ class Log:
         Parameters
         ----------
         event
-            What: `begin`, `progress`, `checkpoint`, `note`, `warning`, `error` or `end`.
+            What: `begin`, `copying`, `progress`, `checkpoint`, `skipped`, `note`, `warning`,
+            `error`, `interrupted` or `end`.
         message
             In words; without them only programs are told.
         *further

@@ -256,6 +256,29 @@ def meter(title: str, n_columns: int | None, n_read: int = 0) -> Meter:
 
 
 @contextmanager
+def spooling(name: str) -> Iterator[Callable[[int], None]]:
+    """Show how much of something has been copied: yields what to call with the number of bytes."""
+    if stderr_is_terminal():
+        from rich.console import Console
+        from rich.text import Text
+
+        with Console(stderr=True).status(Text(f"copying {shown(name)}")) as status:
+            yield lambda n_bytes: status.update(
+                Text(f"copying {shown(name)}, {bytes_text(n_bytes)}")
+            )
+        return
+    pace = Pace()
+
+    def show(n_bytes: int) -> None:
+        if pace.is_due():
+            seconds = round(time.monotonic() - pace.began, 3)
+            text = f"copying {name}, {bytes_text(n_bytes)}"
+            log().say("copying", text, file=name, bytes=n_bytes, seconds=seconds)
+
+    yield show
+
+
+@contextmanager
 def stages() -> Iterator[Callable[[str, int, int], None] | None]:
     """Show work in stages: yields what to call with a stage, how much is done, and of how much.
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from streamsel.cli._errors import CommandError
 from streamsel.cli._inputs import Source, integral, is_number, numbers_or_labels, open_source
+from streamsel.cli._spool import spooled
 from streamsel.stream._formats import BINARY_SUFFIXES, suffix_of
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class TargetFile:
     """
 
     def __init__(self, path: str, names: Sequence[str]) -> None:
+        path = spooled(path, is_table=bool(names))
         self._path, self._names = path, names
         suffix = suffix_of(path)
         is_text = suffix in {".csv", ".tsv"}

@@ -1,0 +1,164 @@
+"""Standard input and pipes: copied to a file that is gone at the end."""
+
+import errno
+import gzip
+import io
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from streamsel.cli import _spool
+from streamsel.cli._app import app
+from tests.cli.test_terminal import COMMAND
+
+
+@pytest.fixture(autouse=True)
+def copies(tmp_path, monkeypatch):
+    """Copies are kept in a directory of their own; nothing is left in it."""
+    directory = tmp_path / "copies"
+    directory.mkdir()
+    monkeypatch.setenv("TMPDIR", str(directory))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    yield directory
+    assert not list(directory.iterdir())
+
+
+def feed(content, *arguments, code=0):
+    """Run with this on standard input."""
+    arguments = [str(a) for a in arguments]
+    result = CliRunner().invoke(app, arguments, input=content, prog_name="streamsel")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["data.parquet", "data.feather", "samples.csv", "variables.csv", "samples.tsv.gz"],
+)
+def test_standard_input(call, files, file):
+    arguments = ["-t", "y", "--drop", "labels", "-k", 5]
+    expected = call("select", files / file, *arguments)
+    result = feed((files / file).read_bytes(), "select", "-", *arguments)
+    assert result.stdout == expected.stdout
+    assert not result.stderr
+
+
+def test_an_array_and_its_target(call, files):
+    arguments = ["--target-file", files / "y.npy", "-k", 5]
+    expected = call("select", files / "data.npy", *arguments).stdout
+    assert feed((files / "data.npy").read_bytes(), "select", "-", *arguments).stdout == expected
+
+
+@pytest.mark.parametrize(
+    ("file", "names"),
+    [("y.npy", []), ("y.txt", []), ("y.csv", ["-t", "y"]), ("samples.csv", ["-t", "y"])],
+)
+def test_a_target_on_standard_input(call, files, file, names):
+    expected = call("select", files / "data.npy", "--target-file", files / "y.npy", "-k", 5)
+    arguments = ["--target-file", "-", *names, "-k", 5]
+    result = feed((files / file).read_bytes(), "select", files / "data.npy", *arguments)
+    assert result.stdout == expected.stdout
+
+
+def test_transform_and_what_is_noted(call, files, tmp_path):
+    content, model = (files / "data.parquet").read_bytes(), tmp_path / "m"
+    feed(content, "reduce", "-", "-t", "y", "--drop", "labels", "-q", 2, "-m", model)
+    assert call("info", model, "--json").json()["notes"]["file"] == "-"
+    expected = call("transform", model, files / "data.parquet").stdout
+    assert feed(content, "transform", model, "-").stdout == expected
+
+
+def test_a_named_pipe(call, files, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    content = (files / "samples.csv").read_bytes()
+    writer = threading.Thread(target=pipe.write_bytes, args=[content])
+    writer.start()
+    arguments = ["-t", "y", "--drop", "labels", "-k", 5]
+    result = call("select", pipe, *arguments)
+    writer.join()
+    assert result.stdout == call("select", files / "samples.csv", *arguments).stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "standard input: nothing came"),
+        (b"y,a\n1,2\n3\n", "line 3"),
+        (gzip.compress(b"y,a\n1,2\n2,3\n")[:-6], "standard input"),
+        (b"PAR1 and nothing else", "standard input"),
+    ],
+)
+def test_what_is_wrong_with_it(content, message):
+    result = feed(content, "select", "-", "-t", "y", "--orientation", "samples", code=1)
+    assert result.stderr.startswith("streamsel: error: ")
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert "copies" not in result.stderr
+
+
+def test_both_on_standard_input():
+    assert "--target-file -" in feed(b"", "select", "-", "--target-file", "-", code=2).stderr
+
+
+def test_a_terminal_is_no_file(monkeypatch):
+    monkeypatch.setattr(_spool.sys, "stdin", io.StringIO())
+    monkeypatch.setattr(_spool.sys.stdin, "isatty", lambda: True, raising=False)
+    with pytest.raises(_spool.CommandError, match="is a terminal"), _spool._opened("-"):
+        pass
+
+
+def test_no_room_for_a_copy(monkeypatch, copies):
+    class Full(io.RawIOBase):
+        def write(self, _):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def opened(self, *_):
+        return Full()
+
+    monkeypatch.setattr(_spool.Path, "open", opened)
+    message = feed(b"y,a\n", "select", "-", "-t", "y", code=1).stderr
+    assert message.startswith(
+        f"streamsel: error: standard input: no copy could be kept in {copies}"
+    )
+    assert "after 0 bytes (No space left on device). Hint: TMPDIR" in message
+
+
+def test_no_directory_for_a_copy(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    message = feed(b"y,a\n", "select", "-", "-t", "y", code=1).stderr
+    assert message.startswith("streamsel: error: ")
+    assert "No such file or directory" in message
+
+
+def test_progress_while_it_is_copied(monkeypatch, files):
+    monkeypatch.setattr("streamsel.cli._progress.FIRST_LINE", 0.0)
+    content = (files / "data.parquet").read_bytes()
+    result = feed(content, "select", "-", "-t", "y", "-k", 1)
+    assert "streamsel: copying standard input, 0 MB\n" in result.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_it_is_copied(copies, number):
+    run = subprocess.Popen(
+        [*COMMAND, "select", "-", "-t", "y", "--log-format", "json"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    run.stdin.write(b"y,a\n")
+    run.stdin.flush()
+    while not list(copies.glob("*/copy")) and run.poll() is None:
+        time.sleep(0.01)
+    run.send_signal(number)
+    _, stderr = run.communicate()
+    assert run.returncode == 128 + number, stderr
+    assert b"Traceback" not in stderr
