@@ -29,6 +29,7 @@ from streamsel.cli._options import (
     OUTPUT,
     config_option,
     delimiter_option,
+    files_argument,
     input_options,
     log_options,
     method_options,
@@ -178,10 +179,12 @@ def select(ctx: click.Context, /, **_: Any) -> None:
     """Keep the variables of FILE that explain the target best.
 
     FILE is Parquet, Arrow IPC (Feather), .npy or text (CSV, TSV, also .gz). Its columns go by
-    once and are never all in memory.
+    once and are never all in memory. Those of several files, or of a pattern in quotes, stand side
+    by side.
 
     \b
       streamsel select expression.parquet --target survival -k 50
+      streamsel select 'part-*.parquet' --target-file survival.csv
       streamsel select genes.tsv.gz --target-file labels.txt --orientation variables -m genes.model
     """  # noqa: D301 (\b is a character that click knows)
     _run(ctx)
@@ -226,7 +229,8 @@ def reduce(ctx: click.Context, /, **_: Any) -> None:
     """Build components, new variables out of those of FILE, that explain the target.
 
     FILE is Parquet, Arrow IPC (Feather), .npy or text (CSV, TSV, also .gz). Its columns go by
-    once and are never all in memory.
+    once and are never all in memory. Those of several files, or of a pattern in quotes, stand side
+    by side.
 
     \b
       streamsel reduce expression.parquet --target survival -q 10 -o components.csv
@@ -243,7 +247,7 @@ def _run(ctx: click.Context) -> None:
 @app.command(cls=Command, short_help="Apply a saved model to another file.")
 @config_option
 @click.argument("model", type=click.Path())
-@click.argument("file", type=click.Path())
+@files_argument
 @option(
     "--orientation",
     type=click.Choice(["auto", "samples", "variables"]),
@@ -264,15 +268,21 @@ def _run(ctx: click.Context) -> None:
 )
 @log_options
 def transform(
-    model: str, file: str, orientation: str, delimiter: str | None, out: str | None, **_: Any
+    model: str,
+    files: tuple[str, ...],
+    orientation: str,
+    delimiter: str | None,
+    out: str | None,
+    **_: Any,
 ) -> None:
     """Apply MODEL, saved by select or reduce, to the rows of FILE.
 
-    Only the columns that the model needs are read; FILE must have all of them.
+    Only the columns that the model needs are read; FILE must have all of them, or several files
+    together.
     """
     from streamsel.cli._apply import transform as apply
 
-    apply(model, file, orientation, delimiter, out)
+    apply(model, files, orientation, delimiter, out)
 
 
 @app.command(cls=Command, short_help="Say what a saved model holds.")

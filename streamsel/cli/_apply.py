@@ -7,26 +7,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel.cli._errors import CommandError, no_column
-from streamsel.cli._inputs import open_source
+from streamsel.cli._inputs import files_of, open_source
 from streamsel.cli._outputs import check_distinct, check_table, write_csv_to_stdout, write_table
 from streamsel.cli._report import show_info
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streamsel.cli._inputs import Source
     from streamsel.stream import ColumnStream
 
 
 def transform(
-    model_path: str, path: str, orientation: str, delimiter: str | None, out: str | None
+    model_path: str, given: Sequence[str], orientation: str, delimiter: str | None, out: str | None
 ) -> None:
-    """Apply a saved model to the rows of a file, and write or print what comes out.
+    """Apply a saved model to the rows of files, and write or print what comes out.
 
     Parameters
     ----------
     model_path
         The model.
-    path
-        The file of columns.
+    given
+        The files of columns, or patterns.
     orientation
         Of a text file: "samples", "variables" or "auto".
     delimiter
@@ -36,8 +38,9 @@ def transform(
     """
     from streamsel.persist import load
 
+    files = files_of(given)
     if out is not None:
-        check_distinct({"--out": out}, {"MODEL": model_path, "FILE": path})
+        check_distinct({"--out": out}, {"MODEL": model_path} | {path: path for path in files})
         check_table(out)
     model = load(model_path)
     needed, names = needs_and_makes(model)
@@ -48,13 +51,13 @@ def transform(
     if orientation == "auto":
         orientation = notes.get("orientation") or orientation
     wanted = [str(name) for name in needed]
-    source = open_source(path, orientation, wanted, None, delimiter)
+    source = open_source(files, orientation, wanted, None, delimiter, shown=given[0])
     try:
         stream = _all_but_dropped(source, notes) if of_any else source.stream
         matrix = model.transform_many(stream)
     except ValueError as error:
         if isinstance(error.__cause__, KeyError):
-            raise CommandError(no_column(path, error.__cause__)) from None
+            raise CommandError(no_column(source.path, error.__cause__)) from None
         raise
     columns = list(np.asarray(matrix).T)
     if out is None:

@@ -1,16 +1,19 @@
-"""What the command reads: a file of columns in any of its formats."""
+"""What the command reads: files of columns, in any of its formats."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from streamsel.cli._errors import CommandError, no_column
 from streamsel.cli._spool import spooled
-from streamsel.stream._formats import delimiter_of, file_format, open_columns
+from streamsel.stream._base import find_positions, raise_missing
+from streamsel.stream._cells import numbered_lines, open_text, split_cells, to_number
+from streamsel.stream._files import Files, Orientation, iter_files, paths_of
+from streamsel.stream._formats import delimiter_of, file_format
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -24,101 +27,160 @@ MAX_COMPARED = 20_000  # names that a misspelt one is compared with
 
 @dataclass(frozen=True)
 class Source:
-    """A file of columns.
+    """One file of columns, or several whose columns stand side by side.
 
     Parameters
     ----------
     path
-        Where it is.
+        Where it is, for messages.
+    files
+        The files.
     format
-        "parquet", "ipc", "npy", or text: "samples" (a line is a sample) or "variables" (a line is a
-        variable).
+        "parquet", "ipc" or "npy" (of several files the first one's); if there is text among them,
+        what its lines are: "samples" or "variables".
     stream
-        Its columns.
-    delimiter
-        Of text.
+        The columns.
+    lines
+        Files of text with one variable a line, and their delimiters.
+    is_numbered
+        Whether there are columns without names: of .npy files.
     """
 
     path: str
+    files: Sequence[str]
     format: str
     stream: ColumnStream
-    delimiter: str = ""
+    lines: Sequence[tuple[str, str]]
+    is_numbered: bool
 
     def name(self, text: str) -> Hashable:
         """Return the column's name that the user means by this text: npy columns are numbered."""
-        return int(text) if self.format == "npy" and text.isdecimal() else text
+        return int(text) if self.is_numbered and text.isdecimal() else text
 
     def take(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
         """Fetch columns; if there are no such columns say which, and what comes close."""
         try:
-            if self.format == "variables":
-                return values_of_lines(self.path, names, self.delimiter)
-            return self.stream.take(names)
+            if not self.lines:
+                return self.stream.take(names)
+            found, seen = lines_found(self.lines, names)
+            found |= self._take_beside_lines([name for name in names if name not in found])
+            missing = [name for name in names if name not in found]
+            if missing:
+                raise_missing(missing, seen)
+            return {name: found[name] for name in names}
         except KeyError as error:
             raise CommandError(no_column(self.path, error)) from None
 
     def take_some(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
         """Fetch those of the columns that are there."""
-        if self.format == "variables":
-            return lines_found(self.path, names, self.delimiter)[0]
+        if self.lines:
+            found = lines_found(self.lines, names)[0]
+            return found | self._take_beside_lines([name for name in names if name not in found])
         wanted = set(names)
         there = wanted.intersection(name for name in self.stream.names or () if name in wanted)
         return self.stream.take([name for name in names if name in there])
 
+    def _take_beside_lines(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
+        """Fetch those of the columns that files of another kind have."""
+        if names and isinstance(self.stream, Files) and len(self.files) > len(self.lines):
+            return self.stream.take_some(names)
+        return {}
+
     def check(self, names: Sequence[str]) -> None:
         """Raise unless all these columns are there."""
         if self.stream.names is None:
-            self.take(names)
+            self.take([self.name(name) for name in names])
             return
-        from streamsel.stream._base import find_positions
-
         try:
             find_positions(self.stream.names, [self.name(name) for name in names])
         except KeyError as error:
             raise CommandError(no_column(self.path, error)) from None
 
 
+def files_of(given: Sequence[str]) -> list[str]:
+    """Return the files that are meant by paths and patterns, in their order."""
+    return [path for one in given for path in paths_of(one)]
+
+
 def open_source(
-    path: str,
+    files: Sequence[str],
     orientation: str,
     wanted: Sequence[str],
     on_bad: OnBad | None = None,
     delimiter: str | None = None,
+    shown: str | None = None,
 ) -> Source:
-    """Open a file of columns, in the format that its name or its first bytes say.
+    """Open files of columns, each in the format that its name or its first bytes say.
 
     Parameters
     ----------
-    path
-        The file.
+    files
+        The files, in the order of their columns.
     orientation
-        Of a text file: "samples", "variables", or "auto" to see where `wanted` names are found.
+        Of text: "samples", "variables", or "auto" to see where `wanted` names are found.
     wanted
-        Names that are in the file.
+        Names that are in the files.
     on_bad
         Called with name, reason and detail for a line of text that is not all numbers.
     delimiter
-        Of a text file; None goes by the file's suffix and first line.
+        Of text; None goes by each file's suffix and first line.
+    shown
+        What the user calls them; one file is called by its path.
     """
-    path = spooled(path)
-    format_ = file_format(path)
-    if format_ != "text":
-        return Source(path, format_, open_columns(path, None))
-    if orientation == "auto":
-        orientation = text_orientation(path, wanted, delimiter)
-    mark = delimiter_of(path, delimiter)
-    return Source(path, orientation, open_columns(path, orientation, mark, on_bad), mark)
+    files = [spooled(path) for path in files]
+    formats = [file_format(path) for path in files]
+    texts = [path for path, format_ in zip(files, formats, strict=True) if format_ == "text"]
+    if texts and orientation == "auto":
+        orientation = text_orientation(texts, wanted, delimiter, alone=len(texts) == len(files))
+    is_lines = bool(texts) and orientation == "variables"
+    return Source(
+        path=shown or files[0],
+        files=files,
+        format=orientation if texts else formats[0],
+        stream=iter_files(
+            files,
+            orientation=cast("Orientation", orientation),
+            delimiter=delimiter,
+            on_bad=on_bad,
+        ),
+        lines=[(path, delimiter_of(path, delimiter)) for path in texts] if is_lines else [],
+        is_numbered="npy" in formats,
+    )
 
 
-def text_orientation(path: str, wanted: Sequence[str], delimiter: str | None = None) -> str:
-    """Find out whether a line of text is a sample or a variable, by where names are found."""
-    from streamsel.stream._cells import numbered_lines, open_text, split_cells
+def text_orientation(
+    paths: Sequence[str], wanted: Sequence[str], delimiter: str | None = None, *, alone: bool = True
+) -> str:
+    """Find out whether a line of text is a sample or a variable, by where names are found.
 
-    if not wanted:
-        raise CommandError(
-            f"{path}: is a line a sample or a variable? Hint: say --orientation samples "
-            "(a header names the columns) or --orientation variables (a line begins with its name)"
-        )
+    Parameters
+    ----------
+    paths
+        The files.
+    wanted
+        Names to look for.
+    delimiter
+        Between cells; None to find out.
+    alone
+        Whether the names must be in one of these files.
+    """
+    looks = []
+    for path in paths if wanted else ():
+        found, looks_like = _orientation_of(path, wanted, delimiter)
+        if found:
+            return looks_like
+        looks.append(looks_like)
+    if looks and alone:
+        # Found nowhere: whoever says so should look for what comes close in the right place.
+        return looks[0]
+    raise CommandError(
+        f"{paths[0]}: is a line a sample or a variable? Hint: say --orientation samples "
+        "(a header names the columns) or --orientation variables (a line begins with its name)"
+    )
+
+
+def _orientation_of(path: str, wanted: Sequence[str], delimiter: str | None) -> tuple[bool, str]:
+    """Return whether a text has one of some names, and what its lines then are, or look like."""
     with open_text(path) as file:
         lines = (line for _, line in numbered_lines(file, path))
         line = next(lines, "")
@@ -127,18 +189,16 @@ def text_orientation(path: str, wanted: Sequence[str], delimiter: str | None = N
         if not set(wanted).isdisjoint(first):
             # A variable's line may stand first, where a header would: then numbers follow its name.
             is_variable = first[0] in wanted and all(map(is_number, first[1:])) and len(first) > 1
-            return "variables" if is_variable else "samples"
+            return True, "variables" if is_variable else "samples"
         second = name_of(next(lines, ""), delimiter)
         if second in wanted or any(name_of(line, delimiter) in wanted for line in lines):
-            return "variables"
-    # Found nowhere: whoever says so should look for what comes close in the right place.
-    return "samples" if is_number(second) and not any(map(is_number, first)) else "variables"
+            return True, "variables"
+    is_table = is_number(second) and not any(map(is_number, first))
+    return False, "samples" if is_table else "variables"
 
 
 def name_of(line: str, delimiter: str) -> str:
     """Return the first cell of a line."""
-    from streamsel.stream._cells import split_cells
-
     if line.startswith('"'):
         return split_cells(line, delimiter)[0].strip()
     return line.partition(delimiter)[0].strip()
@@ -146,46 +206,30 @@ def name_of(line: str, delimiter: str) -> str:
 
 def is_number(cell: str) -> bool:
     """Tell whether a cell holds a number, or stands for a missing one."""
-    from streamsel.stream._cells import to_number
-
     return to_number(cell) is not None
 
 
-def values_of_lines(path: str, names: Sequence[Hashable], delimiter: str) -> dict[Hashable, Any]:
-    """Read some variables of a text that holds one a line, be they numbers or labels."""
-    from streamsel.stream._base import raise_missing
-
-    found, seen = lines_found(path, names, delimiter)
-    missing = [name for name in names if name not in found]
-    if missing:
-        raise_missing(missing, seen)
-    return {name: found[name] for name in names}
-
-
 def lines_found(
-    path: str, names: Sequence[Hashable], delimiter: str
+    files: Sequence[tuple[str, str]], names: Sequence[Hashable]
 ) -> tuple[dict[Hashable, Any], list[str]]:
-    """Read those of some variables that a text holds, and some names of what else it holds."""
-    from streamsel.stream._cells import numbered_lines, open_text, split_cells
-
+    """Read those of some variables that texts hold, and some names of what else they hold."""
     found: dict[Hashable, Any] = {}
     seen: list[str] = []
-    with open_text(path) as file:
-        for _, line in numbered_lines(file, path):
-            name = name_of(line, delimiter)
-            if name in names and name not in found:
-                found[name] = numbers_or_labels(split_cells(line, delimiter)[1:])
-            if len(found) == len(set(names)):
-                break
-            if len(seen) < MAX_COMPARED:
-                seen.append(name)
+    for path, delimiter in files:
+        with open_text(path) as file:
+            for _, line in numbered_lines(file, path):
+                if len(found) == len(set(names)):
+                    return found, seen
+                name = name_of(line, delimiter)
+                if name in names and name not in found:
+                    found[name] = numbers_or_labels(split_cells(line, delimiter)[1:])
+                if len(seen) < MAX_COMPARED:
+                    seen.append(name)
     return found, seen
 
 
 def numbers_or_labels(cells: Sequence[str]) -> Any:
     """Return an array of numbers if all cells are, of labels otherwise; None is a missing one."""
-    from streamsel.stream._cells import to_number
-
     numbers = [to_number(cell) for cell in cells]
     if None in numbers:
         texts = [

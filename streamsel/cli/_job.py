@@ -56,7 +56,7 @@ class Job:
         request = self.request
         self.notes: dict[str, Any] = {
             "command": request.command,
-            "file": request.file,
+            "file": request.given[0] if len(request.given) == 1 else list(request.given),
             "orientation": request.orientation,
             "delimiter": request.delimiter,
             "target": list(request.target),
@@ -119,7 +119,10 @@ class Job:
     def _open(self, orientation: str, wanted: Sequence[str]) -> Source:
         delimiter = self.notes.get("delimiter")
         heard = self.skipped.on_bad_line
-        source = open_source(self.request.file, orientation, wanted, heard, delimiter)
+        request = self.request
+        source = open_source(
+            request.files, orientation, wanted, heard, delimiter, shown=request.file
+        )
         is_text = source.format in ("samples", "variables")
         self.notes["orientation"] = source.format if is_text else None
         return source

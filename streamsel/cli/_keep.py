@@ -81,7 +81,7 @@ class Keeper:
         if job.notes["columns_read"]:
             show(job.report(), job.notes, as_json=request.as_json)
             if request.model is not None and not job.model._one_source and not self.unwritten:
-                words = ["streamsel", request.command, request.file, "--resume", request.model]
+                words = ["streamsel", request.command, *request.given, "--resume", request.model]
                 further.append(f"to go on: {shlex.join(words)}")
         if request.out is not None:
             further.append(f"{request.out} was not written")

@@ -47,14 +47,17 @@ def run(request: Request) -> None:
 
 def _check_outputs(request: Request) -> None:
     """Find out now what would go wrong only after hours."""
-    if request.file == STDIN == request.target_file:
+    if STDIN in request.given and request.target_file == STDIN:
         raise click.UsageError("--target-file -: FILE is standard input")
     skipped_file = None if request.skipped_file == "-" else request.skipped_file
     saved_as = "--resume" if request.model == request.resume else "--model"
     written = {"--out": request.out, "--list-skipped": skipped_file}
     check_distinct(
         {saved_as: request.model, **written},
-        {"FILE": request.file, "--target-file": request.target_file},
+        {
+            **{path if len(request.files) > 1 else "FILE": path for path in request.files},
+            "--target-file": request.target_file,
+        },
     )
     check_distinct(written, {"--resume": request.resume})
     if request.out is not None:
@@ -63,7 +66,8 @@ def _check_outputs(request: Request) -> None:
         check_writable(request.model, "--model")
     if skipped_file is not None:
         check_writable(skipped_file, "--list-skipped")
-    file_format(spooled(request.file))
+    for path in request.files:
+        file_format(spooled(path))
 
 
 class Learning:

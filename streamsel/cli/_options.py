@@ -152,9 +152,13 @@ log_options = all_of(
     ),
 )
 
+files_argument = click.argument(
+    "files", type=click.Path(), nargs=-1, required=True, metavar="FILE..."
+)
+
 input_options = all_of(
     config_option,
-    click.argument("file", type=click.Path()),
+    files_argument,
     names_option(
         "--target",
         "-t",

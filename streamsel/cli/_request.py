@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # What can be said with --resume; the saved model knows the rest.
 WITH_RESUME = {
-    "file",
+    "files",
     "missing",
     "model",
     "out",
@@ -36,8 +36,10 @@ class Request:
     ----------
     command
         "select" or "reduce".
-    file
-        The file of columns.
+    given
+        The files of columns, or patterns, as the user wrote them.
+    files
+        These files, in the order of their columns.
     learner
         A fresh one, of the method and the parameters asked for; None with `resume`.
     target, target_file
@@ -55,7 +57,8 @@ class Request:
     """
 
     command: str
-    file: str
+    given: Sequence[str]
+    files: Sequence[str]
     learner: Any
     target: Sequence[str]
     target_file: str | None
@@ -72,6 +75,11 @@ class Request:
     as_json: bool
 
     @property
+    def file(self) -> str:
+        """What the files are called in a message."""
+        return " to ".join(dict.fromkeys((self.given[0], self.given[-1])))
+
+    @property
     def covariates(self) -> Sequence[str]:
         """Names of the columns given which everything is asked."""
         return [] if self.learner is None else list(self.learner.covariates or ())
@@ -79,6 +87,8 @@ class Request:
 
 def make_request(ctx: click.Context) -> Request:
     """Check what click cannot: options that exclude or need each other, and the parameters."""
+    from streamsel.cli._inputs import files_of
+
     options = ctx.params
     resume, learner = options["resume"], None
     model = options["model"] or resume
@@ -93,7 +103,8 @@ def make_request(ctx: click.Context) -> Request:
             raise click.UsageError(takes_none(type(learner).__name__), ctx)
     return Request(
         command=str(ctx.info_name),
-        file=options["file"],
+        given=options["files"],
+        files=files_of(options["files"]),
         learner=learner,
         target=options["target"],
         target_file=options["target_file"],

@@ -45,7 +45,7 @@ class TargetFile:
         if suffix != ".npy" and (is_text or suffix in BINARY_SUFFIXES):
             # A list of numbers has no header.
             is_list = is_text and not names and is_plain_list(path)
-            self.table = None if is_list else open_source(path, "samples", names)
+            self.table = None if is_list else open_source([path], "samples", names)
 
     def holds(self, name: str) -> bool:
         """Whether it has a column of this name."""

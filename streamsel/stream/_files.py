@@ -104,7 +104,7 @@ def iter_files(
         n_numbered += len(member.names) if isinstance(member.names, range) else 0
         members.append(member)
         _check_rows(members[:-1], member)
-    return _beside(members, on_bad)
+    return Files(members, on_bad)
 
 
 def paths_of(paths: Paths) -> list[str]:
@@ -218,30 +218,37 @@ def _look_into(
     return _Member(path, stamp, stream.n_rows, n_bytes, stream.names, read, delimiter=mark)
 
 
-def _beside(members: Sequence[_Member], on_bad: OnBad | None) -> ColumnStream:
-    """Make one stream of files."""
-    names = _all_names(members)
-    known = [member.n_rows for member in members if member.n_rows is not None]
+class Files(ColumnStream):
+    """The stream that `iter_files` returns for several files."""
 
-    def take(wanted: Sequence[Hashable]) -> dict[Hashable, Any]:
+    def __init__(self, members: Sequence[_Member], on_bad: OnBad | None) -> None:
+        names = _all_names(members)
+        known = [member.n_rows for member in members if member.n_rows is not None]
+        super().__init__(
+            partial(_read, members, 0),
+            n_rows=known[0] if known else None,
+            names=names,
+            take=self._fetch,
+            # Which lines are left out is not known before they are parsed.
+            blocks_from=None if on_bad and names is None else partial(_read, members),
+            cut=partial(_cut, members, on_bad),
+        )
+        self._members = members
+
+    def take_some(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
+        """Fetch those of some columns that are there, in any order."""
         found: dict[Hashable, Any] = {}
-        for member in members:
-            if len(found) < len(wanted):
-                found |= member.take_some([name for name in wanted if name not in found])
-        if len(found) < len(wanted):
-            # Reading them all says what comes close.
-            return ColumnStream(partial(_read, members, 0)).take(wanted)
-        return {name: found[name] for name in wanted}
+        for member in self._members:
+            if len(found) < len(names):
+                found |= member.take_some([name for name in names if name not in found])
+        return found
 
-    return ColumnStream(
-        partial(_read, members, 0),
-        n_rows=known[0] if known else None,
-        names=names,
-        take=take,
-        # Which lines are left out is not known before they are parsed.
-        blocks_from=None if on_bad and names is None else partial(_read, members),
-        cut=partial(_cut, members, on_bad),
-    )
+    def _fetch(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
+        found = self.take_some(names)
+        if len(found) < len(names):
+            # Reading them all says what comes close.
+            return ColumnStream(partial(_read, self._members, 0)).take(names)
+        return {name: found[name] for name in names}
 
 
 def _all_names(members: Sequence[_Member]) -> Sequence[Hashable] | None:
