@@ -295,6 +295,40 @@ def info(model: str, as_json: bool) -> None:
     describe(model, as_json=as_json)
 
 
+@app.command(cls=Command, short_help="Put models together that were learnt apart.")
+@click.argument("models", type=click.Path(), nargs=-1, required=True, metavar="MODEL...")
+@option(
+    "--along",
+    type=click.Choice(["columns", "rows"]),
+    default="columns",
+    show_default=True,
+    section=INPUT,
+    help="What the models have learnt: other columns of the same rows, or other rows.",
+)
+@option(
+    "--out",
+    "-o",
+    metavar="FILE",
+    type=click.Path(),
+    required=True,
+    section=OUTPUT,
+    help="Save the merged model.",
+)
+@option("--json", "as_json", is_flag=True, section=OUTPUT, help="Print JSON.")
+def merge(models: tuple[str, ...], along: str, out: str, as_json: bool) -> None:
+    """Merge MODELs, saved by select or reduce over parts of the data, into one.
+
+    They are of one method with the same parameters. They are merged in the order given; those of a
+    pattern in quotes by name, with numbers in their order.
+
+    \b
+      streamsel merge 'part-*.model' -o all.model
+    """  # noqa: D301 (\b is a character that click knows)
+    from streamsel.cli._merge import merge as put_together
+
+    put_together(models, out, along, as_json=as_json)
+
+
 @app.command(cls=Command, short_help="Show it at work on 300,000 variables; needs no data.")
 @option(
     "--quick",

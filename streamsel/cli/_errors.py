@@ -81,7 +81,8 @@ def no_column(path: str, error: KeyError) -> str:
 
 def _in_terms_of_options(text: str) -> str:
     """Put a message in one line, and parameters of Python as options of the command."""
-    return re.sub(r"target='(\w+)'", r"--target-kind \1", " ".join(text.split()))
+    text = re.sub(r"merge\(other, along='(\w+)'\)", r"--along \1", " ".join(text.split()))
+    return re.sub(r"target='(\w+)'", r"--target-kind \1", text)
 
 
 def note(message: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from streamsel import __version__
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from streamsel.learner.report import Report
 
 TOP_LOADINGS = 5
+TOP_MODELS = 20
 # What is known of a variable that was selected; a method may know more.
 OF_SELECTED = ("name", "relevance", "score", "round", "certified", "above_noise")
 
@@ -272,11 +273,25 @@ def facts(path: str, report: Report, notes: Any) -> list[tuple[str, str]]:
     return rows
 
 
+def _models(merged: Sequence[Mapping[str, Any]]) -> str:
+    """List the models that one was merged of, with the files that they were learnt from."""
+    told = []
+    for notes in merged[:TOP_MODELS]:
+        files = notes.get("file", [])
+        of = ", ".join([files] if isinstance(files, str) else files)
+        told.append(f"{notes['model']} ({of})" if of else notes["model"])
+    if len(merged) > TOP_MODELS:
+        told.append(f"and {len(merged) - TOP_MODELS:,} more")
+    return ", ".join(told)
+
+
 def _fact(name: str, value: Any) -> str:
     if name == "seconds":
         return seconds_text(value)
     if name == "peak_memory":
         return bytes_text(value)
+    if name == "merged":
+        return _models(value)
     if isinstance(value, Mapping):
         return ", ".join(f"{k} {v}" for k, v in value.items())
     if isinstance(value, list | tuple):

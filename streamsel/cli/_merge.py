@@ -1,0 +1,134 @@
+"""Models that were learnt apart, of other columns or other rows, put together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from streamsel.cli._errors import CommandError, message_of, note
+from streamsel.cli._inputs import files_of
+from streamsel.cli._outputs import check_distinct, check_writable
+from streamsel.cli._report import show_info
+from streamsel.stream._formats import suffix_of
+
+# What is known of the merged model too, where the runs agree in it.
+SHARED = ("target", "target_file", "covariates", "missing", "min_count", "orientation")
+
+
+def merge(given: Sequence[str], out: str, along: str, *, as_json: bool) -> None:
+    """Merge saved models in their order, save what comes out, and print what it holds.
+
+    Parameters
+    ----------
+    given
+        The models, or patterns.
+    out
+        The model to write.
+    along
+        "columns" or "rows".
+    as_json
+        Whether to print JSON.
+    """
+    from streamsel.persist import load, save
+
+    paths = files_of(given)
+    check_distinct({"--out": out}, {path: path for path in paths})
+    check_writable(out, "--out")
+    _check_several(paths)
+    known = [_known(path) for path in paths]
+    if along == "columns":
+        _check_named(known)
+    model: Any = None
+    for path in paths:
+        other = load(path)
+        if model is None:
+            model = other
+            continue
+        try:
+            model.merge(other, along=along)
+        except ValueError as error:
+            raise CommandError(f"{path}: {message_of(error)}") from error
+    notes = notes_of(known, along)
+    save(model, out, notes)
+    report = model.report()
+    show_info(out, report if notes["complete"] else report.unfinished(), notes, as_json=as_json)
+
+
+def _check_several(paths: Sequence[str]) -> None:
+    """Refuse one model, and one that comes twice."""
+    if len(paths) == 1:
+        raise CommandError(f"{paths[0]}: one model, and nothing to merge it with")
+    seen: dict[Path, str] = {}
+    for path in paths:
+        where = Path(path).resolve()
+        if where in seen:
+            raise CommandError(f"{path}: the same file as {seen[where]}, which comes before it")
+        seen[where] = path
+
+
+def _known(path: str) -> dict[str, Any]:
+    """Return what was noted of a model, and where it is."""
+    from streamsel.persist import read_notes
+
+    notes = read_notes(path)
+    return {"model": path, **(notes if isinstance(notes, Mapping) else {"notes": notes})}
+
+
+def _check_named(known: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse several models of columns without names: each numbers its own from 0."""
+    numbered = [each["model"] for each in known if _is_numbered(each)]
+    if len(numbered) > 1:
+        raise CommandError(
+            f"{numbered[1]}: learnt from .npy files, as {numbered[0]} was, whose columns have no "
+            "names but numbers from 0. Hint: learn tables with names, or all files in one run"
+        )
+
+
+def _is_numbered(notes: Mapping[str, Any]) -> bool:
+    files = notes.get("file", [])
+    given = [files] if isinstance(files, str) else files
+    return any(map(_is_numbered, notes.get("merged", ()))) or any(
+        suffix_of(file) == ".npy" for file in given
+    )
+
+
+def notes_of(known: Sequence[Mapping[str, Any]], along: str) -> dict[str, Any]:
+    """Say of a merged model what is known of those that it was made of.
+
+    Parameters
+    ----------
+    known
+        Of each of these where it is, and what was noted beside it.
+    along
+        How they were merged.
+    """
+    runs = [each for each in known if "columns_read" in each]
+    merged: dict[str, Any] = {
+        "command": "merge",
+        "along": along,
+        "merged": list(known),
+        "complete": all(each.get("complete", True) for each in known),
+    }
+    for each in known:
+        if not each.get("complete", True):
+            note(f"caution: {each['model']}: its run was not complete")
+    for name in SHARED:
+        if runs and all(name in run and run[name] == runs[0].get(name) for run in runs):
+            merged[name] = runs[0][name]
+    if not runs:
+        return merged
+    counted: Counter[str] = Counter()
+    for run in runs:
+        counted.update(run["skipped"])
+    columns = [run["columns_read"] for run in runs]
+    peaks = [run["peak_memory"] for run in runs if run["peak_memory"]]
+    return merged | {
+        "dropped": list(dict.fromkeys(name for run in runs for name in run["dropped"])),
+        "columns_read": sum(columns) if along == "columns" else max(columns),
+        "skipped": dict(counted),
+        "filled": sum(run["filled"] for run in runs),
+        "seconds": sum(run["seconds"] for run in runs),
+        "peak_memory": max(peaks, default=None),
+    }

@@ -1,0 +1,190 @@
+"""Models of parts, put together: what one run over all of them would have found."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from streamsel import load, save
+from streamsel.persist import read_notes
+
+PAGE = Path(__file__).parents[2] / "docs" / "pages" / "command.md"
+
+
+@pytest.fixture(scope="module")
+def parts(data, tmp_path_factory):
+    """The dataset in three tables of columns, and in two of rows; and its target."""
+    folder = tmp_path_factory.mktemp("parts")
+    for i, some in enumerate((range(15), range(15, 35), range(35, 40))):
+        np.savetxt(folder / f"part-{9 + i}.csv", data.X[:, some], "%.17g", ",", **_header(some))
+    np.savetxt(folder / "all.csv", data.X, "%.17g", ",", **_header(range(40)))
+    for i, rows in enumerate((slice(0, 25), slice(25, 60))):
+        np.savetxt(folder / f"rows-{i}.csv", data.X[rows], "%.17g", ",", **_header(range(40)))
+        np.savetxt(folder / f"y-{i}.txt", data.y[rows], "%.17g")
+    np.savetxt(folder / "y.txt", data.y, "%.17g")
+    return folder
+
+
+def _header(numbers):
+    return {"header": ",".join(f"v{j}" for j in numbers), "comments": ""}
+
+
+@pytest.fixture
+def learn(call, parts, tmp_path):
+    """Learn a table of parts, and return the model's file."""
+
+    def learn(table, *options, command="select", y="y.txt", code=0):
+        model = tmp_path / f"{Path(table).stem}.model"
+        call(
+            command, parts / table, "--orientation", "samples", "--target-file", parts / y,
+            "-m", model, *options, code=code,
+        )  # fmt: skip
+        return model
+
+    return learn
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("select", ["-k", 4]),
+        ("select", ["-k", 4, "--method", "SelectKBest", "--max-candidates", 8]),
+        ("select", ["-k", 4, "--method", "ForwardSelection", "--covariate", "v0"]),
+        ("reduce", ["-q", 3, "--method", "PLS"]),
+    ],
+)
+def test_what_is_merged_is_what_one_run_finds(call, learn, parts, tmp_path, command, options):
+    if "--covariate" in options:  # one of the target's table, so that every task has it
+        table = np.column_stack([np.loadtxt(parts / "y.txt"), np.arange(60) % 7])
+        np.savetxt(parts / "yz.csv", table, "%.17g", ",", header="y,z", comments="")
+        options = [*options[:-1], "z", "--target", "y"]
+    y = "yz.csv" if "--covariate" in options else "y.txt"
+    for i in (9, 10, 11):
+        learn(f"part-{i}.csv", *options, command=command, y=y)
+    merged = tmp_path / "merged"
+    found = call("merge", tmp_path / "part-*.model", "-o", merged, "--json").json()
+    whole = learn("all.csv", *options, command=command, y=y)
+    expected = call("info", whole, "--json").json()
+    kind = {"select": "selected", "reduce": "components"}[command]
+    assert _rounded(found[kind]) == _rounded(expected[kind])
+    assert found["columns_seen"] == expected["columns_seen"] == 40
+    assert call("info", merged, "--json").json() == found
+    assert load(merged).n_columns == 40
+
+
+def _rounded(value):
+    if isinstance(value, dict):
+        return {name: _rounded(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return pytest.approx(value, rel=1e-9, abs=1e-12) if isinstance(value, float) else value
+
+
+def test_the_notes_list_those_it_is_made_of(call, learn, parts, tmp_path):
+    models = [learn(f"part-{i}.csv", "-k", 2, "--drop", f"v{j}") for i, j in ((9, 0), (10, 20))]
+    result = call("merge", *models, "-o", tmp_path / "both")
+    assert "# merged: " in result.stdout
+    assert f"part-9.model ({parts / 'part-9.csv'})" in result.stdout
+    notes = read_notes(tmp_path / "both")
+    assert notes["merged"] == [{"model": str(path), **read_notes(path)} for path in models]
+    assert (notes["columns_read"], notes["complete"]) == (33, True)
+    assert notes["dropped"] == ["v0", "v20"]
+    assert notes["target_file"] == str(parts / "y.txt")
+    # Again, with a third: and what it knew goes on.
+    third = learn("part-11.csv", "-k", 2)
+    call("merge", tmp_path / "both", third, "-o", tmp_path / "all")
+    first, _ = read_notes(tmp_path / "all")["merged"]
+    assert first == {"model": str(tmp_path / "both"), **notes}
+    assert read_notes(tmp_path / "all")["columns_read"] == 38
+    message = call("select", parts / "all.csv", "--resume", tmp_path / "all", code=1).stderr
+    assert "saved by streamsel merge" in message
+
+
+def test_a_merged_model_transforms(call, learn, parts, tmp_path):
+    for i in (9, 10, 11):
+        learn(f"part-{i}.csv", "-k", 3)
+    call("merge", tmp_path / "part-*.model", "-o", tmp_path / "m")
+    tables = [parts / f"part-{i}.csv" for i in (9, 10, 11)]
+    found = call("transform", tmp_path / "m", *tables, "--orientation", "samples").stdout
+    assert found.splitlines()[0] == ",".join(load(tmp_path / "m").selected)
+
+
+def test_rows_of_two_places(call, learn, data, tmp_path):
+    options = ["-k", 3, "--method", "SelectKBest"]
+    models = [learn(f"rows-{i}.csv", *options, y=f"y-{i}.txt") for i in range(2)]
+    found = call("merge", *models, "--along", "rows", "-o", tmp_path / "m", "--json").json()
+    whole = call("info", learn("all.csv", *options), "--json").json()
+    names = [[row["name"] for row in result["selected"]] for result in (found, whole)]
+    assert names[0] == names[1]
+    assert found["rows"] == len(data.y)
+    assert read_notes(tmp_path / "m")["columns_read"] == 40
+    assert "different targets" in call("merge", *models, "-o", tmp_path / "m", code=1).stderr
+
+
+def test_what_does_not_fit_is_refused_in_a_line(call, learn, files, parts, tmp_path):
+    out, decided = tmp_path / "out", []
+    for i, code in ((9, 0), (10, 1)):  # in the second nothing passes
+        model = learn(f"part-{i}.csv", "--method", "OSFS", code=code)
+        decided.append(model.rename(tmp_path / f"decided-{i}"))
+    first, second = learn("part-9.csv", "-k", 2), learn("part-10.csv", "-k", 3)
+    same = learn("all.csv", "-k", 2)
+    arrays = [tmp_path / f"array-{i}" for i in range(2)]
+    for path in arrays:
+        target = ["--target-file", files / "y.npy", "--max-candidates", 4]
+        call("select", files / "data.npy", *target, "-k", 2, "-m", path)
+    (tmp_path / "text").write_text("no model")
+    for paths, words in {
+        (first, second): f"{second}: Expected a ProjSe with the same parameters",
+        (first, same): "in both. Hint: --along rows joins different rows",
+        tuple(decided): f"{decided[1]}: Expected a model that has learnt no columns yet",
+        tuple(arrays): f"{arrays[1]}: learnt from .npy files, as {arrays[0]} was",
+        (first, first): f"{first}: the same file as {first}",
+        (first,): f"{first}: one model",
+        (first, tmp_path / "text"): "text is not a file written by streamsel.save",
+        (first, tmp_path / "nowhere"): "nowhere: No such file",
+        (tmp_path / "none-*.model",): "none-*.model",
+    }.items():
+        message = call("merge", *paths, "-o", out, code=1).stderr
+        assert words in message
+        assert message.count("\n") == 1
+        assert not out.exists()
+    before = first.read_bytes()
+    assert "the same file as" in call("merge", first, same, "-o", first, code=2).stderr
+    assert first.read_bytes() == before
+    call("merge", first, same, code=2)
+
+
+def test_a_model_without_a_run_and_one_that_is_not_complete(call, learn, tmp_path):
+    first, second = learn("part-9.csv", "-k", 2), learn("part-10.csv", "-k", 2)
+    model, notes = load(second), read_notes(second)
+    save(model, second, {**notes, "complete": False})
+    result = call("merge", first, second, "-o", tmp_path / "m")
+    assert f"caution: {second}: its run was not complete" in result.stderr
+    assert read_notes(tmp_path / "m")["complete"] is False
+    for path in (first, second):
+        save(load(path), path, "mine")
+    call("merge", first, second, "-o", tmp_path / "m")
+    assert read_notes(tmp_path / "m")["merged"][1] == {"model": str(second), "notes": "mine"}
+
+
+def test_the_script_of_the_page_runs(tmp_path):
+    script = re.search(r"```sh\n(#!/bin/sh.*?)```", PAGE.read_text(), re.DOTALL)[1]
+    for name, arguments in {"streamsel": "-m streamsel", "python": ""}.items():
+        command = tmp_path / name
+        command.write_text(f'#!/bin/sh\nexec {sys.executable} {arguments} "$@"\n')
+        command.chmod(0o755)
+    environment = {
+        **os.environ,
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "TMPDIR": str(tmp_path),
+    }
+    run = subprocess.run(
+        ["/bin/sh", "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    table = [line.split("\t") for line in run.stdout.splitlines() if not line.startswith("#")]
+    assert [row[0] for row in table] == ["name", "v250", "v7"]
