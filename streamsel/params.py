@@ -213,7 +213,8 @@ def check(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> N
     for name, rule in rules.items():
         if not rule.admits(values[name]):
             raise ValueError(
-                f"The {name!r} parameter of {owner} must be {rule}. Got {shown(values[name])} instead."
+                f"The {name!r} parameter of {owner} must be {rule}. "
+                f"Got {shown(values[name])} instead."
             )
 
 

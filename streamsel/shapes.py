@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -161,7 +161,9 @@ def expect_finite(state: dict[str, Any]) -> None:
 def rows_of(state: Mapping[str, Any], name: str) -> int:
     """Return the length of an array, or of a list, whatever else it is found to be."""
     value = state.get(name)
-    if not isinstance(value, Sequence | np.ndarray) or np.ndim(value) < 1:
+    if not isinstance(value, list | np.ndarray) or (
+        isinstance(value, np.ndarray) and not value.ndim
+    ):
         raise ValueError(f"Expected rows of {name}. Got: {_shown(value)}.")
     return len(value)
 

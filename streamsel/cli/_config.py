@@ -66,8 +66,10 @@ def _defaults(
 
 def key_of(parameter: click.Parameter) -> str:
     """Return the name of a parameter in a file: that of a long option, or of an argument."""
-    longest = max(parameter.opts, key=len)
-    return longest.lstrip("-") if longest.startswith("-") else str(parameter.name)
+    if isinstance(parameter, click.Argument):
+        # Of several files each is a file.
+        return (parameter.metavar or str(parameter.name)).rstrip(".").lower()
+    return max(parameter.opts, key=len).lstrip("-")
 
 
 def _value(parameter: click.Parameter, value: Any, where: str) -> Any:
@@ -82,6 +84,8 @@ def _value(parameter: click.Parameter, value: Any, where: str) -> Any:
         return [f"{name}={_text(item, f'{where}.{name}')}" for name, item in value.items()]
     if not parameter.multiple and parameter.nargs == 1:
         return _text(value, where)
+    if isinstance(parameter, click.Argument):
+        return [_text(item, where) for item in (value if isinstance(value, list) else [value])]
     if isinstance(value, list):
         # Each is one name, whatever is in it: on the command line commas would part it.
         return ['"' + _text(item, where).replace('"', '""') + '"' for item in value]

@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from streamsel.cli._methods import learner_of
+from streamsel.cli._spool import STDIN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +78,10 @@ class Request:
     @property
     def file(self) -> str:
         """What the files are called in a message."""
-        return " to ".join(dict.fromkeys((self.given[0], self.given[-1])))
+        first, last = self.given[0], self.given[-1]
+        return " to ".join(
+            "standard input" if path == STDIN else path for path in dict.fromkeys((first, last))
+        )
 
     @property
     def covariates(self) -> Sequence[str]:
