@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import tokenize
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +32,13 @@ if TYPE_CHECKING:
 # A file in C order has the entries of a column far apart: several blocks are gathered at once, or
 # each page of the file would be read once for every few columns.
 _GATHERED_BYTES = 4 * BLOCK_BYTES
+# The header is read as Python: what is none stops the tokenizer, the parser or numpy.
+_NO_NPY = (
+    *(ValueError, TypeError, OverflowError, EOFError, OSError, MemoryError),
+    *(RecursionError, SyntaxError, tokenize.TokenError),
+)
+# Bytes of the longest header that numpy reads of a file it does not trust.
+_MAX_HEADER = 10_000
 # Touching one byte of a mapped file makes this much around it resident.
 _PAGES_AROUND = 2**17
 
@@ -215,11 +224,22 @@ class _NpyFile:
 
 def _open_npy(path: str | os.PathLike[str]) -> Any:
     """Map a .npy file, to know its shape, dtype and order."""
+    with Path(path).open("rb") as file:
+        start = file.read(12)
+    if start.startswith(b"PK"):
+        raise ValueError(
+            f"Expected a .npy file, got: the archive {os.fspath(path)!r}. Hint: load the array "
+            "that you want with numpy.load and use iter_array."
+        )
+    # Not numpy.load: it would take what is no .npy file for Python objects.
     try:
-        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        if any(word in str(error) for word in ("pickle", "Python objects")):
-            # Not numpy's words: they advise to unpickle, which runs whatever the file holds.
+        if int.from_bytes(start[8 : 10 if start[6:7] == b"\x01" else 12], "little") > _MAX_HEADER:
+            raise ValueError("its header is too long")
+        mapped = np.lib.format.open_memmap(path, mode="r")
+    except _NO_NPY as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
+            raise
+        if "Python objects" in str(error):
             raise ValueError(
                 f"Expected a .npy file of numbers, got: {os.fspath(path)!r}, "
                 "not an array of numbers."
@@ -228,11 +248,10 @@ def _open_npy(path: str | os.PathLike[str]) -> Any:
             "Expected a .npy file that numpy can map into memory, "
             f"got: {os.fspath(path)!r} ({error})."
         ) from error
-    if not isinstance(mapped, np.ndarray):
-        mapped.close()
-        raise ValueError(  # noqa: TRY004
-            f"Expected a .npy file, got: the archive {os.fspath(path)!r}. Hint: load the array "
-            "that you want with numpy.load and use iter_array."
+    if mapped.dtype.itemsize == 0:
+        # A header alone could claim any number of such columns.
+        raise ValueError(
+            f"Expected a .npy file of numbers, got: {os.fspath(path)!r}, entries of no bytes."
         )
     return mapped
 

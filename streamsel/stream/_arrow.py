@@ -28,7 +28,7 @@ from streamsel.stream._blocks import (
     stored,
 )
 from streamsel.stream._ipc import IpcFile
-from streamsel.stream._pyarrow import not_a_file, pyarrow
+from streamsel.stream._pyarrow import pyarrow, reading
 from streamsel.stream._split import Stamp, kept_open, parts_of_columns
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def iter_parquet(
     pyarrow()
     stamp = Stamp.of(path)
     file = _ParquetFile(path)
-    fields = _choose_fields(file.schema, columns)
+    fields = _choose_fields(file, columns)
     cut = _cut_fields(path, stamp, file, fields, _parquet_part)
     return _parquet_stream(file, fields, cut)
 
@@ -101,12 +101,11 @@ class _ParquetFile:
     """A Parquet file, whose footer has been read."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        pa = pyarrow()
-        try:
-            self._file = pa.parquet.ParquetFile(path, pre_buffer=False)
-        except pa.ArrowInvalid as error:
-            raise not_a_file("Parquet", path, error) from error
-        self.schema = self._file.schema_arrow
+        self.reading = partial(reading, "Parquet", path)
+        with self.reading():
+            self._file = pyarrow().parquet.ParquetFile(path, pre_buffer=False)
+            self.schema = self._file.schema_arrow
+            self.names: list[str] = self.schema.names
         self.n_rows = self._file.metadata.num_rows
         self._leaves = _leaf_ranges(self.schema, self._file.metadata.num_columns)
         self._one_at_a_time = threading.Lock()
@@ -117,14 +116,20 @@ class _ParquetFile:
         indices = [leaf for k in fields for leaf in self._leaves[k]]
         # A column may be asked for while others are read ahead.
         with self._one_at_a_time:
-            return self._file.reader.read_all(column_indices=indices, use_threads=False)
+            table = self._file.reader.read_all(column_indices=indices, use_threads=False)
+        if table.num_rows != self.n_rows:
+            raise ValueError(
+                f"a column has {table.num_rows} entries, and {self.n_rows} by the footer"
+            )
+        table.validate(full=True)
+        return table
 
 
 def _parquet_stream(
     file: _ParquetFile, fields: Sequence[int], cut: Cut | None = None
 ) -> ColumnStream:
     pa, n = pyarrow(), file.n_rows
-    names = _names_of(file.schema, fields)
+    names = [file.names[i] for i in fields]
     sizes = _stored_sizes(file.schema, fields)
     before = [0, *itertools.accumulate(sizes)]
 
@@ -135,7 +140,8 @@ def _parquet_stream(
             # Text may be long: it is read one column at a time.
             while b < len(fields) and sizes[a] and sizes[b] and fits(a, b):
                 b += 1
-            yield from _blocks(file.table(fields[a:b]), names[a:b])
+            with file.reading():
+                yield from _blocks(file.table(fields[a:b]), names[a:b])
             a = b
         # Not after each group: to fetch the memory anew takes longer than to decode into it.
         pa.default_memory_pool().release_unused()
@@ -144,7 +150,9 @@ def _parquet_stream(
         return (before[b + 1] - before[a]) * n <= BLOCK_BYTES and b - a < MAX_COLUMNS
 
     def fetch(positions: list[int]) -> Iterator[npt.NDArray[Any]]:
-        return (_to_numpy(file.table([fields[k]]).column(0)) for k in positions)
+        with file.reading():
+            for k in positions:
+                yield _to_numpy(file.table([fields[k]]).column(0))
 
     return indexed_stream(names, n, lambda start: read_ahead(read(start)), fetch, cut)
 
@@ -190,7 +198,7 @@ def iter_ipc(path: str | os.PathLike[str], columns: Sequence[str] | None = None)
     pyarrow()
     stamp = Stamp.of(path)
     file = IpcFile(path)
-    fields = _choose_fields(file.schema, columns)
+    fields = _choose_fields(file, columns)
     return _ipc_stream(file, fields, _cut_fields(path, stamp, file, fields, _ipc_part))
 
 
@@ -199,19 +207,21 @@ def _ipc_part(path: str, fields: Sequence[int]) -> ColumnStream:
 
 
 def _ipc_stream(file: IpcFile, fields: Sequence[int], cut: Cut | None = None) -> ColumnStream:
-    names = _names_of(file.schema, fields)
+    names = [file.names[i] for i in fields]
 
     def read(start: int) -> Iterator[Block]:
         for a in range(start, len(fields), file.group_width):
             b = min(a + file.group_width, len(fields))
-            for block in _blocks(file.table(list(fields[a:b])), names[a:b]):
-                yield block
-                file.let_go()
+            with file.reading():
+                for block in _blocks(file.table(list(fields[a:b])), names[a:b]):
+                    yield block
+                    file.let_go()
 
     def fetch(positions: list[int]) -> list[npt.NDArray[Any]]:
         chosen = sorted(fields[k] for k in positions)
-        group = file.table(chosen)
-        return [_to_numpy(group.column(chosen.index(fields[k]))).copy() for k in positions]
+        with file.reading():
+            group = file.table(chosen)
+            return [_to_numpy(group.column(chosen.index(fields[k]))).copy() for k in positions]
 
     def blocks_from(start: int) -> Iterator[Block]:
         # There is nothing to decode in what is viewed.
@@ -258,9 +268,9 @@ def _cut_fields(
     return cut
 
 
-def _choose_fields(schema: Any, columns: Sequence[str] | None) -> Sequence[int]:
+def _choose_fields(file: _ParquetFile | IpcFile, columns: Sequence[str] | None) -> Sequence[int]:
     """Return the positions of the fields to read, in the order of the file."""
-    names = schema.names
+    names = file.names
     check_distinct(names)
     if columns is not None:
         if isinstance(columns, str):
@@ -268,14 +278,9 @@ def _choose_fields(schema: Any, columns: Sequence[str] | None) -> Sequence[int]:
                 f"Expected a list of names, got: {columns!r}. Hint: columns=[{columns!r}]."
             )
         return sorted(set(find_positions(names, columns)))
-    if b"pandas" in (schema.metadata or {}):
+    if b"pandas" in (file.schema.metadata or {}):
         return [i for i, name in enumerate(names) if not _PANDAS_INDEX.fullmatch(name)]
     return range(len(names))
-
-
-def _names_of(schema: Any, fields: Sequence[int]) -> list[str]:
-    names = schema.names
-    return [names[i] for i in fields]
 
 
 def _leaf_ranges(schema: Any, n_leaves: int) -> list[range]:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @functools.cache
@@ -21,6 +25,18 @@ def pyarrow() -> Any:
     return pa
 
 
+@contextmanager
+def reading(kind: str, path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name the file in what Arrow says of it; what the system says, and a lack of memory, pass."""
+    pa = pyarrow()
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, MemoryError) or getattr(error, "errno", None) is not None:
+            raise
+        raise not_a_file(kind, path, error) from error
+
+
 def not_a_file(kind: str, path: str | os.PathLike[str], reason: object) -> ValueError:
-    """Return the error for a file of another kind."""
-    return ValueError(f"Expected a file of kind {kind}, got: {os.fspath(path)!r} ({reason}).")
+    """Return the error for a file of another kind, or one that is damaged."""
+    return ValueError(f"Expected a whole file of kind {kind}, got: {os.fspath(path)!r} ({reason}).")

@@ -153,7 +153,7 @@ def _tables() -> Iterator[tuple[str, pa.Table]]:
             }
         ),
     )
-    yield "text", pa.table({"a": words, "b": pa.array(words, pa.large_string()), "c": x[0]})
+    yield "text", pa.table({"a": words, "b": pa.array(words[::-1], pa.large_string()), "c": x[0]})
     yield "dictionary", pa.table({"a": pa.array(words).dictionary_encode(), "b": x[0]})
     numbers = [decimal.Decimal(f"{v:.2f}") for v in x[0]]
     yield "decimals", pa.table({"a": pa.array(numbers, pa.decimal128(9, 2)), "b": x[1]})

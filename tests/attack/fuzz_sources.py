@@ -73,7 +73,8 @@ def _whole(kind: str, label: str, folder: Path) -> dict[Any, bytes]:
 
 def kept() -> list[Path]:
     """Return the files that once broke something."""
-    return sorted(path for path in SEEDS.iterdir() if path.suffix != ".md")
+    suffixes = tuple(suffix for suffix, _ in OPENERS.values())
+    return sorted(path for path in SEEDS.iterdir() if path.name.endswith(suffixes))
 
 
 def attempts_kept() -> Callable[[int], tuple[str, str]]:
@@ -97,7 +98,14 @@ def _verdict(kind: str, path: Path, whole: dict[Any, bytes]) -> str:
     second = _read(kind, path)
     if first != second:
         return "wrong"
-    return "right" if first == whole else "changed"
+    if first == whole:
+        return "right"
+    # Columns of numbers are told from one another by their values.
+    others = {values: name for name, values in whole.items()} if kind in ("ipc", "parquet") else {}
+    strayed = (
+        name in whole and others.get(v, name) not in (name, None) for name, v in first.items()
+    )
+    return "wrong" if any(strayed) else "changed"
 
 
 def _read(kind: str, path: Path) -> dict[Any, bytes]:
@@ -105,6 +113,8 @@ def _read(kind: str, path: Path) -> dict[Any, bytes]:
     stream = OPENERS[kind][1](path)
     found: dict[Any, bytes] = {}
     for names, values in stream.blocks():
+        if values.shape != (stream.n_rows, len(names)):
+            raise AssertionError(f"{values.shape}, {stream.n_rows} rows, {len(names)} names")
         for name, column in zip(names, values.T, strict=True):
             found[name] = _bytes_of(column)
         if len(found) > MAX_READ:
