@@ -178,14 +178,9 @@ def _table(columns: Mapping[Any, list[Any]]) -> Any:
 
 def load_array(path: str) -> Any:
     """Read a .npy file whole."""
-    try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        # Not numpy's words: they advise to unpickle, which runs whatever the file holds.
-        raise CommandError(f"{path}: not an array of numbers or labels") from error
-    if not isinstance(array, np.ndarray):
-        raise CommandError(f"{path}: not an array but an archive")
-    return array
+    from streamsel.stream._arrays import open_npy
+
+    return np.array(open_npy(path))
 
 
 def is_plain_list(path: str) -> bool:

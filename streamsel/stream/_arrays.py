@@ -180,7 +180,7 @@ class _NpyFile:
     """Where the array lies in a .npy file; maps no more of it than is asked for."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        mapped = _open_npy(path)
+        mapped = open_npy(path)
         _check_shape_and_dtype(mapped.shape, mapped.dtype)
         self._path = Path(path).resolve()
         self._offset = int(getattr(mapped, "offset", 0))
@@ -222,7 +222,7 @@ class _NpyFile:
         return np.asarray(mapped)
 
 
-def _open_npy(path: str | os.PathLike[str]) -> Any:
+def open_npy(path: str | os.PathLike[str]) -> Any:
     """Map a .npy file, to know its shape, dtype and order."""
     with Path(path).open("rb") as file:
         start = file.read(12)
@@ -235,7 +235,8 @@ def _open_npy(path: str | os.PathLike[str]) -> Any:
     try:
         if int.from_bytes(start[8 : 10 if start[6:7] == b"\x01" else 12], "little") > _MAX_HEADER:
             raise ValueError("its header is too long")
-        mapped = np.lib.format.open_memmap(path, mode="r")
+        with np.errstate(over="ignore"):  # of a shape beyond all files: refused in the end
+            mapped = np.lib.format.open_memmap(path, mode="r")
     except _NO_NPY as error:
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise

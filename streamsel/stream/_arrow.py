@@ -395,7 +395,10 @@ def _to_numpy(column: Any) -> npt.NDArray[Any]:
     elif types.is_dictionary(arrow_type):
         # Before 23 pyarrow makes no array of a dictionary whose indices have no sign.
         column = column.cast(arrow_type.value_type)
-    values: npt.NDArray[Any] = column.to_numpy()
+    try:
+        values: npt.NDArray[Any] = column.to_numpy()
+    except pa.ArrowNotImplementedError:  # such as a union of types
+        values = np.fromiter(column.to_pylist(), dtype=object, count=len(column))
     if types.is_dictionary(arrow_type):
         values = values.astype(object)
     return stored(values)

@@ -46,7 +46,7 @@ def is_zipped(path: str | os.PathLike[str]) -> bool:
 
 @contextmanager
 def text_of(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name the file in errors that are met while its text is read."""
+    """Name the file in errors that are met while its text is read, and turned into numbers."""
     try:
         yield
     except UnicodeDecodeError as error:
@@ -58,6 +58,15 @@ def text_of(path: str | os.PathLike[str]) -> Iterator[None]:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(
             f"Expected a whole gzip file, got: {os.fspath(path)!r} ({error})."
+        ) from error
+    except csv.Error as error:
+        raise ValueError(
+            f"Expected cells that are quoted as a whole or not at all, got: others in "
+            f"{os.fspath(path)!r} ({error})."
+        ) from error
+    except MemoryError as error:
+        raise MemoryError(
+            f"Expected lines that fit into memory, got: longer ones in {os.fspath(path)!r}."
         ) from error
 
 

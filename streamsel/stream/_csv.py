@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import os
 import tempfile
 import threading
 import weakref
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
@@ -23,6 +25,7 @@ from streamsel.stream._cells import (
     numbered_lines,
     open_text,
     split_cells,
+    text_of,
     to_number,
 )
 from streamsel.stream._split import Stamp, kept_open, parts_of_columns
@@ -147,9 +150,10 @@ class _Turned:
         self._tile_rows: list[int] = []
         self._one_at_a_time = threading.Lock()
         # Nameless where the system allows: it goes with the last reference, whatever happens.
-        self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed by the finalizer
-        weakref.finalize(self, self._file.close)
-        with open_text(path) as file:
+        with _room_for(path):
+            self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  the finalizer closes it
+        weakref.finalize(self, _close, self._file)
+        with open_text(path) as file, text_of(path):
             lines = numbered_lines(file, path)
             self.names, self._delimiter = _read_header(lines, path, delimiter)
             found_late = self._write_tiles(lines)
@@ -161,6 +165,8 @@ class _Turned:
             )
         if found_late:
             self._write_texts_again(found_late)
+        with _room_for(path):
+            self._file.flush()
 
     def columns(self, a: int, b: int) -> npt.NDArray[Any]:
         """Return the columns a, ..., b - 1: numbers, or one column of text."""
@@ -191,7 +197,7 @@ class _Turned:
     def _batches(self, lines: Iterator[tuple[int, str]]) -> Iterator[list[str]]:
         """Yield the lines of one tile after the other."""
         p = len(self.names)
-        joined = _joined(lines)
+        joined = _joined(lines, self._path)
         height = max(1, _TILE_BYTES // (8 * p))
         while numbered := list(itertools.islice(joined, height)):
             for number, line in numbered:
@@ -238,7 +244,8 @@ class _Turned:
                 cells = split_cells(line, self._delimiter)
                 for j in self.texts:
                     tile[j, i] = self._code(j, cells[j])
-        self._file.write(tile.data)
+        with _room_for(self._path):
+            self._file.write(tile.data)
         return new
 
     def _find_texts(self, batch: Sequence[str]) -> list[int]:
@@ -264,20 +271,21 @@ class _Turned:
         """Write the columns that were taken for numbers at first as texts, from the start."""
         for j in columns:
             self.texts[j] = {}
-        with open_text(self._path) as file:
+        with open_text(self._path) as file, text_of(self._path):
             lines = numbered_lines(file, self._path)
-            next(_joined(lines))
+            next(_joined(lines, self._path))
             for batch, (rows, offset) in zip(self._batches(lines), self._tiles(), strict=True):
                 cells = [split_cells(line, self._delimiter) for line in batch]
                 for j in columns:
                     codes = np.array([self._code(j, row[j]) for row in cells], dtype=float)
-                    self._file.seek(offset + j * rows * 8)
-                    self._file.write(codes.data)
+                    with _room_for(self._path):
+                        self._file.seek(offset + j * rows * 8)
+                        self._file.write(codes.data)
 
 
 def header_of(path: str | os.PathLike[str], delimiter: str | None) -> list[Hashable]:
     """Return the names of the columns, and read no more."""
-    with open_text(path) as file:
+    with open_text(path) as file, text_of(path):
         return _read_header(numbered_lines(file, path), path, delimiter)[0]
 
 
@@ -285,7 +293,7 @@ def _read_header(
     lines: Iterator[tuple[int, str]], path: str | os.PathLike[str], delimiter: str | None
 ) -> tuple[list[Hashable], str]:
     """Return the names in the first line, and what stands between cells."""
-    header = next(_joined(lines), None)
+    header = next(_joined(lines, path), None)
     if header is None:
         raise ValueError(
             f"Expected a header and a line for each observation, got: the empty file "
@@ -297,17 +305,43 @@ def _read_header(
     return names, mark
 
 
-def _joined(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+@contextmanager
+def _room_for(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say what to do where the temporary file of the columns of a file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"Expected room for a temporary file with the columns of {os.fspath(path)!r}, "
+            f"got: {error.strerror}. Hint: set TMPDIR to a directory with room for 8 bytes a cell.",
+        ) from error
+
+
+def _close(file: IO[bytes]) -> None:
+    # What did not fit into the file then does not now.
+    with suppress(OSError):
+        file.close()
+
+
+def _joined(
+    lines: Iterator[tuple[int, str]], path: str | os.PathLike[str]
+) -> Iterator[tuple[int, str]]:
     """Join lines that a line ending inside quotes has split."""
     for number, line in lines:
-        whole = line
-        if '"' in line:
-            while whole.count('"') % 2:
-                following = next(lines, None)
-                if following is None:
-                    raise ValueError(
-                        f"Expected quotes that are closed, got: line {number}, which opens them "
-                        "for the rest of the file."
-                    )
-                whole += "\n" + following[1]
-        yield number, whole
+        if line.count('"') % 2 == 0:
+            yield number, line
+            continue
+        parts, is_open, since = [line], True, 0
+        while is_open:
+            text = next(lines, (0, None))[1]
+            # The longest cell that the module csv takes: no need to look for the quote any further.
+            if text is None or since > csv.field_size_limit():
+                raise ValueError(
+                    f"Expected quotes that are closed, got: line {number} of {os.fspath(path)!r}, "
+                    "which opens them for the rest of the file."
+                )
+            parts.append(text)
+            since = 0 if '"' in text else since + len(text)
+            is_open ^= text.count('"') % 2 == 1
+        yield number, "\n".join(parts)

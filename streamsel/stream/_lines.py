@@ -25,6 +25,7 @@ from streamsel.stream._cells import (
     numbered_lines,
     open_text,
     split_cells,
+    text_of,
     to_number,
 )
 from streamsel.stream._ranges import line_start, open_range, start_after
@@ -217,6 +218,13 @@ def _find_layout(
     path: str | os.PathLike[str], delimiter: str | None, header: bool | None
 ) -> _Layout:
     """Look at the first two lines."""
+    with text_of(path):
+        return _look_at_lines(path, delimiter, header)
+
+
+def _look_at_lines(
+    path: str | os.PathLike[str], delimiter: str | None, header: bool | None
+) -> _Layout:
     with open_text(path) as file:
         lines = list(itertools.islice(numbered_lines(file, path), 2))
     if not lines:
@@ -258,7 +266,7 @@ def _read(
     """Yield the blocks from a line of values on; an error follows the columns before it."""
     parser = NumberParser(layout.delimiter)
     width = columns_per_block(layout.n_rows)
-    with layout.open() as file:
+    with layout.open() as file, text_of(layout.path):
         numbered = numbered_lines(file, layout.path)
         values_only = itertools.dropwhile(lambda line: line[0] < layout.first_line, numbered)
         lines = _split_off_names(itertools.islice(values_only, skip, None), layout)
@@ -298,7 +306,7 @@ def _find(
     parser = NumberParser(layout.delimiter)
     wanted = set(names)
     found: dict[Hashable, npt.NDArray[Any]] = {}
-    with layout.open() as file:
+    with layout.open() as file, text_of(layout.path):
         for number, text in numbered_lines(file, layout.path):
             if len(found) == len(wanted):
                 break

@@ -49,7 +49,7 @@ _samples = functools.cache(samples)
 def attempts(seed: int) -> Callable[[int], tuple[str, str]]:
     """Make what tries the mutant of an index: the formats take turns."""
     folder = Path(tempfile.mkdtemp(prefix="attack-"))
-    warnings.simplefilter("error")
+    _take_warnings_for_errors()
 
     def attempt(index: int) -> tuple[str, str]:
         kind = KINDS[index % len(KINDS)]
@@ -80,7 +80,7 @@ def kept() -> list[Path]:
 def attempts_kept() -> Callable[[int], tuple[str, str]]:
     """Make what tries a kept file."""
     files = kept()
-    warnings.simplefilter("error")
+    _take_warnings_for_errors()
 
     def attempt(index: int) -> tuple[str, str]:
         path = files[index]
@@ -89,6 +89,12 @@ def attempts_kept() -> Callable[[int], tuple[str, str]]:
         return verdict, f"{path.name}: {said}"
 
     return attempt
+
+
+def _take_warnings_for_errors() -> None:
+    warnings.simplefilter("error")
+    # To the user of a file that Python 2 has written.
+    warnings.filterwarnings("ignore", "Reading `.npy`", UserWarning)
 
 
 def _verdict(kind: str, path: Path, whole: dict[Any, bytes]) -> str:
