@@ -218,43 +218,37 @@ def _find_layout(
     path: str | os.PathLike[str], delimiter: str | None, header: bool | None
 ) -> _Layout:
     """Look at the first two lines."""
-    with text_of(path):
-        return _look_at_lines(path, delimiter, header)
-
-
-def _look_at_lines(
-    path: str | os.PathLike[str], delimiter: str | None, header: bool | None
-) -> _Layout:
-    with open_text(path) as file:
+    with text_of(path), open_text(path) as file:
         lines = list(itertools.islice(numbered_lines(file, path), 2))
-    if not lines:
-        raise ValueError(
-            f"Expected a line for each variable, got: the empty file {os.fspath(path)!r}."
-        )
-    mark = find_delimiter(lines[0][1], delimiter)
-    first = split_cells(lines[0][1], mark)
-    if header is None:
-        header = any(to_number(cell) is None for cell in first[1:])
-    if header and len(lines) < 2:
-        raise ValueError(
-            f"Expected a line for each variable, got: nothing but a header in {os.fspath(path)!r}."
-        )
-    number, line = lines[1] if header else lines[0]
-    n_rows = count_cells(line, mark) - 1
-    if n_rows == 0:
-        raise ValueError(
-            f"Expected a name and values separated by {mark!r}, got: {line[:40]!r} in line "
-            f"{number} of {os.fspath(path)!r}. Hint: give the delimiter."
-        )
-    row_names = None
-    if header:
-        row_names = first if len(first) == n_rows else first[1:]
-        if len(row_names) != n_rows:
+        if not lines:
             raise ValueError(
-                f"Expected {len(row_names)} values in line {number}, as the header of "
-                f"{os.fspath(path)!r} has, got: {n_rows}."
+                f"Expected a line for each variable, got: the empty file {os.fspath(path)!r}."
             )
-    return _Layout(path, mark, n_rows, number, row_names)
+        mark = find_delimiter(lines[0][1], delimiter)
+        first = split_cells(lines[0][1], mark)
+        if header is None:
+            header = any(to_number(cell) is None for cell in first[1:])
+        if header and len(lines) < 2:
+            raise ValueError(
+                f"Expected a line for each variable, got: nothing but a header in "
+                f"{os.fspath(path)!r}."
+            )
+        number, line = lines[1] if header else lines[0]
+        n_rows = count_cells(line, mark) - 1
+        if n_rows == 0:
+            raise ValueError(
+                f"Expected a name and values separated by {mark!r}, got: {line[:40]!r} in line "
+                f"{number} of {os.fspath(path)!r}. Hint: give the delimiter."
+            )
+        row_names = None
+        if header:
+            row_names = first if len(first) == n_rows else first[1:]
+            if len(row_names) != n_rows:
+                raise ValueError(
+                    f"Expected {len(row_names)} values in line {number}, as the header of "
+                    f"{os.fspath(path)!r} has, got: {n_rows}."
+                )
+        return _Layout(path, mark, n_rows, number, row_names)
 
 
 def _read(

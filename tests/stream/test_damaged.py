@@ -1,0 +1,234 @@
+"""Damaged files: refused in one line, whatever they claim, and nothing is read from elsewhere."""
+
+import io
+import resource
+import struct
+import tempfile
+from contextlib import contextmanager
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from streamsel.stream import iter_csv, iter_ipc, iter_lines, iter_npy, iter_parquet
+from tests.attack._harness import FINE, attack, is_bad, judge
+from tests.attack.fuzz_sources import attempts_kept, kept
+
+
+def _ipc(table, **options):
+    file = io.BytesIO()
+    pa.feather.write_feather(table, file, **{"compression": "uncompressed"} | options)
+    return file.getvalue()
+
+
+def _read(iter_file, path, data):
+    path.write_bytes(data)
+    return {name: values.tolist() for name, values in iter_file(path)}
+
+
+def _lengths(path, data):
+    return {len(values) for values in _read(iter_ipc, path, data).values()} or {3}
+
+
+def test_what_once_broke_something_is_refused_or_read():
+    files = kept()
+    assert len(files) > 20
+    assert [
+        outcome for outcome in attack(attempts_kept, range(len(files))) if is_bad(outcome)
+    ] == []
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pa.table({"a": [1.5, 2.5, None], "b": [1.0, 2.0, 3.0]}),
+        pa.table({"a": ["x", None, "zz"], "b": pa.array(["u", "v", "u"]).dictionary_encode()}),
+        pa.table({"a": [[1.0], None, [2.0, 3.0]], "b": [{"x": 1}, {"x": 2}, {"x": 3}]}),
+    ],
+    ids=["numbers", "text", "nested"],
+)
+def test_no_number_of_an_arrow_file_is_believed(table, tmp_path):
+    whole = _ipc(table)
+    for at in range(0, len(whole) - 3, 4):
+        data = bytearray(whole)
+        struct.pack_into("<I", data, at, 2**12)
+        path = tmp_path / "x.arrow"
+        verdict, said = judge(lambda: "right" if _lengths(path, data) == {3} else "wrong")  # noqa: B023
+        assert verdict in FINE, (at, said)
+
+
+def test_buffers_lie_each_in_its_own_place(tmp_path):
+    whole = _ipc(pa.table({"a": np.arange(64.0), "b": np.arange(64.0) + 100}))
+    # Where the buffers of "b" begin, and how long they are: of its nulls, and of its values.
+    second = struct.pack("<qqqq", 512, 0, 512, 512)
+    assert whole.count(second) == 1
+    path = tmp_path / "x.arrow"
+    for claim, reason in [
+        ((0, 512), "over one another"),
+        ((508, 512), "over one another"),
+        ((2**40, 512), "outside of its record batch"),
+        ((512, 2**62), "outside of its record batch"),
+        ((2**63 - 8, 2**63 - 8), "outside of its record batch"),
+        ((512, -1), "negative"),
+        ((516, 508), "no multiple of 8"),
+        ((512, 256), "Buffer #1 too small"),
+    ]:
+        data = whole.replace(second, struct.pack("<qqqq", 512, 0, *claim))
+        with pytest.raises(ValueError, match=rf"Expected a whole file .*x\.arrow.*{reason}"):
+            _read(iter_ipc, path, data)
+
+
+def test_a_record_batch_is_read_once(tmp_path):
+    whole = _ipc(pa.table({"a": np.arange(64.0)}), chunksize=32)
+    footer = whole.rindex(b"ARROW1")
+    # What the footer says of both: where they begin, and how long metadata and body are.
+    blocks = [
+        at for at in range(0, footer, 8) if whole[at + 8 : at + 24] == whole[at + 32 : at + 48]
+    ]
+    (at,) = (at for at in blocks if struct.unpack_from("<q", whole, at + 16)[0] == 256)
+    data = bytearray(whole)
+    data[at + 24 : at + 32] = data[at : at + 8]
+    with pytest.raises(ValueError, match="record batches lie over one another"):
+        _read(iter_ipc, tmp_path / "x.arrow", data)
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd"])
+@pytest.mark.parametrize("claim", [2**62, -2, 2**40])
+def test_a_compressed_buffer_claims_no_more_than_it_can_hold(compression, claim, tmp_path):
+    whole = _ipc(pa.table({"a": np.zeros(1000)}), compression=compression)
+    assert whole.count(struct.pack("<q", 8000)) == 1
+    data = whole.replace(struct.pack("<q", 8000), struct.pack("<q", claim))
+    with pytest.raises(ValueError, match=r"Expected a whole file"):
+        _read(iter_ipc, tmp_path / "x.arrow", data)
+
+
+@pytest.mark.parametrize(
+    ("iter_file", "write"), [(iter_ipc, "write_ipc"), (iter_parquet, "write_parquet")]
+)
+def test_text_that_is_none_is_refused_after_the_columns_before_it(iter_file, write, tmp_path):
+    path = tmp_path / "x"
+    frame = pl.DataFrame({"a": [1.0, 2.0], "b": ["some words", "others"]})
+    getattr(frame, write)(path, compression="uncompressed")
+    path.write_bytes(path.read_bytes().replace(b"some words", b"some w\xffrds"))
+    with pytest.raises(ValueError, match=r"Expected a whole file .*(UTF|utf)"):
+        list(iter_file(path))
+
+
+def test_a_union_is_no_number_but_no_error_either(tmp_path):
+    kinds = pa.array([0, 1], pa.int8())
+    union = pa.UnionArray.from_sparse(kinds, [pa.array([1.5, 2.5]), pa.array(["x", "y"])])
+    data = _ipc(pa.table({"a": [1.0, 2.0], "u": union}))
+    assert _read(iter_ipc, tmp_path / "x.arrow", data) == {"a": [1.0, 2.0], "u": [1.5, "y"]}
+
+
+def test_a_footer_that_lies_about_the_rows(tmp_path):
+    path = tmp_path / "x.parquet"
+    pl.DataFrame({"a": np.arange(100.0)}).write_parquet(path, use_pyarrow=True)
+    data = path.read_bytes()
+    # 100 as thrift spells it, first as the rows of the file.
+    at = data.index(b"\x16\xc8\x01", len(data) - 600)
+    bad = data[:at] + b"\x16\xc6\x01" + data[at + 3 :]
+    with pytest.raises(ValueError, match=r"Expected a whole file .*100 entries, and 99 by"):
+        _read(iter_parquet, path, bad)
+
+
+def _npy(header, version=1):
+    size = struct.pack("<H" if version == 1 else "<I", len(header))
+    return b"\x93NUMPY" + bytes([version, 0]) + size + header + bytes(400)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        _npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3"),
+        _npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), " + b"(" * 300),
+        _npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 1" + b"0" * 30 + b")}"),
+        _npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296)}"),
+        _npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (-2, -3)}"),
+        _npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (True, 3)}"),
+        _npy(b"{'descr': '<U0', 'fortran_order': False, 'shape': (2, 999999999999)}"),
+        _npy(b"{'descr': 'no such', 'fortran_order': False, 'shape': (2, 3)}"),
+        _npy(b"\xff\xfe", version=3),
+        b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + bytes(400),
+        b"PK\x03\x04" + bytes(400),
+        b"PK\x05\x06",
+        b"\x80\x04\x95\x05\x00\x00\x00\x00\x00\x00\x00K\x01.",
+    ],
+)
+def test_npy_headers_that_are_none(data, tmp_path):
+    path = tmp_path / "x.npy"
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"^Expected a \.npy file.*x\.npy"):
+        iter_npy(path)
+
+
+@pytest.mark.parametrize("iter_file", [iter_csv, iter_lines])
+def test_cells_that_the_csv_module_refuses_are_reported_by_file(iter_file, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n1," + '"' + "2" * 200_000 + '"\n')
+    with pytest.raises(ValueError, match=r"^Expected cells .*x\.csv.*field larger"):
+        list(iter_file(path))
+
+
+def test_quotes_inside_a_cell_do_not_join_lines(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text('a,b\n1,x"y\n2,z"w\n')
+    with pytest.raises(ValueError, match=r"^Expected cells .*x\.csv"):
+        iter_csv(path)
+
+
+def test_open_quotes_are_given_up_before_the_file_ends(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text('a,b\n1,"2\n' + "1,2\n" * 100_000)
+    with pytest.raises(
+        ValueError, match=r"^Expected quotes that are closed, got: line 2 of .*x\.csv"
+    ):
+        iter_csv(path)
+
+
+@contextmanager
+def _room(n_bytes):
+    """Let files grow no larger than that."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("rows", [10, 40_000])
+def test_no_room_for_the_columns_of_a_text(rows, tmp_path, monkeypatch):
+    path, folder = tmp_path / "x.csv", tmp_path / "temporary"
+    folder.mkdir()
+    path.write_text("a,b\n" + "1,2\n" * rows)
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    with _room(100), pytest.raises(OSError, match=r"Expected room .*x\.csv.*TMPDIR") as error:
+        iter_csv(path)
+    assert error.value.errno
+    assert list(folder.iterdir()) == []
+
+
+def test_nowhere_to_write_the_columns_of_a_text(tmp_path, monkeypatch):
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n1,2\n")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    with pytest.raises(OSError, match=r"Expected room .*x\.csv.*TMPDIR"):
+        iter_csv(path)
+
+
+@pytest.mark.parametrize("iter_file", [iter_csv, iter_lines])
+def test_lines_that_do_not_fit_into_memory_are_reported_by_file(iter_file, tmp_path):
+    path = tmp_path / "x.csv"
+    with path.open("wb") as file:
+        file.truncate(2**31)  # zeros that take no room
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (2**30, before[1]))
+    try:
+        with pytest.raises(MemoryError, match=r"^Expected lines that fit into memory.*x\.csv"):
+            iter_file(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
