@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._jit.scan import SMALL, UNDERFLOW, scan_dense, scan_sparse
+from streamsel.sparse import expect_whole
 from streamsel.target.target import NoTarget, Target
 from streamsel.threads import in_threads
 
@@ -231,6 +232,7 @@ def chunks(block: Block, n_rows: int) -> Iterator[Chunk]:
 def column(name: Hashable, values: Any, n_rows: int) -> Chunk:
     """Let one column in: n observations, dense or sparse; raise as `chunks` does."""
     if hasattr(values, "toarray"):
+        expect_whole(values)
         if values.ndim == 1:
             values = values.reshape(-1, 1)
         if values.shape[1] != 1:
@@ -372,6 +374,8 @@ def why_bad_name(name: Any) -> Exception:
 
 
 def _sparse(names: Sequence[Hashable], matrix: Any) -> SparseChunk:
+    # The indices of CSC columns are looked at as these are summed.
+    expect_whole(matrix, indices=matrix.format != "csc")
     if matrix.format != "csc":
         matrix = matrix.tocsc()
     data = matrix.data

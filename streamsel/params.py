@@ -212,9 +212,9 @@ def check(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> N
     """Raise ValueError for the first parameter that its rule does not admit."""
     for name, rule in rules.items():
         if not rule.admits(values[name]):
+            got = shown(values[name])
             raise ValueError(
-                f"The {name!r} parameter of {owner} must be {rule}. "
-                f"Got {shown(values[name])} instead."
+                f"The {name!r} parameter of {owner} must be {rule}. Got {got} instead."
             )
 
 

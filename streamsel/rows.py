@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from streamsel._jit.rows import LARGEST, any_beyond
 from streamsel.columns import first_bad_name, why_bad_name
+from streamsel.sparse import expect_whole
 from streamsel.stream import ColumnStream
 from streamsel.target.encode import is_missing
 
@@ -414,6 +415,7 @@ def gather(X: Any, names: Sequence[Hashable]) -> Floats:
         # As numbers: a column named True is number 1, and no mask.
         places = [int(name) for name in names]  # type: ignore[call-overload]
         if hasattr(X, "toarray"):
+            expect_whole(X)
             return np.asarray(X.tocsc()[:, places].toarray(), dtype=np.float64)
         return np.asarray(X[:, places], dtype=np.float64)
     else:

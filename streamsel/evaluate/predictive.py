@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from streamsel import params
 from streamsel.evaluate._matrices import Floats, as_matrix, as_numbers
 from streamsel.extras import sklearn
+from streamsel.sparse import expect_whole
 from streamsel.target.encode import encode
 
 _WHAT_FOR = "Clustering and classifying"
@@ -175,6 +176,7 @@ def cross_validated_accuracy(
 def _rows(X: Any) -> tuple[int, Callable[[NDArray[np.intp]], Any]]:
     """Return how many rows X has, and what picks some of them out."""
     if hasattr(X, "tocsr"):
+        expect_whole(X)
         rows = X.tocsr()
         return rows.shape[0], lambda places: rows[places].tocsc()
     if isinstance(X, np.ndarray) and X.ndim == 2:

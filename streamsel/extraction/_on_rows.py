@@ -317,5 +317,7 @@ class ComponentsOnRows(JointMoments):
         super().set_state(state)
         expect(state, count=Count())
         self.count = state["count"]
+        if self.count > self.q or self.watched["B"][:, self.count : self.q + 1].any():
+            raise ValueError(f"Expected loadings on {self.count} components. Got: on others.")
         expect_shapes(state, arrival=(self.count,))
         self.arrival[: self.count] = state["arrival"]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from streamsel._jit.rows import (
+    LARGEST,
     add_zeros,
     combine,
     learn_row,
@@ -373,6 +374,9 @@ class Moments(Held):
         self.total, self.unit, self.squares = state["weights"]
         self._complete = state["complete"]
         self.of_target = np.array(state["of_target"])
+        # Means lie between values, and these are bounded.
+        if not (np.abs(self.of_target[:1]) <= 2.0 * LARGEST).all():
+            raise ValueError("Expected means of the target that values can have. Got: others.")
         self.forgotten = np.array(state["forgotten"])
         self.table = Table.from_state(state["table"], fields(c))
 

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array, issparse
 
 from streamsel.held.part import Part
 from streamsel.shapes import Array, Count, expect, rows_of
+from streamsel.sparse import expect_whole
 
 # What two weights of one edge may differ by.
 _ROUGH = 1e-12
@@ -37,6 +38,8 @@ class Graph(Part):
             fewer than two observations. An edge of an observation with itself means nothing.
         """
         given = adjacency if issparse(adjacency) else np.asarray(adjacency)
+        if issparse(given):
+            expect_whole(given)
         if given.ndim != 2 or given.shape[0] != given.shape[1] or given.shape[0] < 2:
             raise _unfit(f"shape {given.shape}")
         if given.dtype.kind not in "biuf":

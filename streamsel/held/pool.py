@@ -342,6 +342,14 @@ class Pool(ColumnHeld):
         expect(state, discarded=Number(), floor=Number())
         self.table = Table.from_state(state["table"], self.table.fields)
         self.discarded, self.floor = state["discarded"], state["floor"]
+        self._expect_room()
+
+    def _expect_room(self) -> None:
+        """Refuse more variables than are ever held: a pool is cut back as soon as it is full."""
+        if self.limit is not None and len(self.table) >= 2 * self.limit:
+            raise ValueError(
+                f"Expected fewer than {2 * self.limit} variables. Got: {len(self.table)}."
+            )
 
 
 class SamplePool(Pool):

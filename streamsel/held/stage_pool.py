@@ -116,6 +116,7 @@ class StagePool(InParts, SamplePool):
         rest = {field: table[field][n:] for field in ("names", *fields)}
         others = Table.from_state(rest, fields)
         self.table.append(others.names, **{field: others[field] for field in fields})
+        self._expect_room()
         size = 0 if self.plan is None else len(self.plan.keys)
         expect_shapes(state, lost=(size,), floors=(size,))
         expect(state, since=Array((size,), np.int64, least=0))

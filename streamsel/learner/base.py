@@ -10,13 +10,14 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
 from river import base as river
 
 from streamsel import params
 from streamsel.held.beside import Beside
 from streamsel.held.moments import Moments
 from streamsel.held.part import ColumnHeld, Held
-from streamsel.held.sketch import Passed
+from streamsel.held.sketch import Passed, Sketch
 from streamsel.learner.calm import Calm
 from streamsel.learner.hooks import check_hooks
 from streamsel.learner.limits import told_if_beyond
@@ -26,6 +27,7 @@ from streamsel.learner.report import NOISE_LEVEL, Report, number
 from streamsel.learner.window import Window
 from streamsel.params import param
 from streamsel.shapes import Count, Flag, Maybe, Names, Number, expect, expect_finite
+from streamsel.target.rows import NO_TARGET
 from streamsel.target.space import TargetSpace
 from streamsel.target.target import KINDS, NoTarget, Target
 
@@ -390,6 +392,7 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
         self._n_constant = state["n_constant"]
         self.n_passes = state["n_passes"]
         self._without_target = state["without_target"]
+        self._expect_target(state)
         if "target_Y" in state:
             self._take_target(Target.restored(state))
         elif state["n_rows"] is not None:
@@ -411,5 +414,29 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
             expect(state, full_until=Count())
             self._vocabulary.full_until = state["full_until"]
         self._outdate()
+        self._expect_possible()
         if self._on_rows:
             self._stand_again(state["due"], state["standing"])
+
+    def _expect_target(self, state: dict[str, Any]) -> None:
+        """Refuse what a file says of a target that a learner of this kind cannot have."""
+        told, without = "target_Y" in state, state["without_target"]
+        allowed = not self.supervised or self.takes_no_target
+        lacks = "columns" in state and (state["n_rows"] is None or told is without)
+        if (without and (told or not allowed)) or lacks or (not without and not self.supervised):
+            raise ValueError("Expected a target where one is needed, and none elsewhere.")
+
+    def _expect_possible(self) -> None:
+        """Refuse moments that no data have: what goes by them would find NaN."""
+        if self._moments is not None:
+            asked = self._moments.target.form not in (None, NO_TARGET)
+            if asked is not self.supervised:
+                raise ValueError("Expected rows with a target where one is needed. Got: others.")
+        held = self._held
+        if held is None or isinstance(held, Sketch):
+            return
+        with np.errstate(all="ignore"):
+            stats, relevance = held.stats(), held.relevance()
+        sums = np.isfinite(stats.m2).all() and (stats.m2 >= 0.0).all()
+        if not (sums and np.isfinite(stats.cxy).all() and np.isfinite(relevance).all()):
+            raise ValueError("Expected moments that variables can have. Got: others.")

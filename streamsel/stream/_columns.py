@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamsel.columns import Block
+from streamsel.sparse import expect_whole
 from streamsel.stream._base import ColumnStream
 from streamsel.stream._blocks import gather, is_sparse
 
@@ -95,6 +96,7 @@ def _checked(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[tuple[Hashable, 
 
 
 def _sparse_column(name: Hashable, values: Any) -> Any:
+    expect_whole(values)
     if values.ndim == 1:
         values = values.reshape(-1, 1)
     if values.shape[1] != 1:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel.columns import Block
+from streamsel.sparse import expect_whole
 from streamsel.stream._base import ColumnStream, check_names, indexed_stream
 from streamsel.stream._blocks import (
     BLOCK_BYTES,
@@ -62,6 +63,7 @@ def iter_sparse(X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream
             "Expected a two-dimensional matrix, observations by columns, "
             f"got: {X.ndim} dimensions, shape {X.shape}."
         )
+    expect_whole(X)
     matrix = X.tocsc()
     if not matrix.has_canonical_format:
         matrix = matrix.copy() if matrix is X else matrix

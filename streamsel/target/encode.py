@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsel.sparse import expect_whole
+
 Floats = NDArray[np.float64]
 
 # An integer target with 3 to this many distinct values may be class codes.
@@ -82,6 +84,7 @@ def encode(y: Any, kind: str, numeric: Collection[Hashable] = ()) -> Encoded:
             return _indicators(native.to_list())
         native = native.to_list() if native.dtype == nw.String else native.to_numpy()
     elif hasattr(native, "toarray"):
+        expect_whole(native)
         native = native.toarray()
     return _encode_array(_as_array(native), kind)
 

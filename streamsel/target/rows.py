@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._jit.rows import LARGEST
-from streamsel.shapes import expect_shapes
+from streamsel.shapes import Array, expect
 from streamsel.target.covariates import (
     Given,
     covariates_of,
@@ -311,7 +311,8 @@ class RowTarget:
         self.kinds = kinds_from_state(state["kinds"])
         self.given_kinds = kinds_from_state(state["given_kinds"])
         self.slots = {name: k for k, name in enumerate(names_from_state(state["names"]))}
-        expect_shapes(state, origin=(len(self.slots),))
+        c, most = len(self.slots), 2.0 * LARGEST
+        expect(state, origin=Array((c,), least=-most, below=most))
         self.origin = state["origin"].tolist()
 
     def doubt_no_more(self) -> None:
