@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._jit.scan import SMALL, UNDERFLOW, scan_dense, scan_sparse
+from streamsel.plain import array_of
 from streamsel.sparse import expect_whole
 from streamsel.target.target import NoTarget, Target
 from streamsel.threads import in_threads
@@ -240,7 +241,7 @@ def column(name: Hashable, values: Any, n_rows: int) -> Chunk:
         return next(chunks(Block((name,), values), n_rows))
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.float64), np.nan)
-    array = values if type(values) is np.ndarray else _as_array(name, values)
+    array = values if type(values) is np.ndarray else array_of(values, f"values of {name!r}")
     if array.ndim != 1:
         raise _not_a_column(name, array.shape)
     if array.shape[0] != n_rows:
@@ -248,15 +249,6 @@ def column(name: Hashable, values: Any, n_rows: int) -> Chunk:
     if array.dtype not in _IN_PLACE or not array.flags.c_contiguous:
         array = _numbers(array[None, :], (name,))[0]
     return DenseChunk((name,), array[None, :])
-
-
-def _as_array(name: Hashable, values: Any) -> NDArray[Any]:
-    try:
-        return np.asarray(values)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"Expected one value for each observation in column {name!r}. Got: {error}."
-        ) from error
 
 
 def of_observed(chunk: Chunk, stats: Stats) -> Stats:

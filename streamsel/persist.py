@@ -108,9 +108,12 @@ def save(model: Any, path: str | os.PathLike[str], notes: Any = None) -> None:
         "class": learner.__name__,
         "params": _encoded_params(model),
         "state": state,
-        "notes": encode(notes),
     }
-    text = json.dumps(header, allow_nan=False).encode("ascii")
+    try:
+        header["notes"] = encode(notes)
+        text = json.dumps(header, allow_nan=False).encode("ascii")
+    except RecursionError as error:
+        raise ValueError("Expected notes of some depth. Got: ones nested without end.") from error
 
     with whole_file(path) as beside, beside.open("w+b") as file:
         _write(file, text, arrays)

@@ -94,6 +94,14 @@ def decode(value: Any, arrays: dict[str, NDArray[Any]] | None = None) -> Any:
     raise ValueError(f"unknown tag {tag!r} of {type(content).__name__}")
 
 
+def array_of(values: Any, what: str) -> NDArray[Any]:
+    """Return values as an array; where NumPy cannot make one of them say of what it could not."""
+    try:
+        return np.asarray(values)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"Expected {what} that make an array. Got: {error}.") from error
+
+
 def without_repeats(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
     """Return a dict of pairs; ValueError for a key that comes twice, for one of them would win."""
     made = dict(pairs)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsel.plain import array_of
+
 Floats = NDArray[np.float64]
 
 EPS = float(np.finfo(np.float64).eps)
@@ -64,7 +66,7 @@ def as_numbers(values: Any, what: str) -> Floats:
             return read_frame(values)[1]
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.float64), np.nan)
-    array = np.asarray(values)
+    array = array_of(values, what)
     if array.dtype.kind not in "biuf":
         raise TypeError(f"Expected real numbers as {what}, got: values of type {array.dtype}.")
     return array.astype(np.float64, copy=False)

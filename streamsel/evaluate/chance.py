@@ -77,6 +77,8 @@ def before_dummies(selected: Iterable[Hashable], most: int = 1) -> list[Hashable
     ['a', 'b', 'c']
     """
     params.check("before_dummies", {"most": params.Whole(1)}, {"most": most})
+    if not isinstance(selected, Iterable):
+        raise TypeError(f"Expected the names selected. Got: {type(selected).__name__}.")
     kept: list[Hashable] = []
     n_dummies = 0
     for name in selected:

@@ -178,6 +178,9 @@ def importance_stability(importances: Any, n_variables: int | None) -> float:
     0.636364
     """
     if not isinstance(importances, np.ndarray) and not hasattr(importances, "columns"):
+        if not isinstance(importances, Iterable):
+            got = type(importances).__name__
+            raise TypeError(f"Expected importances, of a run each. Got: {got}.")
         # A pandas Series has its names in the index: by position they would be lost.
         importances = [
             each.to_dict() if hasattr(each, "index") and hasattr(each, "to_dict") else each

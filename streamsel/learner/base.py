@@ -279,6 +279,7 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
             raise ValueError(
                 f"The 'level' must be in the range (0, 1). Got {params.shown(level)} instead."
             )
+        level = float(level)
         in_first_window = self._window is not None and self._space is None
         if self._without_target or in_first_window:
             return float("nan")

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamsel.columns import Block
+from streamsel.plain import array_of
 from streamsel.stream._base import ColumnStream, check_names, indexed_stream
 from streamsel.stream._blocks import (
     BLOCK_BYTES,
@@ -82,7 +83,7 @@ def iter_array(X: npt.ArrayLike, names: Sequence[Hashable] | None = None) -> Col
             "Expected an array without a mask, got: a masked array. "
             "Hint: X.astype(float).filled(numpy.nan) marks what is missing."
         )
-    array = np.asarray(X)
+    array = array_of(X, "columns")
     _check_shape_and_dtype(array.shape, array.dtype)
     n, p = array.shape
     all_names = check_names(names, p)

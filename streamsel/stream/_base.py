@@ -319,8 +319,13 @@ def check_names(names: Any, n_columns: int) -> Sequence[Hashable]:
         raise TypeError(f"Expected a sequence of names, got: the string {names!r}.")
     if isinstance(names, range) and len(names) == n_columns:
         return names
-    # tolist() makes plain Python objects of the entries of arrays and pandas indexes.
-    result: list[Hashable] = names.tolist() if hasattr(names, "tolist") else list(names)
+    try:
+        # tolist() makes plain Python objects of the entries of arrays and pandas indexes.
+        result: list[Hashable] = list(names.tolist() if hasattr(names, "tolist") else names)
+    except (TypeError, ValueError, IndexError, NotImplementedError) as error:
+        raise TypeError(
+            f"Expected a sequence of names, got: {type(names).__name__} ({error})."
+        ) from error
     if len(result) != n_columns:
         raise ValueError(
             f"Expected {n_columns} names, one for each column, got: {len(result)} names."
@@ -331,7 +336,12 @@ def check_names(names: Any, n_columns: int) -> Sequence[Hashable]:
 
 def check_distinct(names: Sequence[Hashable]) -> None:
     """Raise ValueError if a name occurs twice, and say which."""
-    seen = set(names)
+    try:
+        seen = set(names)
+    except TypeError as error:
+        raise TypeError(
+            f"Expected names that can be hashed, got: {error}. Hint: tuples can be, lists cannot."
+        ) from error
     if len(seen) == len(names):
         return
     repeated = []

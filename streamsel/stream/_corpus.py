@@ -57,7 +57,11 @@ def read(
             "Expected documents to be an iterable of str, one a document. "
             f"Got: a single {type(documents).__name__}.\nHint: put it in a list."
         )
-    tokenize = tokenizer or _WORDS.findall
+    if not isinstance(documents, Iterable):
+        raise TypeError(f"Expected documents to be iterable. Got: {type(documents).__name__}.")
+    if tokenizer is not None and not callable(tokenizer):
+        raise TypeError(f"Expected a function as tokenizer. Got: {type(tokenizer).__name__}.")
+    tokenize = _WORDS.findall if tokenizer is None else tokenizer
     number: defaultdict[str, int] = defaultdict()
     number.default_factory = number.__len__
     tokens, lengths = array("i"), array("q")

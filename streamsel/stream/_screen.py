@@ -135,8 +135,13 @@ class Screen(ColumnStream):
         report: Report | None,
         min_count: int = 0,
     ) -> None:
-        if missing not in get_args(Missing):
-            raise ValueError(f"Expected missing to be one of {get_args(Missing)}. Got: {missing!r}")
+        if not isinstance(missing, str) or missing not in get_args(Missing):
+            got = params.shown(missing)
+            raise ValueError(f"Expected missing to be one of {get_args(Missing)}. Got: {got}.")
+        if not isinstance(stream, ColumnStream):
+            raise TypeError(f"Expected a ColumnStream. Got: {type(stream).__name__}.")
+        if report is not None and not callable(report):
+            raise TypeError(f"Expected report to be a function. Got: {type(report).__name__}.")
         params.check("screen", {"min_count": params.Whole(0)}, {"min_count": min_count})
         super().__init__(
             self._screened,

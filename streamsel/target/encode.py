@@ -223,7 +223,10 @@ def is_missing(value: Any) -> bool:
 
 def _indicators(labels: list[Any]) -> Encoded:
     """One-hot columns of labels, classes in canonical order: by type, then by value."""
-    distinct = set(labels)
+    try:
+        distinct = set(labels)
+    except TypeError as error:
+        raise TypeError(f"Expected labels that can be hashed. Got: {error}.") from error
     if any(map(is_missing, distinct)):
         missing = [row for row, label in enumerate(labels) if is_missing(label)]
         raise _missing(len(missing), missing[0])
