@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from river import base
 
-from streamsel.learner.limits import BEYOND, beyond, two_threads
+from streamsel.learner.limits import alone
 from streamsel.target.rows import no_target
 
 
@@ -55,14 +55,7 @@ class Supervised(
         Costs O(c) for each feature that the row has, c the number of target columns. A feature
         takes 3c + 6 numbers.
         """
-        if not self._lock.acquire(blocking=False):
-            raise two_threads()
-        try:
-            self._learn_row(x, y)
-        except BEYOND as error:
-            raise beyond(error) from error
-        finally:
-            self._lock.release()
+        alone(self._lock, self._learn_row, x, y)
 
     def learn_many(self, X: Any, y: Any = None) -> None:
         """Learn many rows, by matrix products: the same as one after another.
@@ -83,14 +76,7 @@ class Supervised(
         """
         if y is None:
             raise no_target(y)
-        if not self._lock.acquire(blocking=False):
-            raise two_threads()
-        try:
-            self._learn_rows(X, y)
-        except BEYOND as error:
-            raise beyond(error) from error
-        finally:
-            self._lock.release()
+        alone(self._lock, self._learn_rows, X, y)
 
 
 class Unsupervised(base.MiniBatchTransformer):
@@ -119,14 +105,7 @@ class Unsupervised(base.MiniBatchTransformer):
         ValueError, TypeError
             For a value that is infinite, or no number; the model is as it was.
         """
-        if not self._lock.acquire(blocking=False):
-            raise two_threads()
-        try:
-            self._learn_row(x, None)
-        except BEYOND as error:
-            raise beyond(error) from error
-        finally:
-            self._lock.release()
+        alone(self._lock, self._learn_row, x, None)
 
     def learn_many(self, X: Any) -> None:
         """Learn many rows: the same as one after another.
@@ -142,11 +121,4 @@ class Unsupervised(base.MiniBatchTransformer):
         ValueError, TypeError
             As `learn_one`.
         """
-        if not self._lock.acquire(blocking=False):
-            raise two_threads()
-        try:
-            self._learn_rows(X, None)
-        except BEYOND as error:
-            raise beyond(error) from error
-        finally:
-            self._lock.release()
+        alone(self._lock, self._learn_rows, X, None)
