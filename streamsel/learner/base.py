@@ -6,7 +6,6 @@ import abc
 import functools
 import inspect
 import numbers
-import threading
 from collections.abc import Callable, Hashable
 from typing import Any, ClassVar, TypeVar
 
@@ -20,7 +19,7 @@ from streamsel.held.part import ColumnHeld, Held
 from streamsel.held.sketch import Passed, Sketch
 from streamsel.learner.calm import Calm
 from streamsel.learner.hooks import check_hooks
-from streamsel.learner.limits import told_if_beyond
+from streamsel.learner.limits import Turn, told_if_beyond
 from streamsel.learner.noise import noise_floor
 from streamsel.learner.readings import LearnsInParts
 from streamsel.learner.report import NOISE_LEVEL, Report, number
@@ -139,7 +138,7 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
             )
         self._check_parameters()
         # Who learns; what is held is changed in several steps.
-        self._lock = threading.RLock()
+        self._at_work = Turn()
         self._begin_columns()
         self._begin_rows()
         self._begin_calm()

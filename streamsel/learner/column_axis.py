@@ -28,7 +28,7 @@ from streamsel.columns import (
 )
 from streamsel.held.part import ColumnHeld
 from streamsel.learner.axis import Axis
-from streamsel.learner.limits import one_thread, told_if_beyond
+from streamsel.learner.limits import Turn, one_thread, told_if_beyond
 from streamsel.learner.watched import OnBlock, watched
 from streamsel.stream import ColumnStream, as_stream
 from streamsel.target.space import TargetSpace
@@ -39,7 +39,7 @@ from streamsel.threads import effective_jobs
 class ColumnAxis(Axis):
     """Takes columns in by their door and hands them on, in order and with their moments."""
 
-    _lock: Any
+    _at_work: Turn
 
     def _begin_columns(self) -> None:
         self.n_columns = 0
@@ -371,7 +371,7 @@ class ColumnAxis(Axis):
         self, errors: type[BaseException] | tuple[type[BaseException], ...]
     ) -> Iterator[None]:
         """Leave the model as it was if one of these errors is raised within."""
-        with one_thread(self._lock), told_if_beyond():
+        with one_thread(self._at_work), told_if_beyond():
             counts = (self.n_columns, self._n_constant, self.n_passes, self._target)
             held = self._columns
             mark = None if held is None else held.mark()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from threading import RLock
 
 # What NumPy, SciPy and Python raise where a square, or a quotient of squares, is beyond float64.
 _BEYOND = (np.linalg.LinAlgError, ArithmeticError)
@@ -33,31 +31,43 @@ def told_if_beyond() -> Iterator[None]:
         raise _beyond(error) from error
 
 
+class Turn:
+    """Whose turn it is to let a model learn: one thread at a time. That of a copy is its own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self.end = self._lock.release
+
+    def __reduce__(self) -> tuple[type[Turn], tuple[()]]:
+        # River copies all attributes of a transformer, and nothing can copy a lock.
+        return Turn, ()
+
+    def begin(self) -> None:
+        """Refuse a second thread, which would find a state that is changed halfway."""
+        if not self._lock.acquire(blocking=False):
+            raise RuntimeError(
+                "Expected one thread at a time to let a model learn. Got: two.\n"
+                "Hint: hold a lock around the calls; or let each thread learn a model of its own, "
+                "and put them together by merge."
+            )
+
+
 @contextmanager
-def one_thread(lock: RLock) -> Iterator[None]:
-    """Refuse a second thread, which would find a state that is changed halfway."""
-    _take(lock)
+def one_thread(turn: Turn) -> Iterator[None]:
+    """Let one thread learn at a time."""
+    turn.begin()
     try:
         yield
     finally:
-        lock.release()
+        turn.end()
 
 
-def alone(lock: RLock, learn: Callable[[Any, Any], None], x: Any, y: Any) -> None:
+def alone(turn: Turn, learn: Callable[[Any, Any], None], x: Any, y: Any) -> None:
     """Learn what a row or many rows say, by one thread: both of the above, without their time."""
-    _take(lock)
+    turn.begin()
     try:
         learn(x, y)
     except _BEYOND as error:
         raise _beyond(error) from error
     finally:
-        lock.release()
-
-
-def _take(lock: RLock) -> None:
-    if not lock.acquire(blocking=False):
-        raise RuntimeError(
-            "Expected one thread at a time to let a model learn. Got: two.\n"
-            "Hint: hold a lock around the calls; or let each thread learn a model of its own, and "
-            "put them together by merge."
-        )
+        turn.end()

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from river import base
 
-from streamsel.learner.limits import alone
+from streamsel.learner.limits import Turn, alone
 from streamsel.target.rows import no_target
 
 
@@ -22,7 +22,7 @@ class Supervised(
     """
 
     supervised: ClassVar[bool] = True
-    _lock: Any
+    _at_work: Turn
 
     @abc.abstractmethod
     def _learn_row(self, x: dict[Hashable, Any], y: Any) -> None: ...
@@ -55,7 +55,7 @@ class Supervised(
         Costs O(c) for each feature that the row has, c the number of target columns. A feature
         takes 3c + 6 numbers.
         """
-        alone(self._lock, self._learn_row, x, y)
+        alone(self._at_work, self._learn_row, x, y)
 
     def learn_many(self, X: Any, y: Any = None) -> None:
         """Learn many rows, by matrix products: the same as one after another.
@@ -76,14 +76,14 @@ class Supervised(
         """
         if y is None:
             raise no_target(y)
-        alone(self._lock, self._learn_rows, X, y)
+        alone(self._at_work, self._learn_rows, X, y)
 
 
 class Unsupervised(base.MiniBatchTransformer):
     """A learner that has no target, and is asked for none."""
 
     supervised: ClassVar[bool] = False
-    _lock: Any
+    _at_work: Turn
 
     @abc.abstractmethod
     def _learn_row(self, x: dict[Hashable, Any], y: Any) -> None: ...
@@ -105,7 +105,7 @@ class Unsupervised(base.MiniBatchTransformer):
         ValueError, TypeError
             For a value that is infinite, or no number; the model is as it was.
         """
-        alone(self._lock, self._learn_row, x, None)
+        alone(self._at_work, self._learn_row, x, None)
 
     def learn_many(self, X: Any) -> None:
         """Learn many rows: the same as one after another.
@@ -121,4 +121,4 @@ class Unsupervised(base.MiniBatchTransformer):
         ValueError, TypeError
             As `learn_one`.
         """
-        alone(self._lock, self._learn_rows, X, None)
+        alone(self._at_work, self._learn_rows, X, None)
