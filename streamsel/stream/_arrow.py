@@ -308,8 +308,8 @@ def _count_leaves(arrow_type: Any) -> int:
 
 def _stored_sizes(schema: Any, fields: Sequence[int]) -> list[int]:
     """Return the bytes of an entry of each field in a block, 0 for what is not a number."""
-    types = schema.types
-    arrow_types = [types[i] for i in fields]
+    is_all = len(fields) == len(schema)
+    arrow_types = schema.types if is_all else [schema.field(i).type for i in fields]
     known = {arrow_type.id: _stored_size(arrow_type) for arrow_type in _distinct(arrow_types)}
     return [known[arrow_type.id] for arrow_type in arrow_types]
 
