@@ -49,7 +49,8 @@ def iter_files(
     delimiter
         Of text files, one character; by default each file's suffix and first line say.
     on_bad
-        Of text files with one variable a line, as in `iter_lines`.
+        Of text files with one variable a line, as in `iter_lines`: what becomes of one with a cell
+        that is not a number.
 
     Returns
     -------
@@ -158,7 +159,7 @@ class _Member(NamedTuple):
         Opens it.
     cut
         Cuts it into parts, if there is a cheaper way than to open it.
-    delimiter
+    delimiter, on_bad
         Of text.
     """
 
@@ -170,6 +171,7 @@ class _Member(NamedTuple):
     read: Callable[[], ColumnStream]
     cut: Cut | None = None
     delimiter: str = ""
+    on_bad: OnBad | None = None
 
     def open(self) -> ColumnStream:
         self.stamp.check()
@@ -188,7 +190,7 @@ class _Member(NamedTuple):
         """Fetch those of the columns that are there."""
         if self.names is None:
             self.stamp.check()
-            return take_some(self.path, self.delimiter, wanted)
+            return take_some(self.path, self.delimiter, self.on_bad, wanted)
         there = set(wanted).intersection(self.names)
         return self.open().take([name for name in wanted if name in there]) if there else {}
 
@@ -215,7 +217,9 @@ def _look_into(
         stream = read()
     mark = "" if stream.names is not None else delimiter_of(path, delimiter)
     n_bytes = sum(part.n_bytes for part in stream.split(1))
-    return _Member(path, stamp, stream.n_rows, n_bytes, stream.names, read, delimiter=mark)
+    return _Member(
+        path, stamp, stream.n_rows, n_bytes, stream.names, read, delimiter=mark, on_bad=on_bad
+    )
 
 
 class Files(ColumnStream):
@@ -230,7 +234,7 @@ class Files(ColumnStream):
             names=names,
             take=self._fetch,
             # Which lines are left out is not known before they are parsed.
-            blocks_from=None if on_bad and names is None else partial(_read, members),
+            blocks_from=None if callable(on_bad) and names is None else partial(_read, members),
             cut=partial(_cut, members, on_bad),
         )
         self._members = members

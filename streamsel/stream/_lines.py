@@ -9,7 +9,7 @@ from functools import partial
 from itertools import pairwise
 from operator import methodcaller
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from streamsel.stream._split import Cut
 
-    OnBad = Callable[[str, str, str], object]
+    OnBad = Callable[[str, str, str], object] | Literal["pass"]
 
 
 def iter_lines(
@@ -63,9 +63,10 @@ def iter_lines(
     dtype
         float64, float32, int8 or uint8: of the columns.
     on_bad
-        Called as ``on_bad(name, reason, message)`` for a line with a cell that is not a number,
-        or does not fit `dtype`; the line is then left out. By default such a line raises
-        ValueError.
+        What becomes of a line with a cell that is not a number, or does not fit `dtype`. By default
+        it raises ValueError. A function is called as ``on_bad(name, reason, message)``, and the
+        line is left out. "pass" passes it on, as other sources do: as an object column of its texts
+        for the learner to refuse by name, or in float64.
 
     Raises
     ------
@@ -95,6 +96,8 @@ def iter_lines(
     wanted = np.dtype(dtype)
     if wanted not in KEPT_DTYPES:
         raise ValueError(f"Expected dtype float64, float32, int8 or uint8, got: {wanted}.")
+    if not (on_bad is None or on_bad == "pass" or callable(on_bad)):
+        raise ValueError(f"Expected on_bad to be a function, 'pass' or None. Got: {on_bad!r}.")
     stamp = Stamp.of(path)
     layout = _find_layout(path, delimiter, header)
     return _stream(layout, wanted, on_bad, partial(_cut, layout, wanted, on_bad, stamp))
@@ -108,7 +111,7 @@ def _stream(
         n_rows=layout.n_rows,
         take=lambda names: _take(layout, dtype, on_bad, names),
         # Which lines are left out is not known before they are parsed.
-        blocks_from=None if on_bad else (lambda n: _read(layout, dtype, on_bad, skip=n)),
+        blocks_from=None if callable(on_bad) else (lambda n: _read(layout, dtype, on_bad, skip=n)),
         cut=cut,
     )
 
@@ -142,10 +145,10 @@ def _cut(
 
 def check_skip(start: int, on_bad: OnBad | None) -> None:
     """Raise ValueError where lines cannot be skipped before they are parsed."""
-    if start and on_bad is not None:
+    if start and callable(on_bad):
         raise ValueError(
             "Expected a stream from its first column on, for which of its lines on_bad leaves out "
-            "is not known before reading. Got: stream.skip(n).\nHint: split, and then skip parts."
+            "is not known before reading. Got: stream.skip(n).\nHint: on_bad='pass', and a screen."
         )
 
 
@@ -157,10 +160,10 @@ def count_variables(path: str | os.PathLike[str], delimiter: str) -> int:
 
 
 def take_some(
-    path: str | os.PathLike[str], delimiter: str, names: Sequence[Hashable]
+    path: str | os.PathLike[str], delimiter: str, on_bad: OnBad | None, names: Sequence[Hashable]
 ) -> dict[Hashable, npt.NDArray[Any]]:
     """Fetch those of some variables that are there, the first of each name."""
-    return _find(_find_layout(path, delimiter, None), np.dtype(np.float64), names)
+    return _find(_find_layout(path, delimiter, None), np.dtype(np.float64), on_bad, names)
 
 
 def _open_part(
@@ -286,7 +289,7 @@ def _take(
     names: Sequence[Hashable],
 ) -> dict[Hashable, npt.NDArray[Any]]:
     """Fetch some variables by name, the first of each name."""
-    found = _find(layout, dtype, names)
+    found = _find(layout, dtype, on_bad, names)
     if len(found) < len(set(names)):
         # A line that cannot be read may be why: reading them all says so, or what comes close.
         return ColumnStream(lambda: _read(layout, dtype, on_bad)).take(names)
@@ -294,7 +297,7 @@ def _take(
 
 
 def _find(
-    layout: _Layout, dtype: np.dtype[Any], names: Sequence[Hashable]
+    layout: _Layout, dtype: np.dtype[Any], on_bad: OnBad | None, names: Sequence[Hashable]
 ) -> dict[Hashable, npt.NDArray[Any]]:
     """Fetch those of some variables that are there."""
     parser = NumberParser(layout.delimiter)
@@ -312,7 +315,8 @@ def _find(
             ((line, message),) = _split_off_names(iter([(number, text)]), layout)
             if message is not None:
                 raise ValueError(message)
-            (block,) = _parse([line], layout, parser, dtype, None)
+            # Whoever asks for a line is to hear that it is none.
+            (block,) = _parse([line], layout, parser, dtype, "pass" if on_bad == "pass" else None)
             found[name] = block.values[:, 0]
     return found
 
@@ -365,8 +369,14 @@ def _parse(
             if message and on_bad is None:
                 error = message
                 break
-            if message and on_bad is not None:
+            if message and callable(on_bad):
                 on_bad(line.name, reason, message)
+                continue
+            if message:
+                if good:
+                    yield Block(good, values[: len(good)].T.astype(dtype))
+                    good = []
+                yield _as_it_is(line, layout)
                 continue
         values[len(good)] = numbers
         good.append(line.name)
@@ -374,6 +384,18 @@ def _parse(
         yield Block(good, values[: len(good)].T.astype(dtype, copy=False))
     if error is not None:
         raise ValueError(error)
+
+
+def _as_it_is(line: _Line, layout: _Layout) -> Block:
+    """Return a line as a column of float64, or of texts."""
+    cells = [cell.strip() for cell in split_cells(line.cells, layout.delimiter)]
+    numbers = [to_number(cell) for cell in cells]
+    values = np.array(numbers if None not in numbers else cells, dtype=object)
+    if None in numbers:
+        values[[number != number for number in numbers]] = None  # noqa: PLR0124 (NaN)
+    else:
+        values = values.astype(np.float64)
+    return Block([line.name], values.reshape(-1, 1))
 
 
 def _look_at_cells(

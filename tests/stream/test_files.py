@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from streamsel.stream import _files, iter_files, iter_lines, iter_npy, iter_parquet
+from streamsel.stream import _files, iter_files, iter_lines, iter_npy, iter_parquet, screen
 
 
 @pytest.fixture
@@ -145,8 +145,21 @@ def test_bad_lines_are_told_of(tmp_path):
     assert heard == ["w0", "w1"] * 2
     with pytest.raises(ValueError, match="in line 2, column 2"):
         _names(iter_files(tmp_path / "*", orientation="variables"))
-    with pytest.raises(ValueError, match="Hint: split, and then skip"):
+    with pytest.raises(ValueError, match="Hint: on_bad='pass'"):
         stream.skip(1).split()
+
+
+def test_bad_lines_are_passed_on(tmp_path):
+    for i in range(2):
+        (tmp_path / f"{i}.csv").write_text(f"v{i},1,2\nw{i},?,NA\nu{i},3,4\n")
+    stream = iter_files(tmp_path / "*", orientation="variables", on_bad="pass")
+    assert _names(stream) == ["v0", "w0", "u0", "v1", "w1", "u1"]
+    assert _names(stream.skip(4)) == ["w1", "u1"]
+    assert stream.take(["w1", "u0"])["w1"].tolist() == ["?", None]
+    parts = screen(stream.skip(1)).split(3)
+    opened = [part.open() for part in parts]
+    assert [name for each in opened for name in _names(each)] == ["u0", "v1", "u1"]
+    assert sum(each.skipped["text"] for each in opened) == 2
 
 
 def test_lines_are_taken_and_skipped_without_reading_all_their_numbers(tmp_path):

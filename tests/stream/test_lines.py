@@ -144,3 +144,18 @@ def test_taking_reads_no_further_than_needed(write):
     assert stream.take(["v7", "v3"])["v3"].tolist() == [3, 0]
     with pytest.raises(ValueError, match="line 150001"):
         stream.take(["v200000"])
+
+
+def test_bad_lines_are_passed_on_as_they_are(write):
+    path = write("a,1,2\nb, x ,NA\nc,3,4\nd,5,300\ne,y,6\nf,7,8\n")
+    stream = iter_lines(path, on_bad="pass", dtype=np.int8)
+    blocks = list(stream.blocks())
+    assert [list(block.names) for block in blocks] == [["a"], ["b"], ["c"], ["d"], ["e"], ["f"]]
+    assert [block.values.dtype.char for block in blocks] == list("bObdOb")
+    assert _read(stream)["b"] == ["x", None]
+    assert _read(stream)["d"] == [5, 300]
+    assert _read(stream.skip(2)) == {"c": [3, 4], "d": [5, 300], "e": ["y", "6"], "f": [7, 8]}
+    assert stream.take(["b"])["b"].tolist() == ["x", None]
+    assert stream.n_columns == 6
+    with pytest.raises(ValueError, match="on_bad to be a function"):
+        iter_lines(path, on_bad="skip")

@@ -318,7 +318,7 @@ def test_a_listener_goes_with_the_parts(tmp_path):
     HEARD.clear()
     assert _read_apart(stream, 3) == _told(stream)
     assert HEARD[0] == ("b", "text")
-    with pytest.raises(ValueError, match="Hint: split, and then skip"):
+    with pytest.raises(ValueError, match="Hint: on_bad='pass'"):
         stream.skip(1).split()
 
 
