@@ -55,7 +55,11 @@ class Source:
 
     def name(self, text: str) -> Hashable:
         """Return the column's name that the user means by this text: npy columns are numbered."""
-        return int(text) if self.is_numbered and text.isdecimal() else text
+        names = self.stream.names
+        is_number = self.is_numbered and text.isdecimal()
+        # Beside arrays there may be tables, whose columns have names that are numbers.
+        is_name = names is not None and not isinstance(names, range) and text in names
+        return int(text) if is_number and not is_name else text
 
     def take(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
         """Fetch columns; if there are no such columns say which, and what comes close."""

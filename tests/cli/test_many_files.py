@@ -74,6 +74,15 @@ def test_formats_mix(call, files, data, cut, target):
     assert _names(found) == ["v7", "v14"]
 
 
+def test_names_that_are_numbers_stand_beside_arrays(call, cut, table, data):
+    years = table("years.csv", **{"2020": data.y.tolist(), "7": data.X[:, 1].tolist()})
+    options = ["--orientation", "samples", "-k", 2]
+    found = call("select", cut / "1.npy", years, "-t", "2020", *options)
+    assert _names(found)[0] == "11"
+    found = call("select", cut / "1.npy", years, "-t", "2020", "--drop", "11,7", *options)
+    assert "11" not in _names(found)
+
+
 def test_covariates_stand_in_any_file(call, files, cut):
     options = ["-t", "y", "--covariate", "v7,v20", "--drop", "labels", "-k", 2]
     whole = call("select", files / "data.parquet", *options)

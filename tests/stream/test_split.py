@@ -193,6 +193,30 @@ def test_parts_in_order_are_the_stream(stream, parts):
     assert _read_apart(stream, parts) == _told(stream)
 
 
+NAMES = st.text("aÖ€𝄞\ufeff \x0b\x0c\x1c\x85\u2028", min_size=1, max_size=6)
+LINES = st.lists(
+    st.tuples(
+        st.one_of(NAMES, NAMES.map(lambda name: f'"{name}"",x"')),
+        st.sampled_from(["1,2", '"3.5",-1e3', "NA,", "nan,+inf", "007,1"]),
+        st.sampled_from(["\n", "\r\n", "\r", "\n\r", "\n  \r\n\n", "\r\r"]),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(lines=LINES, header=st.booleans(), parts=st.integers(1, 40), n=st.integers(0, 3))
+def test_text_is_cut_where_lines_begin(tmp_path_factory, lines, header, parts, n):
+    path = tmp_path_factory.getbasetemp() / "lines.txt"
+    text = "s,t,u\n" * header + "".join(f"{name},{cells}{end}" for name, cells, end in lines)
+    path.write_bytes(text.encode())
+    stream = iter_lines(path, header=header, delimiter=",", on_bad="pass")
+    whole = _told(stream)
+    assert len(whole) == len(lines)
+    assert [one for part in stream.skip(n).split(parts) for one in _told(part.open())] == whole[n:]
+
+
 @given_any
 @given(parts=st.integers(1, 9), n=st.integers(0, P + 2), m=st.integers(0, 3))
 def test_parts_of_what_is_left_after_some_columns(stream, parts, n, m):
