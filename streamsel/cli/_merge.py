@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +38,10 @@ def merge(given: Sequence[str], out: str, along: str, *, as_json: bool) -> None:
     check_writable(out, "--out")
     _check_several(paths)
     known = [_known(path) for path in paths]
+    runs = [run for each in known for run in _runs_of(each)]
     if along == "columns":
-        _check_named(known)
+        _check_named(runs)
+    _check_sources(runs)
     model: Any = None
     for path in paths:
         other = load(path)
@@ -76,9 +78,27 @@ def _known(path: str) -> dict[str, Any]:
     return {"model": path, **(notes if isinstance(notes, Mapping) else {"notes": notes})}
 
 
-def _check_named(known: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse several models of columns without names: each numbers its own from 0."""
-    numbered = [each["model"] for each in known if _is_numbered(each)]
+def _runs_of(known: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield what was noted of each run that a model is made of."""
+    if "merged" not in known:
+        yield known
+    for each in known.get("merged", ()):
+        yield from _runs_of(each)
+
+
+def _check_sources(runs: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse two runs that have read the same columns of the same rows, under whatever path."""
+    seen: dict[str, str] = {}
+    for run in runs:
+        if read := (run.get("fingerprint") or {}).get("read"):
+            first = seen.setdefault(repr(sorted(read.items())), run["model"])
+            if first != run["model"]:
+                raise CommandError(f"{run['model']}: has learnt the same columns as {first}")
+
+
+def _check_named(runs: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse several runs over columns without names: each numbers its own from 0."""
+    numbered = [run["model"] for run in runs if _is_numbered(run)]
     if len(numbered) > 1:
         raise CommandError(
             f"{numbered[1]}: learnt from .npy files, as {numbered[0]} was, whose columns have no "
@@ -86,12 +106,9 @@ def _check_named(known: Sequence[Mapping[str, Any]]) -> None:
         )
 
 
-def _is_numbered(notes: Mapping[str, Any]) -> bool:
-    files = notes.get("file", [])
-    given = [files] if isinstance(files, str) else files
-    return any(map(_is_numbered, notes.get("merged", ()))) or any(
-        suffix_of(file) == ".npy" for file in given
-    )
+def _is_numbered(run: Mapping[str, Any]) -> bool:
+    files = run.get("file", [])
+    return any(suffix_of(file) == ".npy" for file in ([files] if isinstance(files, str) else files))
 
 
 def notes_of(known: Sequence[Mapping[str, Any]], along: str) -> dict[str, Any]:

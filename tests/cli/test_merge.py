@@ -158,6 +158,18 @@ def test_what_does_not_fit_is_refused_in_a_line(call, learn, files, parts, tmp_p
     call("merge", first, same, code=2)
 
 
+def test_the_same_columns_twice_are_refused(call, learn, tmp_path):
+    paths = [learn(f"part-{i}.csv", "-k", 2) for i in (9, 10, 11)]
+    for path, values in zip(paths, ("a", "b", "a"), strict=True):
+        read = {"columns": 20, "names": "x", "values": values}
+        save(load(path), path, {**read_notes(path), "fingerprint": {"read": read}})
+    both = tmp_path / "both"
+    call("merge", *paths[:2], "-o", both)
+    for along in ("columns", "rows"):
+        message = call("merge", both, paths[2], "--along", along, "-o", both.with_name("c"), code=1)
+        assert f"{paths[2]}: has learnt the same columns as {paths[0]}" in message.stderr
+
+
 def test_a_model_without_a_run_and_one_that_is_not_complete(call, learn, tmp_path):
     first, second = learn("part-9.csv", "-k", 2), learn("part-10.csv", "-k", 2)
     model, notes = load(second), read_notes(second)
