@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 from functools import partial
 from itertools import pairwise
 from operator import methodcaller
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,16 +18,14 @@ from streamsel.stream._base import ColumnStream
 from streamsel.stream._blocks import KEPT_DTYPES, columns_per_block
 from streamsel.stream._cells import (
     NumberParser,
-    count_cells,
-    find_delimiter,
     is_zipped,
     numbered_lines,
-    open_text,
     split_cells,
     text_of,
     to_number,
 )
-from streamsel.stream._ranges import line_start, open_range, start_after
+from streamsel.stream._layout import Layout, Line, find_layout, split_off_name, split_off_names
+from streamsel.stream._ranges import line_start, start_after
 from streamsel.stream._split import Part, Stamp, n_parts
 
 if TYPE_CHECKING:
@@ -99,12 +96,12 @@ def iter_lines(
     if not (on_bad is None or on_bad == "pass" or callable(on_bad)):
         raise ValueError(f"Expected on_bad to be a function, 'pass' or None. Got: {on_bad!r}.")
     stamp = Stamp.of(path)
-    layout = _find_layout(path, delimiter, header)
+    layout = find_layout(path, delimiter, header)
     return _stream(layout, wanted, on_bad, partial(_cut, layout, wanted, on_bad, stamp))
 
 
 def _stream(
-    layout: _Layout, dtype: np.dtype[Any], on_bad: OnBad | None, cut: Cut | None = None
+    layout: Layout, dtype: np.dtype[Any], on_bad: OnBad | None, cut: Cut | None = None
 ) -> ColumnStream:
     return ColumnStream(
         lambda: _read(layout, dtype, on_bad),
@@ -117,7 +114,7 @@ def _stream(
 
 
 def _cut(
-    layout: _Layout,
+    layout: Layout,
     dtype: np.dtype[Any],
     on_bad: OnBad | None,
     stamp: Stamp,
@@ -154,7 +151,7 @@ def check_skip(start: int, on_bad: OnBad | None) -> None:
 
 def count_variables(path: str | os.PathLike[str], delimiter: str) -> int:
     """Return how many lines of values there are."""
-    layout = _find_layout(path, delimiter, None)
+    layout = find_layout(path, delimiter, None)
     with layout.open() as file:
         return sum(number >= layout.first_line for number, _ in numbered_lines(file, path))
 
@@ -163,7 +160,7 @@ def take_some(
     path: str | os.PathLike[str], delimiter: str, on_bad: OnBad | None, names: Sequence[Hashable]
 ) -> dict[Hashable, npt.NDArray[Any]]:
     """Fetch those of some variables that are there, the first of each name."""
-    return _find(_find_layout(path, delimiter, None), np.dtype(np.float64), on_bad, names)
+    return _find(find_layout(path, delimiter, None), np.dtype(np.float64), on_bad, names)
 
 
 def _open_part(
@@ -175,87 +172,14 @@ def _open_part(
     start: int,
     end: int | None,
 ) -> ColumnStream:
-    layout = _find_layout(path, delimiter, header)
+    layout = find_layout(path, delimiter, header)
     if start:
         layout = layout._replace(start=start, first_line=1)
     return _stream(layout._replace(end=end), dtype, on_bad)
 
 
-_QUOTED = re.compile(r'"((?:[^"]|"")*)"')
-
-
-class _Layout(NamedTuple):
-    path: str | os.PathLike[str]
-    delimiter: str
-    n_rows: int
-    first_line: int  # the number of the first line of values
-    row_names: list[str] | None
-    # Of a part, whose lines are numbered by themselves: where it begins and ends.
-    start: int = 0
-    end: int | None = None
-
-    def open(self) -> TextIO:
-        """Open the file, or the part of it."""
-        if self.end is None:
-            return open_text(self.path)
-        return open_range(self.path, self.start, self.end)
-
-    def line(self, number: int) -> str:
-        """Say which line is meant."""
-        return f"line {number} after byte {self.start:,}" if self.start else f"line {number}"
-
-    def where(self, cell: int) -> str:
-        """Say which cell of the values is meant."""
-        if self.row_names is None:
-            return f"column {cell + 2}"
-        return f"column {cell + 2} ({self.row_names[cell]!r})"
-
-
-class _Line(NamedTuple):
-    number: int
-    name: str
-    cells: str
-
-
-def _find_layout(
-    path: str | os.PathLike[str], delimiter: str | None, header: bool | None
-) -> _Layout:
-    """Look at the first two lines."""
-    with text_of(path), open_text(path) as file:
-        lines = list(itertools.islice(numbered_lines(file, path), 2))
-        if not lines:
-            raise ValueError(
-                f"Expected a line for each variable, got: the empty file {os.fspath(path)!r}."
-            )
-        mark = find_delimiter(lines[0][1], delimiter)
-        first = split_cells(lines[0][1], mark)
-        if header is None:
-            header = any(to_number(cell) is None for cell in first[1:])
-        if header and len(lines) < 2:
-            raise ValueError(
-                f"Expected a line for each variable, got: nothing but a header in "
-                f"{os.fspath(path)!r}."
-            )
-        number, line = lines[1] if header else lines[0]
-        n_rows = count_cells(line, mark) - 1
-        if n_rows == 0:
-            raise ValueError(
-                f"Expected a name and values separated by {mark!r}, got: {line[:40]!r} in line "
-                f"{number} of {os.fspath(path)!r}. Hint: give the delimiter."
-            )
-        row_names = None
-        if header:
-            row_names = first if len(first) == n_rows else first[1:]
-            if len(row_names) != n_rows:
-                raise ValueError(
-                    f"Expected {len(row_names)} values in line {number}, as the header of "
-                    f"{os.fspath(path)!r} has, got: {n_rows}."
-                )
-        return _Layout(path, mark, n_rows, number, row_names)
-
-
 def _read(
-    layout: _Layout,
+    layout: Layout,
     dtype: np.dtype[Any],
     on_bad: OnBad | None,
     skip: int = 0,
@@ -266,7 +190,7 @@ def _read(
     with layout.open() as file, text_of(layout.path):
         numbered = numbered_lines(file, layout.path)
         values_only = itertools.dropwhile(lambda line: line[0] < layout.first_line, numbered)
-        lines = _split_off_names(itertools.islice(values_only, skip, None), layout)
+        lines = split_off_names(itertools.islice(values_only, skip, None), layout)
         ragged = None
         while ragged is None:
             batch = []
@@ -283,7 +207,7 @@ def _read(
 
 
 def _take(
-    layout: _Layout,
+    layout: Layout,
     dtype: np.dtype[Any],
     on_bad: OnBad | None,
     names: Sequence[Hashable],
@@ -297,7 +221,7 @@ def _take(
 
 
 def _find(
-    layout: _Layout, dtype: np.dtype[Any], on_bad: OnBad | None, names: Sequence[Hashable]
+    layout: Layout, dtype: np.dtype[Any], on_bad: OnBad | None, names: Sequence[Hashable]
 ) -> dict[Hashable, npt.NDArray[Any]]:
     """Fetch those of some variables that are there."""
     parser = NumberParser(layout.delimiter)
@@ -309,10 +233,10 @@ def _find(
                 break
             if number < layout.first_line:
                 continue
-            name, _ = _split_off_name(text, layout.delimiter)
+            name, _ = split_off_name(text, layout.delimiter)
             if name not in wanted or name in found:
                 continue
-            ((line, message),) = _split_off_names(iter([(number, text)]), layout)
+            ((line, message),) = split_off_names(iter([(number, text)]), layout)
             if message is not None:
                 raise ValueError(message)
             # Whoever asks for a line is to hear that it is none.
@@ -321,35 +245,9 @@ def _find(
     return found
 
 
-def _split_off_name(text: str, delimiter: str) -> tuple[str, str]:
-    """Return the name at the beginning of a line, and the rest with the delimiter before it."""
-    quoted = _QUOTED.match(text)
-    if quoted:
-        return quoted[1].replace('""', '"').strip(), text[quoted.end() :]
-    name = text.partition(delimiter)[0]
-    return name.strip(), text[len(name) :]
-
-
-def _split_off_names(
-    lines: Iterator[tuple[int, str]], layout: _Layout
-) -> Iterator[tuple[_Line, str | None]]:
-    """Yield (line, None), or (line, message) for a line of another length than the first."""
-    for number, text in lines:
-        name, rest = _split_off_name(text, layout.delimiter)
-        cells = rest[1:]
-        found = count_cells(cells, layout.delimiter) if rest else 0
-        message = None
-        if found != layout.n_rows:
-            message = (
-                f"Expected {layout.n_rows} values in {layout.line(number)} of "
-                f"{os.fspath(layout.path)!r}, got: {found}."
-            )
-        yield _Line(number, name, cells), message
-
-
 def _parse(
-    batch: list[_Line],
-    layout: _Layout,
+    batch: list[Line],
+    layout: Layout,
     parser: NumberParser,
     dtype: np.dtype[Any],
     on_bad: OnBad | None,
@@ -386,7 +284,7 @@ def _parse(
         raise ValueError(error)
 
 
-def _as_it_is(line: _Line, layout: _Layout) -> Block:
+def _as_it_is(line: Line, layout: Layout) -> Block:
     """Return a line as a column of float64, or of texts."""
     cells = [cell.strip() for cell in split_cells(line.cells, layout.delimiter)]
     numbers = [to_number(cell) for cell in cells]
@@ -399,7 +297,7 @@ def _as_it_is(line: _Line, layout: _Layout) -> Block:
 
 
 def _look_at_cells(
-    line: _Line, layout: _Layout, dtype: np.dtype[Any]
+    line: Line, layout: Layout, dtype: np.dtype[Any]
 ) -> tuple[npt.NDArray[np.float64], str, str]:
     """Return the numbers of a line, and if one is bad the reason and a message."""
     numbers = np.full((1, layout.n_rows), np.nan)

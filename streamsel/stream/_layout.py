@@ -1,0 +1,137 @@
+"""How a text with one variable a line is laid out: its header, and what a line begins with."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from typing import TYPE_CHECKING, NamedTuple, TextIO
+
+from streamsel.stream._cells import (
+    count_cells,
+    find_delimiter,
+    numbered_lines,
+    open_text,
+    split_cells,
+    text_of,
+    to_number,
+)
+from streamsel.stream._ranges import open_range
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_QUOTED = re.compile(r'"((?:[^"]|"")*)"')
+
+
+class Layout(NamedTuple):
+    """What the first lines of a text, or of a part of it, tell of the others.
+
+    Parameters
+    ----------
+    path
+        The file.
+    delimiter
+        Between cells.
+    n_rows
+        Values in every line.
+    first_line
+        The number of the first line of values.
+    row_names
+        What the header calls the observations, None without a header.
+    start, end
+        Of a part, whose lines are numbered by themselves: its first byte, and the first after it.
+    """
+
+    path: str | os.PathLike[str]
+    delimiter: str
+    n_rows: int
+    first_line: int
+    row_names: list[str] | None
+    start: int = 0
+    end: int | None = None
+
+    def open(self) -> TextIO:
+        """Open the file, or the part of it."""
+        if self.end is None:
+            return open_text(self.path)
+        return open_range(self.path, self.start, self.end)
+
+    def line(self, number: int) -> str:
+        """Say which line is meant."""
+        return f"line {number} after byte {self.start:,}" if self.start else f"line {number}"
+
+    def where(self, cell: int) -> str:
+        """Say which cell of the values is meant."""
+        if self.row_names is None:
+            return f"column {cell + 2}"
+        return f"column {cell + 2} ({self.row_names[cell]!r})"
+
+
+class Line(NamedTuple):
+    """A line of values: its number, the variable's name, and what stands behind that."""
+
+    number: int
+    name: str
+    cells: str
+
+
+def find_layout(path: str | os.PathLike[str], delimiter: str | None, header: bool | None) -> Layout:
+    """Look at the first two lines."""
+    with text_of(path), open_text(path) as file:
+        lines = list(itertools.islice(numbered_lines(file, path), 2))
+        if not lines:
+            raise ValueError(
+                f"Expected a line for each variable, got: the empty file {os.fspath(path)!r}."
+            )
+        mark = find_delimiter(lines[0][1], delimiter)
+        first = split_cells(lines[0][1], mark)
+        if header is None:
+            header = any(to_number(cell) is None for cell in first[1:])
+        if header and len(lines) < 2:
+            raise ValueError(
+                f"Expected a line for each variable, got: nothing but a header in "
+                f"{os.fspath(path)!r}."
+            )
+        number, line = lines[1] if header else lines[0]
+        n_rows = count_cells(line, mark) - 1
+        if n_rows == 0:
+            raise ValueError(
+                f"Expected a name and values separated by {mark!r}, got: {line[:40]!r} in line "
+                f"{number} of {os.fspath(path)!r}. Hint: give the delimiter."
+            )
+        row_names = None
+        if header:
+            row_names = first if len(first) == n_rows else first[1:]
+            if len(row_names) != n_rows:
+                raise ValueError(
+                    f"Expected {len(row_names)} values in line {number}, as the header of "
+                    f"{os.fspath(path)!r} has, got: {n_rows}."
+                )
+        return Layout(path, mark, n_rows, number, row_names)
+
+
+def split_off_name(text: str, delimiter: str) -> tuple[str, str]:
+    """Return the name at the beginning of a line, and the rest with the delimiter before it."""
+    quoted = _QUOTED.match(text)
+    if quoted:
+        return quoted[1].replace('""', '"').strip(), text[quoted.end() :]
+    name = text.partition(delimiter)[0]
+    return name.strip(), text[len(name) :]
+
+
+def split_off_names(
+    lines: Iterator[tuple[int, str]], layout: Layout
+) -> Iterator[tuple[Line, str | None]]:
+    """Yield (line, None), or (line, message) for a line of another length than the first."""
+    for number, text in lines:
+        name, rest = split_off_name(text, layout.delimiter)
+        cells = rest[1:]
+        found = count_cells(cells, layout.delimiter) if rest else 0
+        message = None
+        if found != layout.n_rows:
+            message = (
+                f"Expected {layout.n_rows} values in {layout.line(number)} of "
+                f"{os.fspath(layout.path)!r}, got: {found}."
+            )
+        yield Line(number, name, cells), message
