@@ -6,7 +6,7 @@ import glob
 import os
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Never
 
@@ -69,8 +69,9 @@ def iter_files(
     -----
     Formats are told by suffix, or else by the first bytes: Parquet, Arrow IPC, `.npy`, text; they
     may be mixed. Each file is looked into once, now, and closed; one file at a time is open while
-    reading. A file that has changed by then is refused. Memory is that of the file that is open,
-    and the names of all columns; where there is text with one variable a line, 12 bytes a column.
+    reading, and the last text with one sample a line stays as the temporary file that it was turned
+    into. A file that has changed by then is refused. Memory is that of the file that is open, and
+    the names of all columns; where there is text with one variable a line, 12 bytes a column.
 
     The columns of `.npy` files have no names. They are numbered on from each such file to the next,
     as those of one array made of all by `numpy.hstack` would be.
@@ -100,8 +101,10 @@ def iter_files(
         return open_columns(found[0], orientation, delimiter, on_bad)
     members: list[_Member] = []
     n_numbered = 0
+    # Who looks at the first block, and then reads, is not to turn a text twice.
+    turned = lru_cache(maxsize=1)(open_columns)
     for path in found:
-        member = _look_into(path, n_numbered, orientation, delimiter, on_bad)
+        member = _look_into(path, n_numbered, orientation, delimiter, on_bad, turned)
         n_numbered += len(member.names) if isinstance(member.names, range) else 0
         members.append(member)
         _check_rows(members[:-1], member)
@@ -201,13 +204,14 @@ def _look_into(
     orientation: Orientation | None,
     delimiter: str | None,
     on_bad: OnBad | None,
+    turned: Callable[..., ColumnStream],
 ) -> _Member:
     """Open a file, see what it is, and close it; columns without names get numbers from `first`."""
     stamp = Stamp.of(path)
     if file_format(path) == "text" and orientation == "samples":
         # Only its header: to know the number of rows is to have turned it into columns.
         mark = delimiter_of(path, delimiter)
-        names, read = header_of(path, mark), partial(open_columns, path, orientation, delimiter)
+        names, read = header_of(path, mark), partial(turned, path, orientation, delimiter)
         cut = cut_csv(path, stamp, mark, len(names), stamp.size)
         return _Member(path, stamp, None, stamp.size, names, read, cut)
     read = partial(open_columns, path, orientation, delimiter, on_bad)

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from streamsel.stream import _files, iter_files, iter_lines, iter_npy, iter_parquet, screen
+from streamsel.stream import _csv, _files, iter_files, iter_lines, iter_npy, iter_parquet, screen
 
 
 @pytest.fixture
@@ -189,6 +189,20 @@ def test_one_file_is_open_at_a_time(folder, monkeypatch):
     stream = iter_files(folder / "part-*.parquet")
     assert len(_names(stream)) == 6
     assert len(opened) == 6
+
+
+def test_a_text_is_turned_once_where_it_is_looked_at_and_read(tmp_path, monkeypatch):
+    for i in range(3):
+        pl.DataFrame({f"v{i}": [1.0, 2.0]}).write_csv(tmp_path / f"{i}.csv")
+    turned, once = [], _csv._Turned
+    monkeypatch.setattr(_csv, "_Turned", lambda *args: turned.append(args) or once(*args))
+    stream = iter_files(tmp_path / "*", orientation="samples")
+    assert stream.names == ["v0", "v1", "v2"]
+    assert not turned
+    assert list(next(stream.blocks()).names) == ["v0"]
+    assert _names(stream) == ["v0", "v1", "v2"]
+    assert list(stream.take(["v2"])) == ["v2"]
+    assert len(turned) == 3
 
 
 def test_a_file_that_changes_is_refused(folder):
