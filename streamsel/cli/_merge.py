@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from streamsel.cli._errors import CommandError, message_of, note
@@ -15,6 +16,16 @@ from streamsel.stream._formats import suffix_of
 
 # What is known of the merged model too, where the runs agree in it.
 SHARED = ("target", "target_file", "covariates", "missing", "min_count", "orientation")
+# What every run has noted. Notes of models that were saved in Python may be anything.
+NUMBER = (int, float)
+RUN: dict[str, tuple[type, ...]] = {
+    "columns_read": (int,),
+    "complete": (bool,),
+    "dropped": (list,),
+    "skipped": (dict,),
+    "filled": (int,),
+    "seconds": NUMBER,
+}
 
 
 def merge(given: Sequence[str], out: str, along: str, *, as_json: bool) -> None:
@@ -75,7 +86,40 @@ def _known(path: str) -> dict[str, Any]:
     from streamsel.persist import read_notes
 
     notes = read_notes(path)
-    return {"model": path, **(notes if isinstance(notes, Mapping) else {"notes": notes})}
+    is_ours = _is_run(notes) or _is_merge(notes)
+    return {"model": path, **(notes if is_ours else {"notes": notes})}
+
+
+def _is_run(notes: Any) -> bool:
+    """Whether these are the notes of a run of select or reduce."""
+    if not isinstance(notes, Mapping) or not all(
+        isinstance(notes.get(name), types) for name, types in RUN.items()
+    ):
+        return False
+    files = notes.get("file")
+    return (
+        all(isinstance(n, int) for n in notes["skipped"].values())
+        and all(isinstance(file, str) for file in (files if isinstance(files, list) else [files]))
+        and isinstance(notes.get("peak_memory"), (*NUMBER, NoneType))
+        and isinstance(notes.get("fingerprint"), (Mapping, NoneType))
+    )
+
+
+def _is_merge(notes: Any) -> bool:
+    """Whether these are the notes of a merge."""
+    return (
+        isinstance(notes, Mapping)
+        and notes.get("command") == "merge"
+        and isinstance(notes.get("complete"), bool)
+        and isinstance(notes.get("merged"), list)
+        and all(
+            isinstance(each, Mapping)
+            and isinstance(each.get("model"), str)
+            and (each.keys() == {"model", "notes"} or _is_run(each) or _is_merge(each))
+            for each in notes["merged"]
+        )
+        and ("columns_read" not in notes or _is_run({**notes, "file": ""}))
+    )
 
 
 def _runs_of(known: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -91,7 +135,7 @@ def _check_sources(runs: Sequence[Mapping[str, Any]]) -> None:
     seen: dict[str, str] = {}
     for run in runs:
         if read := (run.get("fingerprint") or {}).get("read"):
-            first = seen.setdefault(repr(sorted(read.items())), run["model"])
+            first = seen.setdefault(repr(read), run["model"])
             if first != run["model"]:
                 raise CommandError(f"{run['model']}: has learnt the same columns as {first}")
 
@@ -140,7 +184,7 @@ def notes_of(known: Sequence[Mapping[str, Any]], along: str) -> dict[str, Any]:
     for run in runs:
         counted.update(run["skipped"])
     columns = [run["columns_read"] for run in runs]
-    peaks = [run["peak_memory"] for run in runs if run["peak_memory"]]
+    peaks = [run["peak_memory"] for run in runs if run.get("peak_memory")]
     return merged | {
         "dropped": list(dict.fromkeys(name for run in runs for name in run["dropped"])),
         "columns_read": sum(columns) if along == "columns" else max(columns),

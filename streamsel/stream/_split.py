@@ -112,7 +112,15 @@ class Part:
         return self.how()
 
     def then(self, step: Callable[[ColumnStream], ColumnStream], n_columns: int | None) -> Part:
-        """Return the same part, on whose columns a step is done once they are open."""
+        """Return the same part, with a step that is done when it is opened.
+
+        Parameters
+        ----------
+        step
+            Takes the stream that was opened and returns another; it can be pickled.
+        n_columns
+            How many columns that one has, None where it is not known.
+        """
         return replace(self, how=functools.partial(_then, self.how, step), n_columns=n_columns)
 
     @functools.cached_property

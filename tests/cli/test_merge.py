@@ -177,10 +177,34 @@ def test_a_model_without_a_run_and_one_that_is_not_complete(call, learn, tmp_pat
     result = call("merge", first, second, "-o", tmp_path / "m")
     assert f"caution: {second}: its run was not complete" in result.stderr
     assert read_notes(tmp_path / "m")["complete"] is False
-    for path in (first, second):
-        save(load(path), path, "mine")
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        "mine",
+        {"columns_read": 5},
+        {"complete": "no", "merged": 3, "command": "merge"},
+        {"command": "merge", "complete": True, "merged": [{"model": "a", "merged": 1}]},
+        {"command": "merge", "complete": True, "merged": [3], "columns_read": 3},
+        {"file": [1]},
+        {"skipped": {"text": "many"}},
+        {"fingerprint": "none"},
+        {"dropped": "v0", "model": 3},
+    ],
+)
+def test_notes_may_be_anything(call, learn, tmp_path, own):
+    first, second = learn("part-9.csv", "-k", 2), learn("part-10.csv", "-k", 2)
+    of_a_run = {"file", "skipped", "fingerprint", "dropped"} & set(own)
+    notes = {**read_notes(second), **own} if of_a_run else own
+    save(load(second), second, notes)
     call("merge", first, second, "-o", tmp_path / "m")
-    assert read_notes(tmp_path / "m")["merged"][1] == {"model": str(second), "notes": "mine"}
+    merged = read_notes(tmp_path / "m")
+    assert merged["merged"][1] == {"model": str(second), "notes": notes}
+    assert merged["columns_read"] == 15
+    third = learn("part-11.csv", "-k", 2)
+    call("merge", tmp_path / "m", third, "-o", tmp_path / "n")
+    assert read_notes(tmp_path / "n")["merged"][0] == {"model": str(tmp_path / "m"), **merged}
 
 
 def test_the_script_of_the_page_runs(tmp_path):
