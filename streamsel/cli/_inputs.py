@@ -11,9 +11,10 @@ import numpy as np
 from streamsel.cli._errors import CommandError, no_column
 from streamsel.cli._spool import spooled
 from streamsel.stream._base import find_positions, raise_missing
-from streamsel.stream._cells import numbered_lines, open_text, split_cells, to_number
+from streamsel.stream._cells import numbered_lines, open_text, split_cells, text_of, to_number
 from streamsel.stream._files import Files, Orientation, iter_files, paths_of
 from streamsel.stream._formats import delimiter_of, file_format
+from streamsel.stream._layout import split_off_name
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -185,7 +186,7 @@ def text_orientation(
 
 def _orientation_of(path: str, wanted: Sequence[str], delimiter: str | None) -> tuple[bool, str]:
     """Return whether a text has one of some names, and what its lines then are, or look like."""
-    with open_text(path) as file:
+    with open_text(path) as file, text_of(path):
         lines = (line for _, line in numbered_lines(file, path))
         line = next(lines, "")
         delimiter = delimiter_of(path, delimiter)
@@ -194,18 +195,11 @@ def _orientation_of(path: str, wanted: Sequence[str], delimiter: str | None) -> 
             # A variable's line may stand first, where a header would: then numbers follow its name.
             is_variable = first[0] in wanted and all(map(is_number, first[1:])) and len(first) > 1
             return True, "variables" if is_variable else "samples"
-        second = name_of(next(lines, ""), delimiter)
-        if second in wanted or any(name_of(line, delimiter) in wanted for line in lines):
+        second = split_off_name(next(lines, ""), delimiter)[0]
+        if second in wanted or any(split_off_name(line, delimiter)[0] in wanted for line in lines):
             return True, "variables"
     is_table = is_number(second) and not any(map(is_number, first))
     return False, "samples" if is_table else "variables"
-
-
-def name_of(line: str, delimiter: str) -> str:
-    """Return the first cell of a line."""
-    if line.startswith('"'):
-        return split_cells(line, delimiter)[0].strip()
-    return line.partition(delimiter)[0].strip()
 
 
 def is_number(cell: str) -> bool:
@@ -220,11 +214,11 @@ def lines_found(
     found: dict[Hashable, Any] = {}
     seen: list[str] = []
     for path, delimiter in files:
-        with open_text(path) as file:
+        with open_text(path) as file, text_of(path):
             for _, line in numbered_lines(file, path):
                 if len(found) == len(set(names)):
                     return found, seen
-                name = name_of(line, delimiter)
+                name, _ = split_off_name(line, delimiter)
                 if name in names and name not in found:
                     found[name] = numbers_or_labels(split_cells(line, delimiter)[1:])
                 if len(seen) < MAX_COMPARED:

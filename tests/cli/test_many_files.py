@@ -140,6 +140,16 @@ def test_a_run_over_several_can_be_taken_up(call, cut, tmp_path, monkeypatch):
     assert read_notes(model)["file"] == f"{cut}/part-*.parquet"
 
 
+@pytest.mark.parametrize("options", [["--orientation", "variables"], []])
+def test_cells_that_cannot_be_split_are_said_in_a_line(call, cut, tmp_path, options):
+    path = tmp_path / "long.csv"
+    path.write_text('a,1,2\nb,2,1\ny,"' + "q" * 200_000 + '","b"\n')
+    for paths in ((path,), (path, cut / "lines-0.tsv.gz")):
+        message = call("select", *paths, "-t", "y", *options, code=1).stderr
+        assert "long.csv" in message
+        assert message.count("\n") == 1
+
+
 def test_what_does_not_fit_is_said_in_a_line(call, cut, files, table, tmp_path):
     other = table("other.csv", z=[1, 2, 3])
     for paths, words in {
