@@ -135,6 +135,18 @@ def test_a_footer_that_lies_about_the_rows(tmp_path):
         _read(iter_parquet, path, bad)
 
 
+def test_a_flipped_bit_is_found_where_there_are_checksums(tmp_path):
+    path = tmp_path / "x.parquet"
+    table = pa.table({"a": np.arange(100.0) + 0.1})
+    options = {"use_dictionary": False, "compression": "none", "write_page_checksum": True}
+    pa.parquet.write_table(table, path, **options)
+    whole = path.read_bytes()
+    for at in range(whole.index(struct.pack("<d", 1.1)), whole.index(struct.pack("<d", 99.1)), 37):
+        bad = whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :]
+        with pytest.raises(ValueError, match=r"Expected a whole file .*CRC"):
+            _read(iter_parquet, path, bad)
+
+
 def _npy(header, version=1):
     size = struct.pack("<H" if version == 1 else "<I", len(header))
     return b"\x93NUMPY" + bytes([version, 0]) + size + header + bytes(400)
