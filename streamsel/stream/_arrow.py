@@ -57,7 +57,7 @@ def iter_parquet(
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is not a Parquet file, or two columns have the same name.
+        If it is not a Parquet file, is damaged, or two columns have the same name.
     KeyError
         If it lacks one of `columns`; it says which names come close.
     ImportError
@@ -174,7 +174,7 @@ def iter_ipc(path: str | os.PathLike[str], columns: Sequence[str] | None = None)
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is not an Arrow IPC file, or two columns have the same name.
+        If it is not an Arrow IPC file, is damaged, or two columns have the same name.
     KeyError
         If it lacks one of `columns`; it says which names come close.
     ImportError

@@ -56,6 +56,8 @@ def iter_csv(path: str | os.PathLike[str], *, delimiter: str | None = None) -> C
     ValueError
         If the file is empty, has no line below the header, a name occurs twice in the header, or a
         line has more or fewer cells than the header: it gives the line's number.
+    OSError
+        If the temporary file cannot be written.
 
     Notes
     -----
