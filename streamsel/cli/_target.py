@@ -178,9 +178,11 @@ def _table(columns: Mapping[Any, list[Any]]) -> Any:
 
 def load_array(path: str) -> Any:
     """Read a .npy file whole."""
-    from streamsel.stream._arrays import open_npy
+    from streamsel.stream._arrays import check_characters, open_npy
 
-    return np.array(open_npy(path))
+    array = np.array(open_npy(path))
+    check_characters(array, path)
+    return array
 
 
 def is_plain_list(path: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 import tokenize
 from functools import partial
 from pathlib import Path
@@ -220,7 +221,21 @@ class _NpyFile:
         mapped = np.memmap(
             self._path, self.dtype, "c", offset=self._offset + offset, shape=shape, order=order
         )
-        return np.asarray(mapped)
+        values = np.asarray(mapped)
+        check_characters(values, self._path)
+        return values
+
+
+def check_characters(values: npt.NDArray[Any], path: str | os.PathLike[str]) -> None:
+    """Raise ValueError if texts of a file hold what is no character: numpy makes strings of it."""
+    if values.dtype.kind != "U":
+        return
+    code = np.dtype(np.uint32).newbyteorder(values.dtype.byteorder)
+    if np.ascontiguousarray(values).view(code).max(initial=0) > sys.maxunicode:
+        raise ValueError(
+            f"Expected a .npy file of numbers or text, got: {os.fspath(path)!r}, with codes that "
+            "are no characters."
+        )
 
 
 def open_npy(path: str | os.PathLike[str]) -> Any:

@@ -177,6 +177,18 @@ def test_npy_headers_that_are_none(data, tmp_path):
         iter_npy(path)
 
 
+@pytest.mark.parametrize("order", ["F", "C"])
+@pytest.mark.parametrize("dtype", ["<U3", ">U3"])
+def test_codes_that_are_no_characters(order, dtype, tmp_path):
+    path = tmp_path / "x.npy"
+    np.save(path, np.array([["a", "bcd"], ["", "\U0010ffff"]], dtype=dtype, order=order))
+    assert [column.tolist() for _, column in iter_npy(path)] == [["a", ""], ["bcd", "\U0010ffff"]]
+    code = np.array(0x110000, dtype[0] + "u4").tobytes()
+    path.write_bytes(path.read_bytes()[:-4] + code)
+    with pytest.raises(ValueError, match=r"^Expected a \.npy file .*x\.npy.*no characters"):
+        list(iter_npy(path))
+
+
 @pytest.mark.parametrize("iter_file", [iter_csv, iter_lines])
 def test_cells_that_the_csv_module_refuses_are_reported_by_file(iter_file, tmp_path):
     path = tmp_path / "x.csv"
