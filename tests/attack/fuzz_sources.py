@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tests.attack._harness import attack, is_bad, judge, table
+from tests.attack._harness import Outcome, attack, is_bad, judge, table
 from tests.attack._mutate import mutate
 from tests.attack._source_files import OPENERS, TOKENS, samples
 
@@ -46,9 +46,8 @@ def mutant(kind: str, index: int, seed: int) -> tuple[str, bytes, bytes]:
 _samples = functools.cache(samples)
 
 
-def attempts(seed: int) -> Callable[[int], tuple[str, str]]:
+def attempts(seed: int, folder: Path) -> Callable[[int], tuple[str, str]]:
     """Make what tries the mutant of an index: the formats take turns."""
-    folder = Path(tempfile.mkdtemp(prefix="attack-"))
     _take_warnings_for_errors()
 
     def attempt(index: int) -> tuple[str, str]:
@@ -157,19 +156,17 @@ def _run(options: argparse.Namespace) -> int:
         if is_bad(outcome):
             bad += 1
             print(f"{outcome.verdict}: {outcome.detail or kept()[outcome.index].name}")
-    until = time.monotonic() + options.seconds
-    make = functools.partial(attempts, options.seed)
-    for outcome in attack(make, _indices(options), until=until):
-        kind = KINDS[outcome.index % len(KINDS)]
-        counts.setdefault(kind, Counter())[outcome.verdict] += 1
-        if is_bad(outcome):
-            bad += 1
-            again = f"--seed {options.seed} --index {outcome.index}"
-            print(f"{kind} {outcome.verdict}: {outcome.detail} ({again})", flush=True)
-            if options.keep:
-                data = mutant(kind, outcome.index, options.seed)[2]
-                name = f"{outcome.verdict}-{options.seed}-{outcome.index}{OPENERS[kind][0]}"
-                (options.keep / name).write_bytes(data)
+    with tempfile.TemporaryDirectory(prefix="attack-") as folder:
+        make = functools.partial(attempts, options.seed, Path(folder))
+        until = time.monotonic() + options.seconds
+        for outcome in attack(make, _indices(options), until=until):
+            kind = KINDS[outcome.index % len(KINDS)]
+            counts.setdefault(kind, Counter())[outcome.verdict] += 1
+            if is_bad(outcome):
+                bad += 1
+                again = f"--seed {options.seed} --index {outcome.index}"
+                print(f"{kind} {outcome.verdict}: {outcome.detail} ({again})", flush=True)
+                _keep(kind, outcome, options)
     print(table(counts))
     if bad:
         print(
@@ -177,6 +174,13 @@ def _run(options: argparse.Namespace) -> int:
             "again by: python -m tests.attack.fuzz_sources --seed S --index I --keep FOLDER"
         )
     return 1 if bad else 0
+
+
+def _keep(kind: str, outcome: Outcome, options: argparse.Namespace) -> None:
+    """Write a mutant that broke something to the folder asked for."""
+    if options.keep:
+        name = f"{outcome.verdict}-{options.seed}-{outcome.index}{OPENERS[kind][0]}"
+        (options.keep / name).write_bytes(mutant(kind, outcome.index, options.seed)[2])
 
 
 def _indices(options: argparse.Namespace) -> Iterator[int]:
