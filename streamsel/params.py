@@ -10,12 +10,18 @@ import textwrap
 from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple, dataclass_transform
 
+# What is counted one by one in Python stays below this: names of components, steps of a path.
+MANY = 1_000_001
+# Compiled loops hold no more.
+_HELD = 2**63
+
 
 class Whole(NamedTuple):
-    """An int not below `low`; None too if `optional`."""
+    """An int from `low` to below `below`; None too if `optional`."""
 
     low: int
     optional: bool = False
+    below: int = _HELD
 
     def admits(self, value: Any) -> bool:
         """Whether the value keeps the rule."""
@@ -24,7 +30,7 @@ class Whole(NamedTuple):
         return (
             isinstance(value, numbers.Integral)
             and not isinstance(value, bool)
-            and int(value) >= self.low
+            and self.low <= int(value) < self.below
         )
 
     def read(self, text: str) -> Any:
@@ -32,7 +38,8 @@ class Whole(NamedTuple):
         return None if text == "None" else int(text)
 
     def __str__(self) -> str:
-        return f"an int in the range [{self.low}, inf){' or None' if self.optional else ''}"
+        below = "inf" if self.below == _HELD else self.below
+        return f"an int in the range [{self.low}, {below}){' or None' if self.optional else ''}"
 
 
 class Real(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +93,11 @@ def decode(value: Any, arrays: dict[str, NDArray[Any]] | None = None) -> Any:
         if tag == "characters":
             return "".join(content)
     raise ValueError(f"unknown tag {tag!r} of {type(content).__name__}")
+
+
+def is_many(values: Any) -> bool:
+    """Whether values can be gone through; a sparse matrix is none of the things that are."""
+    return isinstance(values, Iterable) and not hasattr(values, "tocsc")
 
 
 def array_of(values: Any, what: str) -> NDArray[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from streamsel import params
+from streamsel.plain import is_many
 from streamsel.stream._dummies import number_of_dummy
 
 
@@ -77,7 +78,7 @@ def before_dummies(selected: Iterable[Hashable], most: int = 1) -> list[Hashable
     ['a', 'b', 'c']
     """
     params.check("before_dummies", {"most": params.Whole(1)}, {"most": most})
-    if not isinstance(selected, Iterable):
+    if not is_many(selected):
         raise TypeError(f"Expected the names selected. Got: {type(selected).__name__}.")
     kept: list[Hashable] = []
     n_dummies = 0

@@ -12,6 +12,7 @@ import numpy as np
 
 from streamsel import params
 from streamsel.evaluate._matrices import ROUNDINGS, Floats, as_matrix, centred_columns
+from streamsel.plain import is_many
 
 
 class Stability(NamedTuple):
@@ -178,7 +179,7 @@ def importance_stability(importances: Any, n_variables: int | None) -> float:
     0.636364
     """
     if not isinstance(importances, np.ndarray) and not hasattr(importances, "columns"):
-        if not isinstance(importances, Iterable):
+        if not is_many(importances):
             got = type(importances).__name__
             raise TypeError(f"Expected importances, of a run each. Got: {got}.")
         # A pandas Series has its names in the index: by position they would be lost.

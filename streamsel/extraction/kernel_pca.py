@@ -120,7 +120,7 @@ class KernelPCA(Embedder):
 
     kernel: str = param(params.Choice(("rbf", "poly")), default="rbf")
     gamma: float | None = param(params.Real(0.0, open=True, optional=True), default=None)
-    degree: int = param(params.Whole(1), default=3)
+    degree: int = param(params.Whole(1, below=params.MANY), default=3)
     coef0: float = param(params.Real(0.0), default=1.0)
 
     @classmethod

@@ -83,7 +83,7 @@ class RandomFourier(ByName):
     True
     """
 
-    n_components: int = param(params.Whole(1), default=100, kw_only=False)
+    n_components: int = param(params.Whole(1, below=params.MANY), default=100, kw_only=False)
     gamma: float = param(params.Real(0.0, open=True), default=1.0)
 
     @classmethod

@@ -117,7 +117,7 @@ class RandomProjection(ByName):
     """
 
     n_components: int | None = param(  # type: ignore[assignment]
-        params.Whole(1, optional=True), default=100, kw_only=False
+        params.Whole(1, optional=True, below=params.MANY), default=100, kw_only=False
     )
     kind: str = param(params.Choice(("sign", "gaussian", "sparse")), default="sign")
     density: float = param(params.Real(0.0, open=True, below=1.0), default=1 / 3)

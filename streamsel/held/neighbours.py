@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from streamsel.held.part import Part
+from streamsel.plain import array_of
 from streamsel.shapes import Array, Count, expect, rows_of
 from streamsel.sparse import expect_whole
 
@@ -37,7 +38,7 @@ class Graph(Part):
             For a matrix that is not square, symmetric, finite and without negative weights, and of
             fewer than two observations. An edge of an observation with itself means nothing.
         """
-        given = adjacency if issparse(adjacency) else np.asarray(adjacency)
+        given = adjacency if issparse(adjacency) else array_of(adjacency, "weights of edges")
         if issparse(given):
             expect_whole(given)
         if given.ndim != 2 or given.shape[0] != given.shape[1] or given.shape[0] < 2:

@@ -20,7 +20,10 @@ class Builder(Learner):
     """A learner that builds new variables: `_used` says what of, and `_apply` how."""
 
     n_components: int = param(
-        params.Whole(1), default=10, kw_only=False, doc="The number $q$ of components."
+        params.Whole(1, below=params.MANY),
+        default=10,
+        kw_only=False,
+        doc="The number $q$ of components.",
     )
 
     def _check_parameters(self) -> None:

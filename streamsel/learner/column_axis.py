@@ -30,6 +30,7 @@ from streamsel.held.part import ColumnHeld
 from streamsel.learner.axis import Axis
 from streamsel.learner.limits import Turn, one_thread, told_if_beyond
 from streamsel.learner.watched import OnBlock, watched
+from streamsel.plain import array_of
 from streamsel.stream import ColumnStream, as_stream
 from streamsel.target.space import TargetSpace
 from streamsel.target.target import NoTarget, Target
@@ -164,7 +165,10 @@ class ColumnAxis(Axis):
             return
         target = self._target
         if target is None:
-            target = self._expected_target(len(np.shape(values)) and np.shape(values)[0])
+            shape = np.shape(
+                values if hasattr(values, "shape") else array_of(values, f"values of {name!r}")
+            )
+            target = self._expected_target(shape[0] if shape else 0)
         chunk = column(name, values, target.n)
         stats = self._scan(chunk, target, 1)
         m2 = stats.m2[0]

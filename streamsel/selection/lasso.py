@@ -183,7 +183,7 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
     )
     l1_ratio: float = param(params.Real(0.0, open=True), default=1.0)
     family: str = param(params.Choice(("gaussian", "logistic")), default="gaussian")
-    n_alphas: int = param(params.Whole(2), default=100)
+    n_alphas: int = param(params.Whole(2, below=params.MANY), default=100)
     alpha_min_ratio: float = param(params.Real(0.0, open=True, below=1.0), default=1e-3)
     scale: bool = param(params.Flag(), default=True)
     window_size: int = param(params.Whole(2), default=200)

@@ -149,7 +149,7 @@ class ProjSe(Rereader[Held], Supervised):
 
     k: int = param(params.Whole(1), default=20, kw_only=False)
     kernel: str = param(params.Choice(("linear", "poly", "rbf")), default="linear")
-    degree: int = param(params.Whole(1), default=3)
+    degree: int = param(params.Whole(1, below=params.MANY), default=3)
     gamma: float | None = param(params.Real(0.0, open=True, optional=True), default=None)
     coef0: float = param(params.Real(0.0), default=0.0)
     scale: bool = param(params.Flag(), default=True)

@@ -315,8 +315,9 @@ def check_names(names: Any, n_columns: int) -> Sequence[Hashable]:
     """Return the names of the columns of an array: a range, or a list of distinct hashables."""
     if names is None:
         return range(n_columns)
-    if isinstance(names, str):
-        raise TypeError(f"Expected a sequence of names, got: the string {names!r}.")
+    if isinstance(names, str) or is_sparse(names):
+        got = f"the string {names!r}" if isinstance(names, str) else type(names).__name__
+        raise TypeError(f"Expected a sequence of names, got: {got}.")
     if isinstance(names, range) and len(names) == n_columns:
         return names
     try:

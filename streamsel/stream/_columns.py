@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamsel.columns import Block
+from streamsel.plain import is_many
 from streamsel.sparse import expect_whole
 from streamsel.stream._base import ColumnStream
 from streamsel.stream._blocks import gather, is_sparse
@@ -57,7 +58,7 @@ def iter_columns(
     """
     if callable(pairs):
         return ColumnStream(lambda: gather(_checked(pairs())), n_rows=n_rows, n_columns=n_columns)
-    if not isinstance(pairs, Iterable):
+    if not is_many(pairs):
         raise TypeError(f"Expected an iterable of (name, values), got: {type(pairs).__name__}.")
     return ColumnStream(
         lambda: gather(_checked(pairs)),

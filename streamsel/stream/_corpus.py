@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streamsel.plain import is_many
 from streamsel.stream._base import check_distinct
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def read(
             "Expected documents to be an iterable of str, one a document. "
             f"Got: a single {type(documents).__name__}.\nHint: put it in a list."
         )
-    if not isinstance(documents, Iterable):
+    if not is_many(documents):
         raise TypeError(f"Expected documents to be iterable. Got: {type(documents).__name__}.")
     if tokenizer is not None and not callable(tokenizer):
         raise TypeError(f"Expected a function as tokenizer. Got: {type(tokenizer).__name__}.")
