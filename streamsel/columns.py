@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._jit.scan import SMALL, UNDERFLOW, scan_dense, scan_sparse
+from streamsel.params import shown
 from streamsel.plain import array_of
 from streamsel.sparse import expect_whole
 from streamsel.target.target import NoTarget, Target
@@ -241,7 +242,7 @@ def column(name: Hashable, values: Any, n_rows: int) -> Chunk:
         return next(chunks(Block((name,), values), n_rows))
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.float64), np.nan)
-    array = values if type(values) is np.ndarray else array_of(values, f"values of {name!r}")
+    array = values if type(values) is np.ndarray else array_of(values, f"values of {shown(name)}")
     if array.ndim != 1:
         raise _not_a_column(name, array.shape)
     if array.shape[0] != n_rows:
@@ -319,7 +320,7 @@ def first_bad_name(names: Sequence[Hashable], held: Mapping[Hashable, int]) -> i
         plain = set(map(type, distinct)) <= {str, int} or all(map(_equals_itself, distinct))
         if plain and len(distinct) == len(names) and held.keys().isdisjoint(names):
             return None
-    except TypeError:
+    except (TypeError, RecursionError):
         return next(i for i, name in enumerate(names) if not _can_be_hashed(name))
     seen: set[Hashable] = set()
     for i, name in enumerate(names):
@@ -333,18 +334,18 @@ def _can_be_hashed(name: Any) -> bool:
     """Whether a name can be one: a tuple of lists looks as if it could."""
     try:
         hash(name)
-    except TypeError:
+    except (TypeError, RecursionError):
         return False
     return True
 
 
 def _equals_itself(name: Any) -> bool:
     """Whether a name can be found again: NaN, in a tuple too, is not equal to itself."""
-    if isinstance(name, tuple):
-        return all(map(_equals_itself, name))
     try:
+        if isinstance(name, tuple):
+            return all(map(_equals_itself, name))
         return bool(name == name)  # noqa: PLR0124
-    except TypeError:  # pandas' NA does not tell
+    except (TypeError, RecursionError):  # pandas' NA does not tell
         return False
 
 
@@ -352,15 +353,16 @@ def why_bad_name(name: Any) -> Exception:
     """Return the error for a name that cannot be one, or is one already."""
     if not _can_be_hashed(name):
         return TypeError(
-            f"Expected names that can be hashed. Got: {name!r}.\nHint: tuples can be, lists cannot."
+            f"Expected names that can be hashed. Got: {shown(name)}.\n"
+            "Hint: tuples can be, lists cannot."
         )
     if not _equals_itself(name):
         return ValueError(
-            f"Expected names that equal themselves. Got: {name!r}.\n"
+            f"Expected names that equal themselves. Got: {shown(name)}.\n"
             "Hint: name the column that has none; NaN is never found again."
         )
     return ValueError(
-        f"Expected a new name for every column. Got: {name!r} again.\n"
+        f"Expected a new name for every column. Got: {shown(name)} again.\n"
         "Hint: a variable is learnt once; give the columns names of their own."
     )
 

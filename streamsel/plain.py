@@ -97,7 +97,9 @@ def decode(value: Any, arrays: dict[str, NDArray[Any]] | None = None) -> Any:
 
 def is_many(values: Any) -> bool:
     """Whether values can be gone through; a sparse matrix is none of the things that are."""
-    return isinstance(values, Iterable) and not hasattr(values, "tocsc")
+    if hasattr(values, "tocsc") or isinstance(values, type):
+        return False
+    return isinstance(values, Iterable) and getattr(values, "ndim", 1) != 0
 
 
 def array_of(values: Any, what: str) -> NDArray[Any]:

@@ -143,7 +143,7 @@ def cross_validated_accuracy(
     if isinstance(learner, type) or not hasattr(learner, "learn_columns"):
         raise TypeError(
             "Expected a learner, such as ProjSe(k=10), with learn_columns and clone, got: "
-            f"{learner!r}."
+            f"{params.shown(learner)}."
         )
     clone = sklearn("base", _WHAT_FOR).clone
     model_selection = sklearn("model_selection", _WHAT_FOR)

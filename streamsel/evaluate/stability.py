@@ -190,6 +190,8 @@ def importance_stability(importances: Any, n_variables: int | None) -> float:
         if any(isinstance(each, Mapping) for each in importances):
             return _of_mappings(importances, n_variables)
     matrix = as_matrix(importances, "importances")
+    rule = {"n_variables": params.Whole(1, optional=True)}
+    params.check("importance_stability", rule, {"n_variables": n_variables})
     if n_variables not in (None, matrix.shape[1]):
         raise ValueError(
             f"Expected importances of n_variables={n_variables} columns, got: {matrix.shape[1]}."

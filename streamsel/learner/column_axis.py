@@ -30,6 +30,7 @@ from streamsel.held.part import ColumnHeld
 from streamsel.learner.axis import Axis
 from streamsel.learner.limits import Turn, one_thread, told_if_beyond
 from streamsel.learner.watched import OnBlock, watched
+from streamsel.params import shown
 from streamsel.plain import array_of
 from streamsel.stream import ColumnStream, as_stream
 from streamsel.target.space import TargetSpace
@@ -166,7 +167,7 @@ class ColumnAxis(Axis):
         target = self._target
         if target is None:
             shape = np.shape(
-                values if hasattr(values, "shape") else array_of(values, f"values of {name!r}")
+                values if hasattr(values, "shape") else array_of(values, f"values of {shown(name)}")
             )
             target = self._expected_target(shape[0] if shape else 0)
         chunk = column(name, values, target.n)

@@ -118,7 +118,7 @@ class RowAxis(Axis):
                 return
             moments = self._rows_so_far()
         names, X, covariates = read_beside(X, moments.target.covariates, self._door)
-        if len(X) == 0 and (y is None or len(y) == 0):
+        if len(X) == 0 and (y is None or (not hasattr(y, "tocsc") and len(y) == 0)):
             return
         if self.supervised:
             seen, encoded = moments.target.many(y, covariates)

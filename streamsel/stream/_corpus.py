@@ -149,6 +149,9 @@ def _distinct(vocabulary: Iterable[Any]) -> list[Any]:
     """Check that no name is in the vocabulary twice."""
     if isinstance(vocabulary, str):
         raise TypeError("Expected the vocabulary to be an iterable of names. Got: a single str.")
+    if not is_many(vocabulary):
+        got = type(vocabulary).__name__
+        raise TypeError(f"Expected the vocabulary to be an iterable of names. Got: {got}.")
     names = list(vocabulary)
     check_distinct(names)
     return names

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from streamsel import params
 from streamsel.columns import Block
+from streamsel.params import shown
 from streamsel.stream._base import ColumnStream
 from streamsel.stream._blocks import columns_per_block, is_sparse
 from streamsel.stream._convert import as_stream
@@ -64,7 +66,11 @@ def iter_polynomials(
     ('b', 'b') [ 4. 16.]
     """
     if isinstance(degree, bool) or not isinstance(degree, int) or degree < 1:
-        raise ValueError(f"Expected degree to be an int in the range [1, inf), got: {degree!r}.")
+        raise ValueError(
+            f"Expected degree to be an int in the range [1, inf), got: {shown(degree)}."
+        )
+    rules = {"interaction_only": params.Flag()}
+    params.check("iter_polynomials", rules, {"interaction_only": interaction_only})
     names, base = _read_base(as_stream(source))
     d, n = base.shape
     sizes = [comb(d, g) if interaction_only else comb(d + g - 1, g) for g in range(1, degree + 1)]

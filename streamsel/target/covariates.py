@@ -43,7 +43,8 @@ def encode_covariates(Z: Any, names: tuple[Hashable, ...] | None) -> Encoded:
     try:
         encoded = _encode_mapping(Z) if isinstance(Z, Mapping) else encode(Z, "auto")
     except (ValueError, TypeError) as error:
-        raise type(error)(f"In the covariates: {error}") from error
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"In the covariates: {error}") from error
     kinds, columns = dict(encoded.kinds), encoded.names
     if kinds and names is not None and set(kinds) != set(names):
         raise ValueError(

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._jit.rows import LARGEST
+from streamsel.params import shown
 from streamsel.shapes import Array, expect
 from streamsel.target.covariates import (
     Given,
@@ -386,7 +387,7 @@ def _label(value: Any) -> Hashable:
     if is_missing(value):
         raise no_target(value)
     if not isinstance(value, Hashable):
-        raise TypeError(f"Expected a label that can be hashed. Got: {value!r}.")
+        raise TypeError(f"Expected a label that can be hashed. Got: {shown(value)}.")
     return value
 
 
@@ -395,7 +396,7 @@ def _number(value: Any) -> float:
         raise no_target(value)
     if not isinstance(value, numbers.Real | decimal.Decimal | np.bool_):
         raise TypeError(
-            f"Expected a number, a label or a dict of targets. Got: {value!r}.\n"
+            f"Expected a number, a label or a dict of targets. Got: {shown(value)}.\n"
             "Hint: several targets of one row are a dict: name -> value."
         )
     try:
