@@ -269,7 +269,7 @@ def _read(
         size = _check_seal(path, file)
         with _refusing(path, layout), zipfile.ZipFile(file) as archive:
             entries = _entries(archive, size)
-            text = archive.read(entries.pop(_HEADER))
+            text = archive.read(entries.pop(_HEADER)).decode("ascii")
             header = json.loads(
                 text, parse_constant=_no_constant, object_pairs_hook=without_repeats
             )

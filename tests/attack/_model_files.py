@@ -1,0 +1,374 @@
+"""Model files of every learner, taken apart, changed where it hurts, and sealed again."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import json
+import tempfile
+import warnings
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+import streamsel
+from tests.attack._mutate import mutate
+from tests.conformance.modes import MODES, REGISTERED, build, learnt, target_of
+
+if TYPE_CHECKING:
+    import random
+
+N, P = 14, 12
+_KNOWN = {entry.name for entry in REGISTERED}
+
+
+class Sample(NamedTuple):
+    """A model, what it learnt, and its file taken apart."""
+
+    label: str
+    model: Any
+    X: Any
+    y: Any
+    header: dict[str, Any]
+    arrays: dict[str, Any]
+    data: bytes
+
+
+def labels() -> list[str]:
+    """Return what `sample` knows: every mode, on columns, on rows, and on rows after columns."""
+    found = []
+    for name, mode in MODES.items():
+        if mode.learner in _KNOWN:
+            found.append(f"columns {name}")
+            if mode.has_target == mode.cls.supervised:
+                found += [f"rows {name}", f"both {name}"]
+    return found
+
+
+@functools.cache
+def sample(label: str) -> Sample:
+    """Return a model that has learnt what the label says."""
+    how, _, name = label.partition(" ")
+    mode = MODES[name]
+    X = np.asfortranarray(np.random.default_rng(0).normal(size=(N, P)) + 2.0)
+    y = target_of(mode, X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = build(mode) if how == "rows" else learnt(mode, X, y, [f"v{j}" for j in range(P)])
+        if how != "columns":
+            further = dict(zip((f"v{j}" for j in range(P)), X.T, strict=True))
+            for i in range(N):
+                x = {key: float(column[i]) for key, column in further.items()}
+                model.learn_one(x, *([] if y is None else [y[i].item()]))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model")
+        streamsel.save(model, path, notes={"of": label})
+        data = path.read_bytes()
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        header = json.loads(archive.read("header.json"))
+        arrays = {
+            entry: np.load(io.BytesIO(archive.read(entry)))
+            for entry in archive.namelist()
+            if entry != "header.json"
+        }
+    return Sample(label, model, X, y, header, arrays, data)
+
+
+# ------------------------------------------------------------------------------------------ mutants
+
+
+def mutant(kind: str, label: str, rng: random.Random) -> bytes:
+    """Return a file changed as the kind says; all but `unsealed` have a right seal."""
+    whole = sample(label)
+    if kind == "unsealed":
+        return mutate(whole.data, rng)
+    if kind == "bytes":
+        return sealed(mutate(whole.data[:-64], rng))
+    header, arrays = json.loads(json.dumps(whole.header)), dict(whole.arrays)
+    if kind == "text":
+        return pack(_text(json.dumps(header), rng), arrays.items())
+    if kind == "archive":
+        return _archive(header, arrays, rng)
+    for _ in range(rng.choice((1, 1, 1, 1, 2, 3))):
+        {"header": _change_header, "arrays": _change_array, "foreign": _transplant}[kind](
+            header, arrays, rng
+        )
+    return pack(json.dumps(header), arrays.items())
+
+
+KINDS = ("unsealed", "bytes", "text", "archive", "header", "arrays", "foreign", "header", "arrays")
+
+
+def sealed(content: bytes) -> bytes:
+    """Return bytes and their checksum, as an attacker knows to make it."""
+    return content + hashlib.sha256(content).hexdigest().encode()
+
+
+def pack(text: str | bytes, arrays: Any, method: int = zipfile.ZIP_STORED) -> bytes:
+    """Return a sealed file of a header's text and arrays, or what stands in their place."""
+    file = io.BytesIO()
+    with warnings.catch_warnings(), zipfile.ZipFile(file, "w", method) as archive:
+        warnings.simplefilter("ignore")  # of names that come twice
+        archive.writestr(zipfile.ZipInfo("header.json"), text, method)
+        for name, array in arrays:
+            archive.writestr(zipfile.ZipInfo(name), _entry(array), method)
+        archive.comment = b"streamsel sha256 " + b"0" * 64
+    return sealed(file.getvalue()[:-64])
+
+
+def _entry(array: Any) -> bytes:
+    if isinstance(array, bytes):
+        return array
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array)
+    return file.getvalue()
+
+
+def _claiming(array: Any, rng: random.Random) -> bytes:
+    """Return an array whose header claims something else than what follows."""
+    claimed = rng.choice(
+        (
+            {"descr": "<f8", "fortran_order": False, "shape": (10**15,)},
+            {"descr": "<f8", "fortran_order": False, "shape": (-1, len(array.tobytes()))},
+            {"descr": "<f8", "fortran_order": False, "shape": (0, 10**18)},
+            {"descr": "<f8", "fortran_order": False, "shape": (2**40, 2**40, 2**40)},
+            {"descr": "<f8", "fortran_order": False, "shape": (0,) * 65},
+            {"descr": "|O", "fortran_order": False, "shape": array.shape},
+            {"descr": "|V8", "fortran_order": False, "shape": array.shape},
+            {"descr": "<c16", "fortran_order": False, "shape": array.shape},
+            {"descr": [("a", "<f8")], "fortran_order": False, "shape": array.shape},
+            {"descr": "<f8", "fortran_order": 3, "shape": array.shape},
+            {"descr": "<f8", "fortran_order": False, "shape": (True,) * array.ndim},
+            {"descr": "nonsense", "fortran_order": False, "shape": array.shape},
+        )
+    )
+    text = rng.choice((repr(claimed), "(" * 5000, "__import__('os')", "9" * 5000, repr(claimed)))
+    text = text.encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + array.tobytes()
+
+
+# ------------------------------------------------------------------------------ what a header says
+
+_EXTREME: tuple[Any, ...] = (
+    *(None, True, False, 0, 1, -1, 2, 3, 7, 10**6, 10**9, 10**12, 10**18, -(10**18)),
+    *(2**31, 2**63 - 1, 2**63, 2**64, 10**40, 0.0, 0.5, -0.5, 1.0, 2.5, 1e308, -1e308, 5e-324),
+    *("", "x", "v0", "v1", "nan", "auto", "class", "number", "several", [], [0], ["v0"], {}),
+    *({"float": "nan"}, {"float": "inf"}, {"float": "-inf"}, {"float": "1.5"}, {"float": 3}),
+    *({"dict": []}, {"tuple": []}, {"tuples": [[1, 2]]}, {"tuples": 3}, {"characters": ["\ud800"]}),
+    *({"array": "none.npy"}, {"array": []}, {"unknown": 1}, {"dict": [["a", 1], ["a", 2]]}),
+    *({"dict": [[[], 1]]}, {"dict": [[{"dict": []}, 1]]}, {"dict": 3}, {"tuple": "ab"}),
+    *([[]], [None], [{"float": "nan"}], ["v0", "v0"], {"float": "1", "tuple": []}),
+    *({"tuple": [0, 1, 2]}, [1, 2, 3], [1.0, 2.0, 3.0], "x" * 10_000, [0] * 10_000),
+)
+
+
+def _places(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the place of everything in a tree of lists and dicts."""
+    found = [place]
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
+        if isinstance(item, dict | list):
+            found += _places(item, (*place, key))
+        else:
+            found.append((*place, key))
+    return found
+
+
+def _at(tree: Any, place: tuple[Any, ...]) -> Any:
+    for key in place:
+        tree = tree[key]
+    return tree
+
+
+def _change_header(header: dict[str, Any], arrays: dict[str, Any], rng: random.Random) -> None:
+    # Parameters and scalars are few beside the names: each field of the header has its turn.
+    field = rng.choice(("state", "state", "state", "params", "params", "notes", None))
+    if field is None or not isinstance(header.get(field), dict):
+        places = _places(header)[1:]
+    else:
+        places = [(field, *place) for place in _places(header[field])][1:]
+    if not places:
+        return
+    place = rng.choice(places)
+    parent, key = _at(header, place[:-1]), place[-1]
+    value = parent[key]
+    how = rng.randrange(10)
+    if how < 4:
+        parent[key] = json.loads(json.dumps(rng.choice(_EXTREME)))
+    elif how == 4 and type(value) in (int, float, bool):
+        parent[key] = rng.choice(
+            (value + 1, value - 1, -value, value * 2, value * 10**6, float(value), int(value))
+            if abs(value) < 1e15
+            else (0,)
+        )
+    elif how == 5:
+        del parent[key]
+    elif how == 6 and isinstance(parent, list):
+        parent.insert(rng.randrange(len(parent) + 1), value)
+    elif how == 7 and isinstance(value, list) and value:
+        rng.choice((value.reverse, value.clear, value.pop, lambda: rng.shuffle(value)))()
+    elif how == 8:
+        other = rng.choice(places)
+        with_parent = _at(header, other[:-1])
+        parent[key], with_parent[other[-1]] = with_parent[other[-1]], value
+    elif isinstance(parent, dict):
+        parent[rng.choice(("extra", "names", "rows", "n"))] = rng.choice(_EXTREME)
+    else:
+        parent.append(rng.choice(_EXTREME))
+
+
+def _change_array(header: dict[str, Any], arrays: dict[str, Any], rng: random.Random) -> None:
+    names = [name for name, array in arrays.items() if isinstance(array, np.ndarray)]
+    if not names:
+        return
+    name = rng.choice(names)
+    array = arrays[name]
+    how = rng.randrange(12)
+    values = (np.nan, np.inf, -np.inf, -1.0, 0.0, 1.0, 2.0, 1e9, -1e9, 2.0**31, 2.0**62, -(2.0**62))
+    values = (*values, 1e160, 1e308, -1e308, 1e-320, 0.5, float(len(array)) if array.ndim else 3.0)
+    if how < 4 and array.size:
+        changed = np.array(array)
+        some = rng.sample(range(array.size), rng.choice((1, 1, min(3, array.size), array.size)))
+        changed.flat[some] = _fit(rng.choice(values), array.dtype)
+        arrays[name] = changed
+    elif how == 4:
+        kinds = ("i8", "f4", "f2", "u1", "u8", "?", "i1", ">f8", ">i8", "c16", "U3", "f8", "m8[s]")
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            arrays[name] = array.astype(rng.choice(kinds))
+    elif how == 5:
+        shapes = [(-1,), (1, *array.shape), (*array.shape, 1), array.shape[::-1]]
+        arrays[name] = np.reshape(array, rng.choice(shapes))
+    elif how == 6 and array.ndim:
+        axis = rng.randrange(array.ndim)
+        arrays[name] = rng.choice(
+            (
+                np.delete(array, slice(-1, None), axis=axis),
+                np.concatenate([array, array], axis=axis),
+                np.flip(array, axis=axis),
+                np.sum(array, axis=axis),
+            )
+        )
+    elif how == 7:
+        empty = ((0,), (0, 0), (), (1,), (5, 5), (0, 7), (10**6, 0))
+        arrays[name] = np.zeros(rng.choice(empty), array.dtype)
+    elif how == 8:
+        arrays[name] = np.asfortranarray(array)
+    elif how == 9:
+        arrays[name] = _claiming(array, rng)
+    elif how == 10:
+        other = rng.choice(names)
+        arrays[name], arrays[other] = arrays[other], array
+    else:
+        arrays[name] = np.array(rng.sample(list(array.flat), array.size)).reshape(array.shape)
+
+
+def _fit(value: float, dtype: Any) -> Any:
+    if dtype.kind == "f":
+        return value
+    if dtype.kind not in "iu":
+        return bool(value)
+    limits = np.iinfo(dtype)
+    return int(np.clip(np.nan_to_num(value), limits.min, limits.max / 2))
+
+
+def _transplant(header: dict[str, Any], arrays: dict[str, Any], rng: random.Random) -> None:
+    """Put in what another model's file holds."""
+    other = sample(rng.choice(labels()))
+    theirs = json.loads(json.dumps(other.header))
+    how = rng.randrange(5)
+    if how == 0:
+        header["class"] = theirs["class"]
+    elif how == 1:
+        header["params"] = theirs["params"]
+    elif how == 2:
+        header["state"] = theirs["state"]
+        arrays.clear()
+        arrays.update(other.arrays)
+    else:
+        key = rng.choice(list(theirs["state"]))
+        header["state"][key] = theirs["state"][key]
+        for name in [name for name in arrays if name.split("/")[0].split(".")[0] == key]:
+            del arrays[name]
+        arrays.update(
+            {n: a for n, a in other.arrays.items() if n.split("/")[0].split(".")[0] == key}
+        )
+
+
+# ------------------------------------------------------------------------- text and archive
+
+
+def _text(text: str, rng: random.Random) -> str | bytes:
+    at = rng.randrange(len(text))
+    deep = rng.choice(("[" * 100_000, '{"dict": ' * 100_000, '{"tuple": [' * 50_000))
+    return rng.choice(
+        (
+            mutate(text.encode(), rng, (b"NaN", b"Infinity", b"null", b"{", b"[", b'"', b"1e999")),
+            text[:-1] + ', "class": "SOSPCA"}',
+            text[:-1] + ', "version": 1}',
+            text.replace('"state": {', '"state": {"n_columns": 5, ', 1),
+            text.replace('"n_columns": ', f'"n_columns": {"9" * rng.choice((19, 400, 5000))}', 1),
+            text.replace('"n_columns": ', '"n_columns": NaN, "x": ', 1),
+            text.replace('"notes": ', f'"notes": {deep}', 1),
+            text.replace('"notes": ', f'"notes": {deep}1' + "]" * 100_000 + ', "x": ', 1),
+            text.replace('"state": {', f'"state": {{"deep": {_nested(rng)}, ', 1),
+            text[:at],
+            text + text,
+            text.encode("utf-16"),
+            b"\xef\xbb\xbf" + text.encode(),
+            b"\xff" + text.encode(),
+            "",
+            "[]",
+            "null",
+            "\x00" * 1000,
+        )
+    )
+
+
+def _nested(rng: random.Random) -> str:
+    size = rng.choice((50, 300, 800, 900, 990, 3000))
+    return '{"tuple": [' * size + "1" + "]}" * size
+
+
+def _archive(header: dict[str, Any], arrays: dict[str, Any], rng: random.Random) -> bytes:
+    text = json.dumps(header)
+    entries: list[tuple[str, Any]] = list(arrays.items())
+    first = np.zeros(3)
+    how = rng.randrange(9)
+    if how == 0:
+        return pack(text, [*entries, *entries[:1]])
+    if how == 1:
+        return pack(text, [*entries, ("header.json", text.encode())])
+    if how == 2:
+        names = (
+            "../../x.npy",
+            "/etc/x.npy",
+            "x/",
+            "",
+            "a" * 60_000,
+            "\x00",
+            "header.json/",
+            "x\ny",
+        )
+        return pack(text, [*entries, (rng.choice(names), first)])
+    if how == 3:
+        return pack(text, entries, zipfile.ZIP_DEFLATED)
+    if how == 4:
+        return pack(text, [*entries, *((f"{i}.npy", b"") for i in range(3000))])
+    if how == 5:
+        return pack(text, entries[::-1])
+    if how == 6:
+        return pack(text, entries[: rng.randrange(len(entries) + 1)])
+    if how == 7:
+        return pack(text, [(name, rng.choice((b"", b"\x93NUMPY", first))) for name, _ in entries])
+    # One entry's size, or place, as the directory at the end of the archive tells it.
+    content = bytearray(pack(text, entries)[:-64])
+    at = content.rfind(b"PK\x01\x02")
+    offset = rng.choice((6, 8, 10, 20, 24, 28, 30, 32, 38, 42))
+    content[at + offset : at + offset + 4] = rng.choice(
+        (b"\xff\xff\xff\xff", b"\x00\x00\x00\x00", b"\xff\xff\xff\x7f", rng.randbytes(4))
+    )
+    return sealed(bytes(content))

@@ -1,0 +1,257 @@
+"""Bad values into everything that can be called: an error of ours, and the model as it was.
+
+    python -m tests.attack.fuzz_api --seconds 20 --seed 1
+
+takes models of every learner, and the functions that make streams, and calls them with what no
+caller should hand over. It exits with 1 if anything ends in another error than ours, or if a model
+that has refused something is not what it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import inspect
+import itertools
+import pickle
+import random
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import streamsel
+from streamsel.params import rules_of, shown
+from tests.attack._bad_values import PoisonedError, values
+from tests.attack._harness import attack, is_bad, table
+from tests.attack._model_files import Sample, labels, sample
+from tests.attack.fuzz_models import is_ours, told
+from tests.conformance.modes import bits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# What of a source that is not what it should be is read at most.
+_MOST = 5000
+_SOURCES = sorted(set(streamsel.stream.__all__) - {"ColumnStream", "with_dummies"})
+_JUDGES = sorted(set(streamsel.evaluate.__all__) - {"Stability"})
+
+# What Python says of paths, and narwhals of names that come twice.
+_KNOWN = (
+    "expected str, bytes or os.PathLike",
+    "embedded null",
+    "argument should be a str",
+    "Expected ",
+)
+
+
+def attempts(seed: int) -> Callable[[int], tuple[str, str]]:
+    """Make what tries the call of an index."""
+    folder = Path(tempfile.mkdtemp(prefix="attack-"))
+    known = labels()
+    warnings.simplefilter("ignore")
+
+    def attempt(index: int) -> tuple[str, str]:
+        rng = random.Random(f"{seed} {index}")  # noqa: S311 (no secret)
+        kind = kind_of(index)
+        if kind == "functions":
+            name, call = _function(rng, folder)
+            verdict, said = _tried(call)
+            return verdict, f"{name}: {said}"
+        label = rng.choice(known)
+        whole = sample(label)
+        if kind == "constructor":
+            verdict, said = _constructed(whole, rng)
+            return verdict, f"{label}: {said}"
+        model = pickle.loads(pickle.dumps(whole.model))  # noqa: S301 (our own)
+        if rng.random() < 0.2:
+            model = model.clone()
+        name, args, kwargs = _method(whole, rng)
+        before = bits(model)
+        verdict, said = _tried(lambda: getattr(model, name)(*args, **kwargs))
+        if verdict == "refused" and bits(model) != before and "stay learnt" not in said:
+            verdict = "wrong"
+            said = f"not as it was, after {said}"
+        elif verdict == "right":
+            verdict, said = _still_usable(model, whole)
+        return verdict, f"{label}.{name}: {said}"
+
+    return attempt
+
+
+def kind_of(index: int) -> str:
+    """Return what is tried with an index."""
+    return ("methods", "methods", "methods", "methods", "functions", "constructor")[index % 6]
+
+
+def _tried(call: Callable[[], Any]) -> tuple[str, str]:
+    try:
+        call()
+    except PoisonedError:
+        return "refused", "what the value itself raised"
+    except (MemoryError, OSError) as error:  # what the system says of sizes and paths
+        return "refused", told(error)
+    except Exception as error:  # noqa: BLE001 (whatever it is)
+        known = isinstance(error, ValueError | TypeError) and str(error).startswith(_KNOWN)
+        return ("refused" if known or is_ours(error) else "traceback"), told(error)
+    return "right", ""
+
+
+def _still_usable(model: Any, whole: Sample) -> tuple[str, str]:
+    """Say how a model is that took something strange."""
+    row = {f"v{j}": float(value) for j, value in enumerate(whole.X[0])}
+    for name, call in {
+        "report": model.report,
+        "transform_one": lambda: model.transform_one(row),
+        "state": lambda: streamsel.shapes.expect_finite(model._get_state()),
+    }.items():
+        verdict, said = _tried(call)
+        if verdict == "traceback":
+            return "traceback", f"then {name}: {said}"
+    return "right", ""
+
+
+def _method(whole: Sample, rng: random.Random) -> tuple[str, list[Any], dict[str, Any]]:
+    """Return a method, and arguments of which at least one is bad."""
+    X, y = whole.X, whole.y
+    row = {f"v{j}": float(value) for j, value in enumerate(X[0])}
+    names = [f"w{j}" for j in range(X.shape[1])]
+    target = [] if y is None else [y[0].item()]
+    targets = [] if y is None else [y]
+    good: dict[str, list[Any]] = {
+        "learn_target": [y, None],
+        "learn_column": ["new", X[:, 1]],
+        "learn_columns": [X, names],
+        "learn_one": [row, *target],
+        "learn_many": [X, *targets],
+        "transform_one": [row],
+        "transform_many": [X],
+        "merge": [whole.model, "columns"],
+        "noise_floor": [0.05],
+    }
+    further = {"learn_loadings": [X, names], "learn_graph": [np.eye(len(X))], "learn_from": [1]}
+    good |= {name: args for name, args in further.items() if hasattr(whole.model, name)}
+    name = rng.choice(list(good))
+    args = list(good[name])
+    for _ in range(rng.choice((1, 1, 1, 2))):
+        args[rng.randrange(len(args))] = values(rng)
+    return name, args, {}
+
+
+def _constructed(whole: Sample, rng: random.Random) -> tuple[str, str]:
+    """Make a learner of bad parameters; where that is taken, use it a little."""
+    cls = type(whole.model)
+    rules = list(rules_of(cls))
+    params = dict(whole.model._get_params())
+    for _ in range(rng.choice((1, 1, 2))):
+        params[rng.choice(rules)] = values(rng)
+    made: list[Any] = []
+    verdict, said = _tried(lambda: made.append(cls(**params)))
+    if not made:
+        return verdict, f"{said}"
+    model = made[0]
+    row = {f"v{j}": float(value) for j, value in enumerate(whole.X[0])}
+    target = [] if whole.y is None else [whole.y[0].item()]
+    y = whole.y
+
+    def columns() -> None:
+        if cls.supervised:
+            model.learn_target(y)
+        model.learn_columns(whole.X, list(row))
+
+    uses = {
+        "clone": model.clone,
+        "learn columns": columns,
+        "report": model.report,
+        "learn_one": lambda: model.learn_one(row, *target),
+        "transform_one": lambda: model.transform_one(row),
+    }
+    for name, use in uses.items():
+        verdict, said = _tried(use)
+        if verdict == "traceback":
+            return verdict, f"{shown(params)}: {name}: {said}"
+    return "right", ""
+
+
+def _function(rng: random.Random, folder: Path) -> tuple[str, Callable[[], Any]]:
+    """Return a function that is not a learner's, with bad arguments."""
+    kind = rng.randrange(4)
+    if kind == 0:
+        name = rng.choice(_JUDGES)
+        judge = getattr(streamsel.evaluate, name)
+        args, kwargs = _arguments(judge, rng)
+        return name, lambda: judge(*args, **kwargs)
+    if kind == 1:
+        return "save and load", functools.partial(_file, rng, folder)
+    name = rng.choice(_SOURCES)
+    make = getattr(streamsel.stream, name)
+    args, kwargs = _arguments(make, rng)
+
+    def read() -> None:
+        stream = make(*args, **kwargs)
+        for names, _ in itertools.islice(stream.blocks(), 20):
+            if len(names) > _MOST:
+                break
+
+    return name, read
+
+
+def _arguments(call: Any, rng: random.Random) -> tuple[list[Any], dict[str, Any]]:
+    """Return bad values for what a function must be given, and for some of what it may be."""
+    args, kwargs = [], {}
+    for name, parameter in inspect.signature(call).parameters.items():
+        if parameter.default is parameter.empty:
+            args.append(values(rng))
+        elif rng.random() < 0.25:
+            kwargs[name] = values(rng)
+    return args, kwargs
+
+
+def _file(rng: random.Random, folder: Path) -> None:
+    path = folder / "model"
+    model = sample(rng.choice(labels())).model
+    how = rng.randrange(4)
+    if how == 0:
+        streamsel.save(values(rng), path)
+    elif how == 1:
+        streamsel.save(model, path, values(rng))
+        streamsel.persist.read_notes(path)
+    elif how == 2:
+        value = values(rng)
+        if not isinstance(value, str | int | Path):  # which may be a file that is there
+            streamsel.save(model, value)
+    else:
+        streamsel.load(values(rng))
+
+
+def _run(options: argparse.Namespace) -> int:
+    counts: dict[str, Counter[str]] = {}
+    until = time.monotonic() + options.seconds
+    bad = 0
+    indices = itertools.count() if options.index is None else [options.index]
+    for outcome in attack(functools.partial(attempts, options.seed), indices, until=until):
+        counts.setdefault(kind_of(outcome.index), Counter())[outcome.verdict] += 1
+        if is_bad(outcome):
+            bad += 1
+            again = f"--seed {options.seed} --index {outcome.index}"
+            print(f"{outcome.verdict}: {outcome.detail} ({again})", flush=True)
+    print(table(counts))
+    return 1 if bad else 0
+
+
+def main() -> int:
+    """Run the attack."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=20.0, help="how long to go on")
+    parser.add_argument("--seed", type=int, default=0, help="of the calls")
+    parser.add_argument("--index", type=int, help="only this call")
+    return _run(parser.parse_args())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,162 @@
+"""Forged model files: refused in one line that names the file, or models that can be used.
+
+    python -m tests.attack.fuzz_models --seconds 20 --seed 1
+
+takes files of every learner apart, changes what they say and seals them again, for a seal is no
+secret. What is read is asked, taught, merged and saved. It exits with 1 if anything ends in another
+way than an answer or an error of ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import itertools
+import linecache
+import random
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import streamsel
+from tests.attack._harness import attack, is_bad, table
+from tests.attack._model_files import KINDS, labels, mutant, sample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HOME = str(Path(streamsel.__file__).parent)
+
+
+def attempts(seed: int) -> Callable[[int], tuple[str, str]]:
+    """Make what tries the mutant of an index."""
+    folder = Path(tempfile.mkdtemp(prefix="attack-"))
+    known = labels()
+    warnings.simplefilter("ignore")
+
+    def attempt(index: int) -> tuple[str, str]:
+        kind = KINDS[index % len(KINDS)]
+        rng = random.Random(f"{seed} {index}")  # noqa: S311 (no secret)
+        label = rng.choice(known)
+        path = folder / "forged.streamsel"
+        path.write_bytes(mutant(kind, label, rng))
+        verdict, said = _verdict(path, label, refused=kind == "unsealed")
+        return verdict, f"{label}: {said}"
+
+    return attempt
+
+
+def _verdict(path: Path, label: str, *, refused: bool) -> tuple[str, str]:
+    if path.read_bytes() == sample(label).data:
+        return "right", "not changed"
+    try:
+        model = streamsel.load(path)
+    except ValueError as error:
+        said = str(error)
+        is_ours = said.startswith(str(path)) and "\n" not in said and len(said) < 1000
+        return ("refused" if is_ours else "words"), said[:300]
+    except Exception as error:  # noqa: BLE001 (whatever it is)
+        return "traceback", told(error)
+    if refused:
+        return "wrong", "read though it is damaged"
+    return use(model, label, path.with_name("again"))
+
+
+def use(model: Any, label: str, path: Path) -> tuple[str, str]:
+    """Do with a model what one does; say how it went."""
+    whole = sample(label)
+    X, y = whole.X, whole.y
+    row = {f"v{j}": float(value) for j, value in enumerate(X[0])}
+    target = [] if y is None else [y[0].item()]
+    uses: dict[str, Callable[[], Any]] = {
+        "report": model.report,
+        "str": lambda: repr(model),
+        "shown": lambda: [
+            getattr(model, name)
+            for name in ("selected", "components", "scores", "relevance", "loadings", "embedding")
+            if hasattr(type(model), name)
+        ],
+        "transform_one": lambda: model.transform_one(row),
+        "transform_many": lambda: model.transform_many(_frame(X)),
+        "learn_column": lambda: model.learn_column(X[:, 1], "new"),
+        "learn_columns": lambda: model.learn_columns(X[:, :3], ["n0", "n1", "n2"]),
+        "merge": lambda: model.merge(whole.model),
+        "merged": lambda: whole.model.clone().merge(model),
+        "save": lambda: streamsel.load(streamsel.save(model, path) or path),
+        "learn_one": lambda: [model.learn_one(row, *target) for _ in range(3)],
+        "learn_many": lambda: model.learn_many(X, *([] if y is None else [y])),
+        "renew": model.renew,
+        "report again": model.report,
+        "transform_one again": lambda: model.transform_one(row),
+        "save again": lambda: streamsel.load(streamsel.save(model, path) or path),
+    }
+    for name, call in uses.items():
+        try:
+            call()
+        except Exception as error:  # noqa: BLE001 (whatever it is)
+            if not is_ours(error):
+                return "traceback", f"{name}: {told(error)}"
+    return "changed", ""
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether an error was raised by a line of ours that meant to."""
+    if type(error) not in (ValueError, TypeError, RuntimeError, KeyError, NotImplementedError):
+        return False
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    assert trace is not None
+    file = trace.tb_frame.f_code.co_filename
+    line = linecache.getline(file, trace.tb_lineno).strip()
+    return file.startswith(HOME) and line.startswith(("raise ", "_refuse("))
+
+
+def _frame(X: Any) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(X, columns=[f"v{j}" for j in range(X.shape[1])])
+
+
+def told(error: BaseException) -> str:
+    """Return an error and where it came from, of our lines the last."""
+    trace, where = error.__traceback__, ""
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if file.startswith(HOME):
+            where = f"{file.removeprefix(HOME)}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return " ".join(f"{where} {type(error).__name__}: {error}".split())[:300]
+
+
+def _run(options: argparse.Namespace) -> int:
+    counts: dict[str, Counter[str]] = {}
+    seen: Counter[str] = Counter()
+    until = time.monotonic() + options.seconds
+    indices = itertools.count() if options.index is None else [options.index]
+    for outcome in attack(functools.partial(attempts, options.seed), indices, until=until):
+        kind = KINDS[outcome.index % len(KINDS)]
+        counts.setdefault(kind, Counter())[outcome.verdict] += 1
+        if is_bad(outcome):
+            seen[outcome.verdict] += 1
+            again = f"--seed {options.seed} --index {outcome.index}"
+            print(f"{kind} {outcome.verdict}: {outcome.detail} ({again})", flush=True)
+    print(table(counts))
+    return 1 if seen else 0
+
+
+def main() -> int:
+    """Run the attack."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=20.0, help="how long to go on")
+    parser.add_argument("--seed", type=int, default=0, help="of the mutants")
+    parser.add_argument("--index", type=int, help="only this mutant")
+    return _run(parser.parse_args())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,237 @@
+"""Model files that anybody may have written: a right seal says nothing of what is inside.
+
+Each of these was read once, and then ended in something else than an error of ours.
+"""
+
+import hashlib
+import io
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import streamsel
+from streamsel import load, save
+from streamsel.shapes import Array, Count, Flag, ListOf, Maybe, Names, Number, expect
+from tests.conformance.test_files import parts_of
+from tests.test_persist import array_entry, forge
+
+X = np.random.default_rng(0).normal(size=(14, 12))
+
+
+def on_columns(cls=streamsel.ForwardSelection, **params):
+    model = cls(**params)
+    if model.supervised:
+        model.learn_target(X[:, 0] + X[:, 1])
+    model.learn_columns(X, [f"v{j}" for j in range(12)])
+    return model
+
+
+def on_rows(cls=streamsel.SelectKBest, **params):
+    model = cls(**params)
+    for row in X:
+        x = {f"v{j}": float(value) for j, value in enumerate(row)}
+        model.learn_one(x, *([float(row[0])] if model.supervised else []))
+    return model
+
+
+def parts(header, *keys):
+    """Return what stands in a place of the state, dicts being lists of pairs."""
+    found = header["state"]
+    for key in keys:
+        found = dict(map(tuple, found["dict"]))[key] if "dict" in found else found[key]
+    return found
+
+
+def put(header, keys, value):
+    """Put something else into a place of the state."""
+    *way, last = keys
+    inside = parts(header, *way)
+    if "dict" in inside:
+        for pair in inside["dict"]:
+            if pair[0] == last:
+                pair[1] = value
+    else:
+        inside[last] = value
+
+
+@pytest.fixture(name="refusal")
+def read_forged(tmp_path):
+    """Save a model, change its header or its arrays, seal it again; return why it is refused."""
+
+    def refusal(model, change):
+        path = tmp_path / "forged"
+        header, entries = parts_of(model, path)
+        text = change(header, entries)
+        path.write_bytes(forge(header if text is None else text, list(entries.items())))
+        with pytest.raises(ValueError, match="forged ") as info:
+            load(path)
+        said = str(info.value)
+        assert said.startswith(str(path))
+        assert "\n" not in said
+        assert len(said) < 1000
+        return said
+
+    return refusal
+
+
+IN_THE_STATE = [
+    (on_columns, ("n_columns",), "12", "n_columns: an int from 0 on"),
+    (on_columns, ("n_columns",), True, "n_columns: an int from 0 on"),
+    (on_columns, ("n_columns",), -1, "n_columns"),
+    (on_columns, ("n_columns",), 10**40, "n_columns"),
+    (on_columns, ("n_passes",), None, "n_passes"),
+    (on_columns, ("without_target",), 1, "without_target: True or False"),
+    (on_columns, ("columns", "let_go"), 0, "let_go: True or False"),
+    (on_columns, ("columns", "seen"), 1.0, "seen"),
+    (on_columns, ("columns", "table", "names"), ["v0"] * 12, "a list of distinct names"),
+    (on_columns, ("columns", "table", "names"), "v" * 12, "a list of distinct names"),
+    (on_columns, ("target_names", "given"), [0], "given"),
+    (on_rows, ("moments", "rows"), 14.0, "rows: an int"),
+    (on_rows, ("moments", "weights"), [14.0, 1.0], "weights: a list of 3"),
+    (on_rows, ("moments", "weights"), [14.0, 1.0, "x"], "weights"),
+    (on_rows, ("moments", "complete"), [], "complete"),
+    (on_rows, ("moments", "target", "form"), "none", "a target where one is needed"),
+    (on_rows, ("moments", "target", "form"), ["number"], "the form of a target"),
+    (on_rows, ("full_until",), "x", "full_until"),
+    (on_rows, ("due",), 2.0, "Expected the row of the next renewal"),
+    (on_rows, ("standing",), ["v0", "unknown"], "distinct names of variables held"),
+]
+
+
+@pytest.mark.parametrize(("make", "keys", "value", "why"), IN_THE_STATE)
+def test_what_a_state_says_is_looked_at(refusal, make, keys, value, why):
+    assert why in refusal(make(), lambda header, _: put(header, keys, value))
+
+
+def with_array(name, change):
+    def act(_, entries):
+        entries[name] = array_entry(change(np.load(io.BytesIO(entries[name]))))
+
+    return act
+
+
+def with_first(value):
+    def change(array):
+        array.flat[0] = value
+        return array
+
+    return change
+
+
+ARRAYS = [
+    (on_rows, "moments/table/own.npy", lambda a: a.astype(np.float32), "float64 of shape"),
+    (on_rows, "moments/of_target.npy", lambda a: a.astype(np.uint8), "float64 of shape"),
+    (on_rows, "moments/of_target.npy", with_first(1e200), "means of the target"),
+    (on_rows, "moments/target/origin.npy", with_first(-1e308), "origin"),
+    (on_columns, "columns/table/m2.npy", with_first(-1.0), "moments that variables can have"),
+    (on_columns, "columns/since.npy", lambda a: a.astype(float), "since: int64"),
+    (on_columns, "columns/table/unit.npy", with_first(np.nan), "finite numbers"),
+]
+
+
+@pytest.mark.parametrize(("make", "name", "change", "why"), ARRAYS)
+def test_arrays_are_looked_at(refusal, make, name, change, why):
+    assert why in refusal(make(), with_array(name, change))
+
+
+def test_places_of_stored_values_are_looked_at(refusal):
+    """Beyond the rows compiled loops would write to foreign memory."""
+    model = streamsel.PCA(2)
+    model.learn_columns(sp.random(40, 12, 0.1, "csc", random_state=0))
+    name = "columns/gram/stored/rows.npy"
+    for value in (40, -1, 2**31 - 1):
+        assert "rows: int32" in refusal(model, with_array(name, with_first(value)))
+
+
+HUGE = [
+    (streamsel.SelectKBest, "k", 10**40),
+    (streamsel.RandomProjection, "n_components", 10**15),
+    (streamsel.PCA, "n_components", 10**9),
+    (streamsel.ProjSe, "degree", 10**9),
+    (streamsel.Lasso, "n_alphas", 10**12),
+]
+
+
+@pytest.mark.parametrize(("cls", "name", "value"), HUGE)
+def test_parameters_beyond_all_measure(refusal, cls, name, value):
+    def change(header, _):
+        header["params"]["dict"] = [
+            [key, value if key == name else old] for key, old in header["params"]["dict"]
+        ]
+
+    assert f"'{name}' parameter" in refusal(cls(), change)
+
+
+def test_a_window_far_larger_than_what_is_held(tmp_path):
+    """It takes no memory before there are rows to put into it, or is refused."""
+    model = streamsel.MRMR(k=2, score="mutual_info", redundancy="mutual_info", window_size=10**9)
+    save(model, tmp_path / "model")
+    assert load(tmp_path / "model").window_size == 10**9
+
+
+TEXTS = [
+    lambda text: text.replace('"n_columns"', '"n_columns": 3, "n_columns"', 1),
+    lambda text: text[:-1] + ', "class": "PCA"}',
+    lambda text: text.replace('"notes": ', '"notes": ' + "[" * 100_000, 1),
+    lambda text: text.replace('"n_columns": ', '"n_columns": ' + "9" * 5000, 1),
+    lambda text: text.replace('"params": ', '"params": {"float": 3}, "x": ', 1),
+    lambda text: text.replace(
+        '"params": {"dict": [', '"params": {"dict": [["k", 2], ["k", 3], ', 1
+    ),
+    lambda text: text.replace('"class": "', '"class": "' + "x" * 10_000, 1),
+    lambda text: text.encode("utf-16"),
+]
+
+
+@pytest.mark.parametrize("change", TEXTS)
+def test_a_header_that_says_things_twice_or_without_end(refusal, change):
+    refusal(on_rows(), lambda header, _: change(json.dumps(header)))
+
+
+def test_an_archive_that_points_before_its_beginning(tmp_path):
+    path = tmp_path / "forged"
+    save(on_rows(), path)
+    content = bytearray(path.read_bytes()[:-64])
+    at = content.rfind(b"PK\x05\x06")
+    content[at + 16 : at + 20] = b"\xff\xff\xff\x7f"
+    path.write_bytes(bytes(content) + hashlib.sha256(content).hexdigest().encode())
+    with pytest.raises(ValueError, match="is not laid out"):
+        load(path)
+
+
+def test_a_learner_that_asks_for_no_target_and_is_told_one(refusal):
+    def change(header, _):
+        put(header, ("without_target",), False)
+
+    assert "a target where one is needed" in refusal(on_columns(streamsel.PCA), change)
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [
+        (Count(), [0, 3, 2**53], [-1, 1.0, True, None, "1", 2**53 + 1]),
+        (Number(0.0), [0, 0.5, 1e308], [-1.0, np.inf, np.nan, True, "1", None]),
+        (Flag(), [True, False], [0, 1, None, "True"]),
+        (Names(), [[], ["a", 1, ("b", 2)]], [["a", "a"], [1, True], [[]], "ab", None, [np.nan]]),
+        (Names({"a": 0}), [[], ["a"]], [["b"]]),
+        (ListOf(2, Count()), [[1, 2]], [[1], [1, 2.0], (1, 2), None]),
+        (Maybe(Count(1)), [None, 1], [0, "x"]),
+        (
+            Array((2,), np.int64, least=0, below=5),
+            [np.array([0, 4])],
+            [[0, 4], np.array([0, 5]), np.array([-1, 0]), np.array([0.0, 4.0]), np.array([0])],
+        ),
+        (Array((0,), least=0.0), [np.zeros(0)], [np.zeros(1), np.zeros((0, 1))]),
+    ],
+)
+def test_kinds(kind, good, bad):
+    for value in good:
+        expect({"x": value}, x=kind)
+    for value in bad:
+        with pytest.raises(ValueError, match="Expected x: "):
+            expect({"x": value}, x=kind)
+    for state in ({}, None, [("x", 1)]):
+        with pytest.raises(ValueError, match="Expected "):
+            expect(state, x=kind)
