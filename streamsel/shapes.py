@@ -84,7 +84,8 @@ class Names(NamedTuple):
             distinct = {*value}
         except TypeError:  # of what cannot be hashed
             return False
-        if len(distinct) < len(value) or any(name != name for name in distinct):  # noqa: PLR0124
+        plain = set(map(type, distinct)) <= {str, int}
+        if len(distinct) < len(value) or not (plain or all(name == name for name in distinct)):  # noqa: PLR0124
             return False
         return self.among is None or bool(self.among.keys() >= distinct)
 

@@ -48,7 +48,11 @@ def _seen(v: float, mean: float, n: int, x: np.ndarray) -> float:
     m2 = variation(v, mean, n)
     if m2 == 0.0 and abs(mean) < SMALL:
         first = np.float64(x[0]) if x.size == n else 0.0
+        # Nearly always one value again and again, which is counted at the speed of the cache.
+        others = 0
         for i in range(x.size):
+            others += np.float64(x[i]) != first
+        for i in range(x.size if others else 0):
             if abs(np.float64(x[i]) - first) > ROUNDINGS * abs(mean):
                 return np.nan
     return m2

@@ -11,7 +11,7 @@ from streamsel.held.in_parts import InParts
 from streamsel.held.plan import LEAST
 from streamsel.held.pool import SamplePool
 from streamsel.held.table import Table
-from streamsel.shapes import Array, Count, Flag, Maybe, Names, Number, expect, expect_shapes
+from streamsel.shapes import Array, Count, Flag, Maybe, Number, expect, expect_shapes, rows_of
 
 
 class StagePool(InParts, SamplePool):
@@ -100,9 +100,8 @@ class StagePool(InParts, SamplePool):
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
         expect(state, seen=Count(), total=Maybe(Count()), let_go=Flag(), ceiling=Number())
         expect(state, n_known=Count(), planned_at=Count())
-        expect(state["table"], names=Names())
         n, table = state["n_known"], state["table"]
-        if n > len(table["names"]):
+        if n > rows_of(table, "names"):
             raise ValueError(f"Expected at most {len(table['names'])} variables known. Got: {n}.")
         fields = self.table.fields
         known = {field: table[field][:n] for field in ("names", *fields)}

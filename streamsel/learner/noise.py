@@ -56,6 +56,8 @@ def chance(relevance: Floats, n: float, r: int) -> Floats:
 
 def f_statistic(relevance: Floats, n: float, r: int) -> Floats:
     """Return r²/(1 - r²) · (n - 1 - r)/r of these relevances; see `chance`."""
+    if not r:  # of a target that does not vary nothing is told
+        return np.zeros(np.shape(relevance))
     squares = np.minimum(relevance, 1.0) ** 2
     with np.errstate(divide="ignore", invalid="ignore"):
         found = max(n - 1.0 - r, 0.0) / r * (squares / (1.0 - squares))
