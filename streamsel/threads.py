@@ -9,10 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+# More threads than any machine has cores for; the result does not depend on them.
+_MOST = 256
+
 
 def effective_jobs(n_jobs: int) -> int:
     """Return the number of threads that n_jobs asks for: itself, or all but -1 - n_jobs cores."""
-    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
+    return min(n_jobs, _MOST) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
 
 
 @functools.cache

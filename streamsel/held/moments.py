@@ -334,7 +334,8 @@ class Moments(Held):
     def _space_of_one(self) -> TargetSpace:
         """Return what `_made_space` does of one column, as is asked for after every row."""
         square, level = float(self.of_target[1, 0]) / self.unit, self.of_target[0, 0]
-        if square <= (ROUNDINGS * (float(level) + self.target.origin[0])) ** 2 * self.n:
+        rounding = ROUNDINGS * (float(level) + self.target.origin[0])
+        if square <= rounding * rounding * self.n:
             square = 0.0
         return TargetSpace(np.array([[square]]), self.n, self.kernel, None)
 

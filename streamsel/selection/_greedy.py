@@ -128,6 +128,7 @@ class CoordinateDeflation:
 
     def run_singly(self, limit: int) -> tuple[list[int], list[float]]:
         """Take up to the limit, a round each, where a round is one pick."""
+        limit = min(limit, self.size)
         if limit > _WORTH_SORTING:
             ranked = _ranked(self._whole, limit)
             if ranked is not None:
@@ -138,6 +139,7 @@ class CoordinateDeflation:
 
     def run(self, limit: int) -> tuple[list[int], list[float]]:
         """Take the best free candidate, the earliest among equals, and again, up to the limit."""
+        limit = min(limit, self.size)
         places, scores = np.empty(limit, dtype=np.int64), np.empty(limit)
         if self._round is None:
             bound = np.where(self._taken, -1.0, self._whole)
@@ -203,6 +205,7 @@ class GramDeflation:
 
     def run(self, limit: int) -> tuple[list[int], list[float]]:
         """Take the best free candidate, the earliest among equals, and again, up to the limit."""
+        limit = min(limit, self.size)
         places: list[int] = []
         scores: list[float] = []
         while len(places) < limit:
