@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 # What of a source that is not what it should be is read at most.
 _MOST = 5000
-_SOURCES = sorted(set(streamsel.stream.__all__) - {"ColumnStream", "with_dummies"})
+_SOURCES = sorted(set(streamsel.stream.__all__) - {"ColumnStream", "Part", "with_dummies"})
 _JUDGES = sorted(set(streamsel.evaluate.__all__) - {"Stability"})
 
 # What Python says of paths, and narwhals of names that come twice.
