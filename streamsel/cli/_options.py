@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from streamsel import catalogue
 from streamsel.cli._config import take_config
@@ -60,6 +61,34 @@ class Method(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 
         if name is None:
             self.fail(f"{value!r} is none of {', '.join(self._names.values())}", param, ctx)
         return name
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the names that begin so."""
+        del ctx, param
+        start = incomplete.lower()
+        return [CompletionItem(name) for low, name in self._names.items() if low.startswith(start)]
+
+
+class Setting(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.1 has none
+    """A parameter of a method and its value, PARAM=VALUE."""
+
+    name = "setting"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return what the method that was said has."""
+        from streamsel.params import Choice, rules_of
+
+        del param
+        rules = rules_of(catalogue.fetch(ctx.params["method"]))
+        items = []
+        for name, rule in rules.items():
+            values = rule.options if isinstance(rule, Choice) else ("",)
+            items += [f"{name}={value}" for value in values]
+        return [CompletionItem(item) for item in items if item.startswith(incomplete)]
 
 
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
@@ -237,6 +266,7 @@ def method_options(kind: str) -> Decorator:
         ),
         option(
             "--set",
+            type=Setting(),
             metavar="PARAM=VALUE",
             multiple=True,
             section=LEARNER,

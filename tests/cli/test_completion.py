@@ -1,0 +1,35 @@
+"""What a shell offers after the tab key."""
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from streamsel import catalogue
+from streamsel.cli._app import app
+
+
+def offered(*words):
+    shell = ShellComplete(app, {}, "streamsel", "_STREAMSEL_COMPLETE")
+    return [item.value for item in shell.get_completions(list(words[:-1]), words[-1])]
+
+
+def test_methods():
+    assert offered("select", "--method", "") == list(catalogue.names("selector"))
+    assert offered("reduce", "--method", "pc") == ["PCA"]
+
+
+@pytest.mark.parametrize(
+    ("method", "typed", "expected"),
+    [
+        (["--method", "MRMR"], "form", ["form=quotient", "form=difference"]),
+        ([], "max_cand", ["max_candidates="]),
+        ([], "nothing", []),
+    ],
+)
+def test_parameters_of_the_method(method, typed, expected):
+    assert offered("select", "x.csv", *method, "--set", typed) == expected
+
+
+def test_options_and_their_choices():
+    assert "--config" in offered("select", "--c")
+    assert offered("select", "x.csv", "--missing", "k") == ["keep"]
+    assert offered("transf") == ["transform"]
