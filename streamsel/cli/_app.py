@@ -296,6 +296,7 @@ def info(model: str, as_json: bool) -> None:
 
 
 @app.command(cls=Command, short_help="Put models together that were learnt apart.")
+@config_option
 @click.argument("models", type=click.Path(), nargs=-1, required=True, metavar="MODEL...")
 @option(
     "--along",
@@ -315,7 +316,8 @@ def info(model: str, as_json: bool) -> None:
     help="Save the merged model.",
 )
 @option("--json", "as_json", is_flag=True, section=OUTPUT, help="Print JSON.")
-def merge(models: tuple[str, ...], along: str, out: str, as_json: bool) -> None:
+@log_options
+def merge(models: tuple[str, ...], along: str, out: str, as_json: bool, **_: Any) -> None:
     """Merge MODELs, saved by select or reduce over parts of the data, into one.
 
     They are of one method with the same parameters. They are merged in the order given; those of a

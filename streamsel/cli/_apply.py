@@ -8,6 +8,7 @@ import numpy as np
 
 from streamsel.cli._errors import CommandError, no_column
 from streamsel.cli._inputs import files_of, open_source
+from streamsel.cli._log import log
 from streamsel.cli._outputs import check_distinct, check_table, write_csv_to_stdout, write_table
 from streamsel.cli._report import show_info
 
@@ -51,6 +52,7 @@ def transform(
     if orientation == "auto":
         orientation = notes.get("orientation") or orientation
     wanted = [str(name) for name in needed]
+    log().begin("transform", model=model_path, file=given)
     source = open_source(files, orientation, wanted, None, delimiter, shown=given[0])
     try:
         stream = _all_but_dropped(source, notes) if of_any else source.stream

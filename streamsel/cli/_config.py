@@ -84,12 +84,13 @@ def _value(parameter: click.Parameter, value: Any, where: str) -> Any:
         return [f"{name}={_text(item, f'{where}.{name}')}" for name, item in value.items()]
     if not parameter.multiple and parameter.nargs == 1:
         return _text(value, where)
+    if not isinstance(value, list):
+        return [_text(value, where)]
+    items = [_text(item, where) for item in value]
     if isinstance(parameter, click.Argument):
-        return [_text(item, where) for item in (value if isinstance(value, list) else [value])]
-    if isinstance(value, list):
-        # Each is one name, whatever is in it: on the command line commas would part it.
-        return ['"' + _text(item, where).replace('"', '""') + '"' for item in value]
-    return [_text(value, where)]
+        return items
+    # Each is one name, whatever is in it: on the command line commas would part it.
+    return ['"' + item.replace('"', '""') + '"' for item in items]
 
 
 def _text(value: Any, where: str) -> str:

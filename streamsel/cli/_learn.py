@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamsel import __version__
 from streamsel.cli._errors import EXPECTED, message_of
 from streamsel.cli._interrupt import Interrupts
 from streamsel.cli._job import Job
@@ -47,8 +46,8 @@ def run(request: Request) -> None:
 
 def _check_outputs(request: Request) -> None:
     """Find out now what would go wrong only after hours."""
-    if STDIN in request.given and request.target_file == STDIN:
-        raise click.UsageError("--target-file -: FILE is standard input")
+    if [*request.given, request.target_file].count(STDIN) > 1:
+        raise click.UsageError("-: standard input can be read only once")
     skipped_file = None if request.skipped_file == "-" else request.skipped_file
     saved_as = "--resume" if request.model == request.resume else "--model"
     written = {"--out": request.out, "--list-skipped": skipped_file}
@@ -96,7 +95,7 @@ class Learning:
         job, keeper = self._job, self._keeper
         total, done = job.screen.n_columns, job.notes["columns_read"]
         n_columns = None if total is None else total + done
-        log().say("begin", **_about(job), n_columns=n_columns, columns_read=done)
+        log().begin(job.request.command, **_about(job), n_columns=n_columns, columns_read=done)
         with Interrupts() as interrupts:
             job.begin()
             try:
@@ -197,9 +196,7 @@ def _about(job: Job) -> dict[str, Any]:
     """Tell programs what begins."""
     request, model = job.request, job.model
     return {
-        "version": __version__,
-        "command": request.command,
-        "file": request.file,
+        "file": request.given,
         "class": type(model).__name__,
         "parameters": model._get_params(),
         "n_rows": job.screen.n_rows,

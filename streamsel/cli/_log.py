@@ -74,6 +74,10 @@ class Log:
             for line in (mark + message, *further):
                 click.echo(f"streamsel: {shown(self._as_user_knows(line))}", err=True)
 
+    def begin(self, command: str, **facts: Any) -> None:
+        """Tell programs what begins."""
+        self.say("begin", version=__version__, command=command, **facts)
+
     def end(self, exit_code: int) -> None:
         """Say that the command ends."""
         if self.as_json and not self.quiet:

@@ -10,6 +10,7 @@ from typing import Any
 
 from streamsel.cli._errors import CommandError, message_of, note
 from streamsel.cli._inputs import files_of
+from streamsel.cli._log import log
 from streamsel.cli._outputs import check_distinct, check_writable
 from streamsel.cli._report import show_info
 from streamsel.stream._formats import suffix_of
@@ -48,6 +49,7 @@ def merge(given: Sequence[str], out: str, along: str, *, as_json: bool) -> None:
     check_distinct({"--out": out}, {path: path for path in paths})
     check_writable(out, "--out")
     _check_several(paths)
+    log().begin("merge", file=paths, along=along)
     known = [_known(path) for path in paths]
     runs = [run for each in known for run in _runs_of(each)]
     if along == "columns":

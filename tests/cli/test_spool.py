@@ -105,8 +105,9 @@ def test_what_is_wrong_with_it(content, message):
     assert "copies" not in result.stderr
 
 
-def test_both_on_standard_input():
-    assert "--target-file -" in feed(b"", "select", "-", "--target-file", "-", code=2).stderr
+def test_two_on_standard_input():
+    for arguments in (["-", "--target-file", "-"], ["-", "-", "-t", "y"]):
+        assert "only once" in feed(b"", "select", *arguments, code=2).stderr
 
 
 def test_a_terminal_is_no_file(monkeypatch):
