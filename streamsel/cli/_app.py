@@ -16,6 +16,7 @@ from streamsel.cli._errors import (
     EXPECTED,
     CommandError,
     message_of,
+    say_defect,
     show_usage_error,
     silence_stdout,
     stop,
@@ -77,6 +78,12 @@ class Application(click.Group):
         except click.Abort:
             log().say("interrupted", "interrupted", level="error", exit_code=130)
             return 130
+        except Exception as error:
+            if not log().as_json:
+                raise
+            # A defect of ours; but whoever reads objects is to get one.
+            say_defect(error)
+            return 1
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""

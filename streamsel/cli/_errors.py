@@ -40,6 +40,14 @@ def show_usage_error(error: click.ClickException) -> None:
         click.UsageError(shown(message), getattr(error, "ctx", None)).show()
 
 
+def say_defect(error: Exception) -> None:
+    """Say what nobody has thought of, with its traceback, to programs."""
+    import traceback
+
+    told = traceback.format_exception(error)
+    log().say("error", message_of(error), level="error", exit_code=1, traceback="".join(told))
+
+
 def stop(message: str, exit_code: int, *further: str) -> Never:
     """Leave with a note on stderr: not a failure, but not all that was asked for either.
 

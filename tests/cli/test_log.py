@@ -174,6 +174,20 @@ def test_an_interrupted_run(call, files, often, monkeypatch):
     assert "none.csv was not written" in said[1]["message"]
 
 
+def test_a_defect_is_an_object_too(call, files, monkeypatch):
+    def defect(*_, **__):
+        raise ZeroDivisionError("not thought of")
+
+    monkeypatch.setattr(_learn.Learning, "_learn_in_blocks", defect)
+    arguments = ["select", files / "data.parquet", "-t", "y"]
+    said = events(call(*arguments, "--log-format", "json", code=1))
+    assert [one["event"] for one in said] == ["begin", "error", "end"]
+    assert said[1]["message"] == "not thought of"
+    assert "ZeroDivisionError" in said[1]["traceback"]
+    with pytest.raises(ZeroDivisionError):
+        call(*arguments)
+
+
 # Silence -----------------------------------------------------------------------------------------
 
 
