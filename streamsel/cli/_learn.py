@@ -14,15 +14,15 @@ from streamsel.cli._keep import Keeper
 from streamsel.cli._log import log
 from streamsel.cli._outputs import check_distinct, check_table, check_writable
 from streamsel.cli._progress import Meter, meter
+from streamsel.cli._request import STDIN, Request
 from streamsel.cli._results import finish
-from streamsel.cli._spool import STDIN, spooled
+from streamsel.cli._spool import spooled
 from streamsel.cli._warmup import compile_for
 from streamsel.stream._formats import file_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from streamsel.cli._request import Request
     from streamsel.columns import Block
     from streamsel.stream._screen import Screen
 

@@ -9,13 +9,14 @@ import click
 from click.core import ParameterSource
 
 from streamsel.cli._methods import learner_of
-from streamsel.cli._spool import STDIN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamsel.stream._screen import Missing
 
+# What stands for standard input.
+STDIN = "-"
 # What can be said with --resume; the saved model knows the rest.
 WITH_RESUME = {
     "files",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -16,11 +15,11 @@ from streamsel.cli._errors import CommandError, stop
 from streamsel.cli._interrupt import Interrupts
 from streamsel.cli._log import log
 from streamsel.cli._progress import spooling
+from streamsel.cli._request import STDIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-STDIN = "-"
 _PIECE = 1 << 20
 _MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\x93NUMPY": ".npy"}
 _GZIP = b"\x1f\x8b"
@@ -49,6 +48,8 @@ def spooled(path: str, *, is_table: bool = False) -> str:
     root = click.get_current_context().find_root()
     copies: dict[str, str] = root.meta.setdefault(__name__, {})
     if path not in copies:
+        import tempfile
+
         name = "standard input" if path == STDIN else path
         # A signal ends it as it ends a run: what was copied is removed.
         with Interrupts() as interrupts:

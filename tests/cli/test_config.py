@@ -21,7 +21,7 @@ def run(call, files, tmp_path, monkeypatch):
 
 WHOLE = """
 [select]
-files = "data.parquet"
+file = "data.parquet"
 target = ["y"]
 drop = "labels"
 k = 5
@@ -93,7 +93,7 @@ def test_a_name_in_a_list_is_one_name(call, table, tmp_path):
 def test_transform(call, files, tmp_path):
     call("select", files / "data.parquet", "-t", "y", "-k", 2, "-m", tmp_path / "m")
     (tmp_path / "run.toml").write_text(
-        f"[transform]\nmodel = '{tmp_path}/m'\nfiles = ['{files}/data.parquet']\n"
+        f"[transform]\nmodel = '{tmp_path}/m'\nfile = ['{files}/data.parquet']\n"
         f"out = '{tmp_path}/out.csv'\nquiet = true\n"
     )
     call("transform", "--config", tmp_path / "run.toml")
@@ -105,7 +105,7 @@ def test_merge(call, table, tmp_path):
     for name, column in {"a": [1, 2, 3, 3], "b": [4, 1, 1, 2]}.items():
         call("select", table(y=y, **{name: column}), "-t", "y", "-k", 1, "-m", tmp_path / name)
     (tmp_path / "run.toml").write_text(
-        f"[merge]\nmodels = ['{tmp_path}/a', '{tmp_path}/b']\nout = '{tmp_path}/all'\n"
+        f"[merge]\nmodel = ['{tmp_path}/a', '{tmp_path}/b']\nout = '{tmp_path}/all'\n"
         "log-format = 'json'\n"
     )
     result = call("merge", "--config", tmp_path / "run.toml")
@@ -138,7 +138,7 @@ def test_merge(call, table, tmp_path):
     ],
 )
 def test_what_cannot_be(run, line, message):
-    config = f"[select]\nfiles = 'data.parquet'\ntarget = 'y'\n{line}\n"
+    config = f"[select]\nfile = 'data.parquet'\ntarget = 'y'\n{line}\n"
     if message is None:  # the table of another command
         run(config, "--json")
         return
