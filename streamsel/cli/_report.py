@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -273,27 +274,41 @@ def facts(path: str, report: Report, notes: Any) -> list[tuple[str, str]]:
     return rows
 
 
+def _are_models(merged: Any) -> bool:
+    """Whether these are notes of models."""
+    return isinstance(merged, Sequence) and all(
+        isinstance(notes, Mapping) and "model" in notes for notes in merged
+    )
+
+
 def _models(merged: Sequence[Mapping[str, Any]]) -> str:
     """List the models that one was merged of, with the files that they were learnt from."""
     told = []
     for notes in merged[:TOP_MODELS]:
         files = notes.get("file", [])
-        of = ", ".join([files] if isinstance(files, str) else files)
-        told.append(f"{notes['model']} ({of})" if of else notes["model"])
+        of = ", ".join(map(str, files if isinstance(files, list | tuple) else [files]))
+        told.append(f"{notes['model']} ({of})" if of else str(notes["model"]))
     if len(merged) > TOP_MODELS:
         told.append(f"and {len(merged) - TOP_MODELS:,} more")
     return ", ".join(told)
 
 
 def _fact(name: str, value: Any) -> str:
-    if name == "seconds":
+    # Notes may be anybody's: a name alone says nothing of what is under it.
+    is_number = type(value) in (int, float) and math.isfinite(value)
+    if name == "seconds" and is_number:
         return seconds_text(value)
-    if name == "peak_memory":
+    if name == "peak_memory" and is_number:
         return bytes_text(value)
-    if name == "merged":
+    if name == "merged" and _are_models(value):
         return _models(value)
     if isinstance(value, Mapping):
-        return ", ".join(f"{k} {v}" for k, v in value.items())
+        of_parts = (
+            f"{k} ({_fact(k, v)})" if isinstance(v, Mapping) else f"{k} {_fact(k, v)}"
+            for k, v in value.items()
+            if v is not None
+        )
+        return ", ".join(of_parts)
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     if isinstance(value, bool):

@@ -196,3 +196,30 @@ def test_python_shows_names_by_repr():
             if new == name:
                 break
     assert "\x1b" not in repr(model)
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [
+        "a note\x1b[31m",
+        ["a", {"b": 1}],
+        {"seconds": "soon", "peak_memory": True, "columns_read": "many", "skipped": 3},
+        {"seconds": float("nan"), "complete": "perhaps", "\x1b[2J": {"\x1b[2J": {"a": None}}},
+        {"merged": [{"model": 3, "file": 7}], "file": None},
+        {"merged": ["nothing"], "dropped": 5, "missing": [], "orientation": {}},
+        {"merged": 5, "min_count": "x"},
+    ],
+    ids=str,
+)
+def test_notes_may_be_anybodys(call, on_terminal, tmp_path, notes):
+    from streamsel import ProjSe, save
+
+    model = ProjSe(1)
+    model.learn_target(np.arange(5.0) ** 2)
+    model.learn_columns(np.arange(10.0).reshape(5, 2) ** 3)
+    save(model, tmp_path / "m", notes)
+    call("info", tmp_path / "m")
+    call("info", tmp_path / "m", "--json").json()
+    code, screen = on_terminal("info", tmp_path / "m")
+    assert not code
+    assert not COMMANDS.search(screen)
