@@ -38,7 +38,7 @@ from streamsel.cli._options import (
     output_options,
 )
 from streamsel.cli._request import make_request
-from streamsel.cli._sections import Command
+from streamsel.cli._sections import Command, Several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -304,7 +304,9 @@ def info(model: str, as_json: bool) -> None:
 
 @app.command(cls=Command, short_help="Put models together that were learnt apart.")
 @config_option
-@click.argument("models", type=click.Path(), nargs=-1, required=True, metavar="MODEL...")
+@click.argument(
+    "models", cls=Several, type=click.Path(), nargs=-1, required=True, metavar="MODEL..."
+)
 @option(
     "--along",
     type=click.Choice(["columns", "rows"]),

@@ -17,10 +17,6 @@ EXPECTED = (OSError, ValueError, TypeError, EOFError, ImportError, MemoryError, 
 """The errors that data and files cause; any other is a defect of ours and keeps its traceback."""
 
 
-# What click raises where nothing was said at all: its message is the help page. 8.1 has none.
-_HELP = getattr(click.exceptions, "NoArgsIsHelpError", ())
-
-
 class CommandError(click.ClickException):
     """A failure: its message goes to stderr after `streamsel: error:`, the exit code is 1."""
 
@@ -34,7 +30,7 @@ def show_usage_error(error: click.ClickException) -> None:
     message = " ".join(error.format_message().split())
     if log().as_json:
         log().say("error", message, level="error", exit_code=error.exit_code)
-    elif isinstance(error, _HELP):
+    elif isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
     else:
         click.UsageError(shown(message), getattr(error, "ctx", None)).show()

@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 from streamsel import catalogue
 from streamsel.cli._config import take_config
 from streamsel.cli._log import FORMATS, VARIABLES, take_log_format, take_quiet
-from streamsel.cli._sections import Option
+from streamsel.cli._sections import Option, Several
 
 
 class Delimiter(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.1 has none
@@ -182,7 +182,7 @@ log_options = all_of(
 )
 
 files_argument = click.argument(
-    "files", type=click.Path(), nargs=-1, required=True, metavar="FILE..."
+    "files", cls=Several, type=click.Path(), nargs=-1, required=True, metavar="FILE..."
 )
 
 input_options = all_of(

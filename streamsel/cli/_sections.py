@@ -70,6 +70,18 @@ class Option(click.Option):
             raise
 
 
+class Several(click.Argument):
+    """Arguments, as many as there are; a file (`--config`) may say them."""
+
+    def consume_value(
+        self, ctx: click.Context, opts: Mapping[str, Any]
+    ) -> tuple[Any, ParameterSource]:
+        """Return what was said, and where."""
+        # Before click 8.3 none of them on the command line is an empty tuple, and wins.
+        said = {name: value for name, value in opts.items() if name != self.name or value != ()}
+        return super().consume_value(ctx, said)
+
+
 class Command(click.Command):
     """A command that shows its options section by section, those without one last."""
 
