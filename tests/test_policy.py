@@ -7,12 +7,14 @@ import sys
 import pytest
 
 
-def _stderr(cache, *, seen, times=1):
+def _stderr(cache, *, seen, times=1, before=""):
     code = f"""
 import sys
 sys.stderr.isatty = lambda: {seen}
 import numpy as np
+from streamsel._jit import policy
 from streamsel._jit.scan import variation
+{before}
 for start in range({times}):
     variation(1.0, 0.0, start)
     variation(1, 0.0, start)
@@ -37,6 +39,10 @@ def test_the_first_compilation_is_announced_once(cache):
     assert _stderr(cache, seen=True, times=2) == told
     # From the cache nothing is compiled.
     assert _stderr(cache, seen=True) == ""
+
+
+def test_it_can_be_left_unsaid(tmp_path):
+    assert _stderr(tmp_path, seen=True, before="policy.leave_it_unsaid()") == ""
 
 
 def test_only_a_terminal_is_told(tmp_path):

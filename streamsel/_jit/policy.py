@@ -61,4 +61,9 @@ class _FirstCompilation(event.Listener):
         """Say nothing."""
 
 
+def leave_it_unsaid() -> None:
+    """Say nothing when it compiles: whoever reads stderr wants errors only, or objects."""
+    _FirstCompilation.said = True
+
+
 event.register("numba:compile", _FirstCompilation())  # type: ignore[no-untyped-call]

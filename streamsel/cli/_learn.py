@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamsel._jit.policy import leave_it_unsaid
 from streamsel.cli._errors import EXPECTED, message_of
 from streamsel.cli._interrupt import Interrupts
 from streamsel.cli._job import Job
 from streamsel.cli._keep import Keeper
-from streamsel.cli._log import log
+from streamsel.cli._log import log, stderr_is_terminal
 from streamsel.cli._outputs import check_distinct, check_table, check_writable
 from streamsel.cli._progress import Meter, meter
 from streamsel.cli._request import STDIN, Request
@@ -32,6 +33,8 @@ OUTCOME = ("columns_read", "skipped", "complete", "peak_memory")
 
 def run(request: Request) -> None:
     """Learn from a file as asked, save, write and print what comes of it."""
+    if not stderr_is_terminal():
+        leave_it_unsaid()
     _check_outputs(request)
     job = Job(request)
     keeper = Keeper(job)
