@@ -18,11 +18,10 @@ from streamsel.cli._errors import (
     message_of,
     say_defect,
     show_usage_error,
-    silence_stdout,
     stop,
     warn_in_one_line,
 )
-from streamsel.cli._log import begin_log, log
+from streamsel.cli._log import begin_log, log, silence
 from streamsel.cli._methods import MethodCommand
 from streamsel.cli._options import (
     INPUT,
@@ -94,7 +93,7 @@ class Application(click.Group):
             except KeyboardInterrupt:
                 stop("interrupted", 130)
             except BrokenPipeError:
-                silence_stdout()
+                silence(sys.stdout)  # whoever read it has stopped reading
                 ctx.exit(141)
             except EXPECTED as error:
                 raise CommandError(message_of(error)) from error

@@ -46,7 +46,7 @@ def _read(path: str, ctx: click.Context) -> dict[str, Any]:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise click.UsageError(f"--config {path}: {error.strerror or error}", ctx) from error
-    except ValueError as error:  # not TOML, or not UTF-8
+    except (ValueError, RecursionError) as error:  # not TOML, or not UTF-8
         raise click.UsageError(f"--config {path}: {error}", ctx) from error
 
 

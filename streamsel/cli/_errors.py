@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import warnings
 import zlib
 from typing import IO, Any, Never
@@ -109,11 +108,3 @@ def warn_in_one_line() -> None:
     warnings.simplefilter("ignore")
     warnings.simplefilter("default", UserWarning)
     warnings.showwarning = show_warning
-
-
-def silence_stdout() -> None:
-    """Send what is still to be written nowhere: whoever read our output has stopped reading."""
-    import os
-
-    # Otherwise Python complains while it closes stdout at exit.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

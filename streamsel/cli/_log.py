@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import click
 
@@ -72,7 +72,7 @@ class Log:
         elif message:
             mark = f"{event}: " if event in ("warning", "error") else ""
             for line in (mark + message, *further):
-                click.echo(f"streamsel: {shown(self._as_user_knows(line))}", err=True)
+                _write(f"streamsel: {shown(self._as_user_knows(line))}")
 
     def begin(self, command: str, **facts: Any) -> None:
         """Tell programs what begins."""
@@ -94,12 +94,26 @@ class Log:
         line = {"time": now, "level": level, "event": event}
         if message:
             line["message"] = self._as_user_knows(message)
-        click.echo(as_json(line | facts), err=True)
+        _write(as_json(line | facts))
 
     def _as_user_knows(self, text: str) -> str:
         for path, name in self.known_as.items():
             text = text.replace(path, name)
         return text
+
+
+def _write(line: str) -> None:
+    try:
+        click.echo(line, err=True)
+    except OSError:
+        # Whoever reads it has gone, or its disk is full: no reason for a run to end.
+        silence(sys.stderr)
+
+
+def silence(stream: TextIO) -> None:
+    """Send what is still to be written nowhere."""
+    # Otherwise Python complains while it closes the stream at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 _log = Log()

@@ -164,7 +164,7 @@ def test_a_variable_that_cannot_be_read_is_named(call, files, monkeypatch, varia
     assert repr(value) in result.stderr
 
 
-@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+@pytest.mark.parametrize("content", [None, b"\xff\xfe", b"k = " + 9999 * b"["])
 def test_a_file_that_cannot_be_read(call, tmp_path, content):
     path = tmp_path / "run.toml"
     if content:

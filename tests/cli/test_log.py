@@ -1,6 +1,8 @@
 """What a run says where nobody watches: lines now and then, JSON for programs, or errors only."""
 
 import json
+import os
+import subprocess
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +12,7 @@ import streamsel
 from streamsel.cli import _learn, _progress
 from streamsel.cli._log import begin_log
 from streamsel.stream import _blocks
+from tests.cli.test_terminal import COMMAND
 
 
 @pytest.fixture(autouse=True)
@@ -203,3 +206,17 @@ def test_nothing_but_errors(call, files, often, monkeypatch, asked, more):
     result = call("select", files / "data.parquet", "-t", "z", *arguments, code=1)
     assert result.stderr.count("\n") == 1
     assert "'z'" in result.stderr
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_who_reads_the_log_stops_reading(files, log_format):
+    """The run goes on, and its result is not lost."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    arguments = ["select", str(files / "data.parquet"), "-t", "y", "--log-format", log_format]
+    done = subprocess.run(
+        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=write_end, text=True, check=False
+    )
+    os.close(write_end)
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 21
