@@ -16,8 +16,9 @@ __all__ = ["main"]
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command and leave with its exit code.
 
-    The exit code is 0 if all went well, 1 after a failure, 2 if the command was called wrongly, 130
-    if it was interrupted and 141 if whoever read its output stopped reading.
+    The exit code is 0 if all went well, 1 after a failure, 2 if the command was called wrongly, 141
+    if whoever read its output stopped reading, and 129, 130 or 143 if SIGHUP, SIGINT or SIGTERM
+    ended it.
 
     Parameters
     ----------

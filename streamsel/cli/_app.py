@@ -21,6 +21,7 @@ from streamsel.cli._errors import (
     stop,
     warn_in_one_line,
 )
+from streamsel.cli._interrupt import exit_code_of
 from streamsel.cli._log import begin_log, log, silence
 from streamsel.cli._methods import MethodCommand
 from streamsel.cli._options import (
@@ -90,8 +91,8 @@ class Application(click.Group):
             warn_in_one_line()
             try:
                 return super().invoke(ctx)
-            except KeyboardInterrupt:
-                stop("interrupted", 130)
+            except KeyboardInterrupt as error:
+                stop("interrupted", exit_code_of(error))
             except BrokenPipeError:
                 silence(sys.stdout)  # whoever read it has stopped reading
                 ctx.exit(141)
@@ -102,7 +103,9 @@ class Application(click.Group):
 @click.group(
     cls=Application,
     context_settings=CONTEXT,
-    epilog="streamsel COMMAND --help says more about a command.",
+    epilog="streamsel COMMAND --help says more about a command. Exit codes: 0 if all went well, 1 "
+    "after a failure, 2 if called wrongly, 129, 130 or 143 if ended by SIGHUP, Ctrl-C or SIGTERM, "
+    "141 if nobody reads the output.",
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def app() -> None:

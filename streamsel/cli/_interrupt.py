@@ -1,9 +1,11 @@
-"""Ctrl-C between blocks: never in the middle of learning one."""
+"""Signals that end a run: between blocks, and never in the middle of learning or saving."""
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,30 +13,53 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType, TracebackType
 
+NAMES = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no SIGHUP
+# Signals that follow one so soon are part of it: a service manager sends two at a time.
+AT_ONCE = 1.0
 
-class Interrupts:
-    """Turns SIGINT and SIGTERM into KeyboardInterrupt where that can do no harm.
 
-    While data are awaited a signal interrupts at once. While a block is learnt, inside
-    `learning()`, it waits for the end of the block, which is some milliseconds away, so that a
-    model and the number of columns it has learnt always agree.
+class Interrupted(KeyboardInterrupt):
+    """What a signal is turned into.
 
-    Attributes
+    Parameters
     ----------
     exit_code
         128 + the signal's number, as shells have it: 130 for Ctrl-C.
     """
 
+    def __init__(self, exit_code: int) -> None:
+        super().__init__()
+        self.exit_code = exit_code
+
+
+def exit_code_of(error: KeyboardInterrupt) -> int:
+    """Return the exit code of a run that was interrupted."""
+    return error.exit_code if isinstance(error, Interrupted) else 128 + signal.SIGINT
+
+
+class Interrupts:
+    """Turns SIGINT, SIGTERM and SIGHUP into `Interrupted` where that can do no harm.
+
+    While data are awaited a signal interrupts at once. Inside `held()`, while a block is learnt or
+    a model saved, it waits for the end of that, so that a model and the number of columns it has
+    learnt always agree. A signal that was ignored before, as nohup has it, stays ignored.
+    """
+
     def __init__(self) -> None:
-        self.exit_code = 128 + signal.SIGINT
-        self._learning = False
-        self._pending = False
-        self._previous: dict[signal.Signals, Any] = {}
+        self._held = False
+        self._over = False
+        self._pending = 0
+        self._raised_at = -AT_ONCE
+        self._previous: dict[int, Any] = {}
+        self._terminals: list[int] = []
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._previous[number] = signal.signal(number, self._on_signal)
+            self._terminals = [number for number in (1, 2) if os.isatty(number)]
+            for name in NAMES:
+                number = getattr(signal, name, None)
+                if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                    self._previous[number] = signal.signal(number, self._on_signal)
         return self
 
     def __exit__(
@@ -47,18 +72,34 @@ class Interrupts:
             signal.signal(number, handler)
 
     @contextmanager
-    def learning(self) -> Iterator[None]:
+    def held(self) -> Iterator[None]:
         """Hold signals back until the end."""
-        self._learning = True
+        self._held = True
         try:
             yield
         finally:
-            self._learning = False
+            self._held = False
         if self._pending:
-            raise KeyboardInterrupt
+            self._interrupt()
+
+    def end(self) -> None:
+        """Hear no more signals: what is left to be done is what they ask for."""
+        self._over = True
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
-        self.exit_code = 128 + number
-        self._pending = True
-        if not self._learning:
-            raise KeyboardInterrupt
+        if number == getattr(signal, "SIGHUP", None):
+            self._leave_terminal()
+        self._pending = self._pending or number
+        if not self._held and not self._over:
+            self._interrupt()
+
+    def _interrupt(self) -> None:
+        if time.monotonic() - self._raised_at >= AT_ONCE:
+            self._raised_at = time.monotonic()
+            raise Interrupted(128 + self._pending)
+
+    def _leave_terminal(self) -> None:
+        """Write what was to go to a terminal nowhere if it is gone: it would be an error."""
+        for number in self._terminals:
+            if not os.isatty(number):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), number)

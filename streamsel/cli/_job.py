@@ -5,19 +5,22 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from streamsel.cli._errors import CommandError
+from streamsel import __version__
 from streamsel.cli._inputs import Source, open_source
-from streamsel.cli._request import takes_none
 from streamsel.cli._resume import rest_of
 from streamsel.cli._skipped import Skipped
 from streamsel.cli._target import TargetFile, read_covariates, read_target, together
+from streamsel.cli._unchanged import Comparison, fingerprint, utc
 from streamsel.memory import peak_bytes
+from streamsel.stream._fingerprint import Fingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from streamsel.cli._request import Request
+    from streamsel.cli._saved import Saved
     from streamsel.learner.report import Report
+    from streamsel.stream import ColumnStream
     from streamsel.stream._screen import Screen
 
 
@@ -44,107 +47,112 @@ class Job:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.skipped = Skipped(request.skipped_file)
-        self._n_filled = 0
-        self._seconds = 0.0
+        self._seen = Fingerprint()
+        saved = request.saved
+        self.notes: dict[str, Any] = _new_notes(request) if saved is None else saved.notes
+        self._seconds, self._n_filled = self.notes["seconds"], self.notes["filled"]
         self._began = time.monotonic()
-        if request.resume is None:
+        if saved is None:
             self._start()
         else:
-            self._resume(request.resume)
+            self._resume(saved)
 
     def _start(self) -> None:
         request = self.request
-        self.notes: dict[str, Any] = {
-            "command": request.command,
-            "file": request.given[0] if len(request.given) == 1 else list(request.given),
-            "orientation": request.orientation,
-            "delimiter": request.delimiter,
-            "target": list(request.target),
-            "target_file": request.target_file,
-            "covariates": list(request.covariates),
-            "dropped": list(request.drop),
-            "missing": request.missing or ("keep" if request.learner.takes_missing else "skip"),
-            "min_count": request.min_count,
-            "columns_read": 0,
-            "last_column": "",
-            "bad_lines": 0,
-            "complete": False,
-            "skipped": {},
-            "filled": 0,
-            "seconds": 0.0,
-            "peak_memory": None,
-        }
-        file = TargetFile(request.target_file, request.target) if request.target_file else None
-        left_out = [*([] if file else request.target), *request.drop, *request.covariates]
-        # A name that the target's file has may not be in this one.
-        elsewhere = [name for name in request.covariates if file is not None and file.holds(name)]
-        wanted = [name for name in left_out if name not in elsewhere]
-        source = self._open(request.orientation, wanted)
+        file, left_out, wanted = self._columns_apart()
+        source = self._open(wanted)
         source.check(request.drop)
         covariates = read_covariates(request.covariates, source, file)
         # Only the file says what its columns are called: those of an array are numbers.
         known = {"covariates": tuple(covariates)} if covariates else {}
         self.model = request.learner.clone(known)
-        self.model.learn_target(
-            read_target(request, source, file, self.model.target),
-            covariates=together(covariates) if covariates else None,
-        )
+        y = read_target(request, source, file, self.model.target)
+        self.model.learn_target(y, covariates=together(covariates) if covariates else None)
+        self.notes["fingerprint"] = fingerprint(source, [y, *covariates.values()])
         self._screen_source(source, left_out)
 
-    def _resume(self, path: str) -> None:
-        from streamsel.persist import load, read_notes
-
-        request = self.request
-        self.model, notes = load(path), read_notes(path)
-        if not isinstance(notes, dict) or "columns_read" not in notes:
-            raise CommandError(f"--resume {path}: not a model that this command has saved")
-        if notes["command"] != request.command:
-            raise CommandError(f"--resume {path}: saved by streamsel {notes['command']}")
-        if notes["complete"]:
-            raise CommandError(f"--resume {path}: that run was complete, nothing is left to read")
-        if self.model._one_source:
-            raise CommandError(
-                f"--resume {path}: a run with --exact cannot be taken up in the middle. "
-                "Hint: run it again without --resume"
-            )
-        if request.missing == "keep" and not self.model.takes_missing:
-            raise CommandError(f"--resume {path}: {takes_none(type(self.model).__name__)}")
-        self.notes = {**notes, "missing": request.missing or notes["missing"]}
+    def _resume(self, saved: Saved) -> None:
+        request, notes, self.model = self.request, self.notes, saved.model
+        file, left_out, wanted = self._columns_apart()
+        source = self._open(wanted)
+        covariates = read_covariates(request.covariates, source, file)
+        y = read_target(request, source, file, self.model.target)
+        now = fingerprint(source, [y, *covariates.values()])
+        compared = Comparison(saved.path, request.file, notes, now, force=request.force)
+        compared.check_given()
+        if source.stream.names is None:
+            # What tells more is found on the way, if there is one.
+            compared.check_size()
+            if saved.is_whole:
+                compared.tell_if_written()
+        known = notes["fingerprint"] or {}
         self.skipped.go_on(notes)
-        self._seconds, self._n_filled = notes["seconds"], notes["filled"]
-        left_out = [*([] if notes["target_file"] else notes["target"]), *notes["dropped"]]
-        left_out += notes.get("covariates", [])  # files of 0.3.0 have none
-        self._screen_source(self._open(notes["orientation"] or "auto", left_out), left_out)
+        self.notes = notes | {"missing": request.missing, "file": _as_given(request)}
+        self.notes["fingerprint"] = {**now, "read": known.get("read")}
+        self._note_force(compared)
+        self._screen_source(source, left_out, compared)
 
-    def _open(self, orientation: str, wanted: Sequence[str]) -> Source:
-        delimiter = self.notes.get("delimiter")
-        heard = self.skipped.on_bad_line
+    def _columns_apart(self) -> tuple[TargetFile | None, list[str], list[str]]:
+        """Return the target's file, the columns that are not to be learnt, and those of FILE."""
         request = self.request
+        file = TargetFile(request.target_file, request.target) if request.target_file else None
+        left_out = [*([] if file else request.target), *request.drop, *request.covariates]
+        # A name that the target's file has may not be in this one.
+        elsewhere = [name for name in request.covariates if file is not None and file.holds(name)]
+        return file, left_out, [name for name in left_out if name not in elsewhere]
+
+    def _open(self, wanted: Sequence[str]) -> Source:
+        request, heard = self.request, self.skipped.on_bad_line
         source = open_source(
-            request.files, orientation, wanted, heard, delimiter, shown=request.file
+            request.files,
+            request.orientation,
+            wanted,
+            heard,
+            request.delimiter,
+            shown=request.file,
         )
         is_text = source.format in ("samples", "variables")
         self.notes["orientation"] = source.format if is_text else None
         return source
 
-    def _screen_source(self, source: Source, left_out: Sequence[str]) -> None:
-        """Screen what is left to read."""
+    def _screen_source(
+        self, source: Source, left_out: Sequence[str], compared: Comparison | None = None
+    ) -> None:
+        """Screen what is left to read, after a comparison of what was read."""
         self.source = source
         self.skipped.left_out = left_out
         self.skipped.strict = self.notes["missing"] == "error"
         # Lines that are no columns of numbers do not count where the stream is concerned.
         n_read = self.notes["columns_read"] - self.notes["bad_lines"]
-        self.screen = self.screened_from(n_read, self.notes["last_column"], self.skipped.list_)
 
-    def screened_from(self, n_read: int, last_read: str, report: Any) -> Screen:
-        """Return what comes after some columns, screened; what is left out goes to the report."""
+        def check() -> None:
+            if compared is not None:
+                compared.check_read(self._seen)
+                compared.check_size()
+                compared.tell_if_written()
+                self._note_force(compared)
+
+        self.screen = self._screened(
+            rest_of(source.stream, self._left_out(), n_read, self._seen, check), self.skipped.list_
+        )
+
+    def _note_force(self, compared: Comparison) -> None:
+        if compared.told:
+            before = self.notes.get("forced", [])
+            self.notes["forced"] = list(dict.fromkeys([*before, *compared.told]))
+
+    def whole(self) -> Screen:
+        """Return all columns of the file, screened once more; nothing is told of them."""
+        return self._screened(self.source.stream.without(self._left_out()), None)
+
+    def _left_out(self) -> list[Hashable]:
+        return [self.source.name(name) for name in self.skipped.left_out]
+
+    def _screened(self, stream: ColumnStream, report: Any) -> Screen:
         from streamsel.stream._screen import Screen
 
-        source = self.source
-        names = [source.name(name) for name in self.skipped.left_out]
-        stream = rest_of(source.stream, names, n_read, last_read, source.path)
-        min_count = self.notes.get("min_count", 0)  # files of 0.2.0 do not say
-        return Screen(stream, self.model.n_rows, self.notes["missing"], report, min_count)
+        notes = self.notes
+        return Screen(stream, self.model.n_rows, notes["missing"], report, notes["min_count"])
 
     def begin(self) -> None:
         """Count the time of learning from now on."""
@@ -152,19 +160,62 @@ class Job:
 
     def note_progress(self, before: int) -> None:
         """Note how far the screen has come, after so many columns that are no lines of text."""
-        self.notes["bad_lines"] = self.skipped.n_bad_lines
-        self.notes["columns_read"] = before + self.screen.n_read + self.notes["bad_lines"]
-        if self.screen.n_read:
-            self.notes["last_column"] = str(self.screen.last_read)
-        self.notes["skipped"] = dict(self.skipped.refused + self.screen.skipped)
-        self.notes["filled"] = self._n_filled + self.screen.n_filled
+        screen, n_bad_lines = self.screen, self.skipped.n_bad_lines
+        # At once: a signal in between must find notes that agree with each other.
+        self.notes |= {
+            "bad_lines": n_bad_lines,
+            "columns_read": before + screen.n_read + n_bad_lines,
+            "last_column": str(screen.last_read) if screen.n_read else self.notes["last_column"],
+            "skipped": dict(self.skipped.refused + screen.skipped),
+            "filled": self._n_filled + screen.n_filled,
+            "fingerprint": {**self.notes["fingerprint"], "read": self._seen.as_notes()},
+            "listed": self.skipped.listed,
+        }
 
     def note_time(self) -> None:
-        """Note how long it took so far, and how much memory."""
-        self.notes["seconds"] = self._seconds + time.monotonic() - self._began
-        self.notes["peak_memory"] = peak_bytes()
+        """Note when it was, how long it took so far, and how much memory."""
+        now = time.time()
+        self.notes |= {
+            "version": __version__,
+            "saved": utc(now),
+            "seconds": self._seconds + time.monotonic() - self._began,
+            "peak_memory": peak_bytes(),
+        }
 
     def report(self) -> Report:
         """Return what was found."""
         report: Report = self.model.report()
         return report if self.notes["complete"] else report.unfinished()
+
+
+def _as_given(request: Request) -> str | list[str]:
+    return request.given[0] if len(request.given) == 1 else list(request.given)
+
+
+def _new_notes(request: Request) -> dict[str, Any]:
+    """Return the notes of a run that begins."""
+    return {
+        "command": request.command,
+        "file": _as_given(request),
+        "orientation": request.orientation,
+        "delimiter": request.delimiter,
+        "target": list(request.target),
+        "target_file": request.target_file,
+        "covariates": list(request.covariates),
+        "dropped": list(request.drop),
+        "missing": request.missing or ("keep" if request.learner.takes_missing else "skip"),
+        "min_count": request.min_count,
+        "columns_read": 0,
+        "last_column": "",
+        "bad_lines": 0,
+        "complete": False,
+        "skipped": {},
+        "filled": 0,
+        "seconds": 0.0,
+        "peak_memory": None,
+        "version": __version__,
+        "begun": utc(time.time()),
+        "saved": None,
+        "fingerprint": None,
+        "listed": None,
+    }

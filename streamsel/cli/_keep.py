@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from typing import TYPE_CHECKING, Never
 
-from streamsel.cli._errors import EXPECTED, CommandError, message_of, reason_of, stop, warn
+from streamsel.cli._errors import (
+    EXPECTED,
+    CommandError,
+    message_of,
+    note,
+    reason_of,
+    stop,
+    warn,
+)
 from streamsel.cli._log import log
 from streamsel.cli._report import count
 from streamsel.cli._results import show
@@ -41,6 +50,7 @@ class Keeper:
         path = self._job.request.model
         if path is None:
             return True
+        self._job.skipped.to_disk()
         try:
             save(self._job.model, path, self._job.notes)
         except EXPECTED as error:
@@ -61,6 +71,16 @@ class Keeper:
                 warn(self.unwritten["--model"])
             self._saved_at = time.monotonic()
 
+    def keep_complete(self) -> None:
+        """Save a model that was complete before, if it is wanted elsewhere than where it is."""
+        request = self._job.request
+        note(f"{request.resume} is complete: no more is learnt")
+        listed = request.skipped_file
+        if listed not in (None, "-") and not os.path.exists(listed):  # noqa: PTH110 (as given)
+            warn(f"--list-skipped {listed}: not written, as no columns are read")
+        if request.model != request.resume:
+            self.save()
+
     def _keep(self) -> str:
         """Save what was learnt so far; say where it is."""
         self._job.note_time()
@@ -80,7 +100,8 @@ class Keeper:
         request, what, further = job.request, self._keep(), []
         if job.notes["columns_read"]:
             show(job.report(), job.notes, as_json=request.as_json)
-            if request.model is not None and not job.model._one_source and not self.unwritten:
+            can_go_on = job.notes["complete"] or not job.model._one_source
+            if request.model is not None and can_go_on and not self.unwritten:
                 words = ["streamsel", request.command, *request.given, "--resume", request.model]
                 further.append(f"to go on: {shlex.join(words)}")
         if request.out is not None:

@@ -9,7 +9,7 @@ import click
 
 from streamsel._jit.policy import leave_it_unsaid
 from streamsel.cli._errors import EXPECTED, message_of
-from streamsel.cli._interrupt import Interrupts
+from streamsel.cli._interrupt import Interrupts, exit_code_of
 from streamsel.cli._job import Job
 from streamsel.cli._keep import Keeper
 from streamsel.cli._log import log, stderr_is_terminal
@@ -35,16 +35,23 @@ def run(request: Request) -> None:
     """Learn from a file as asked, save, write and print what comes of it."""
     if not stderr_is_terminal():
         leave_it_unsaid()
-    _check_outputs(request)
-    job = Job(request)
-    keeper = Keeper(job)
-    # Only now that the input is known to be right: opening the list empties an older one.
-    with job.skipped.listing():
+    with Interrupts() as interrupts:
+        _check_outputs(request)
+        job = Job(request)
+        keeper = Keeper(job)
         try:
-            Learning(job, keeper).learn()
+            if job.notes["complete"]:
+                keeper.keep_complete()
+            else:
+                # Only now is the input known to be right: opening the list empties an older one.
+                with job.skipped.listing():
+                    Learning(job, keeper, interrupts).learn()
+            finish(job, keeper.unwritten)
+        except KeyboardInterrupt as error:
+            interrupts.end()
+            keeper.stop(exit_code_of(error))
         finally:
             log().outcome = {name: job.notes[name] for name in OUTCOME}
-    finish(job, keeper.unwritten)
 
 
 def _check_outputs(request: Request) -> None:
@@ -81,11 +88,14 @@ class Learning:
         What is learnt.
     keeper
         Who saves it on the way.
+    interrupts
+        What must not interrupt it while it learns a block, or saves.
     """
 
-    def __init__(self, job: Job, keeper: Keeper) -> None:
+    def __init__(self, job: Job, keeper: Keeper, interrupts: Interrupts) -> None:
         self._job = job
         self._keeper = keeper
+        self._interrupts = interrupts
 
     def learn(self) -> None:
         """Learn all that is left to read.
@@ -95,50 +105,49 @@ class Learning:
         CommandError
             If that ends before its time by an error; what the model has learnt until then is saved.
         """
-        job, keeper = self._job, self._keeper
+        job = self._job
         total, done = job.screen.n_columns, job.notes["columns_read"]
         n_columns = None if total is None else total + done
         log().begin(job.request.command, **_about(job), n_columns=n_columns, columns_read=done)
-        with Interrupts() as interrupts:
-            job.begin()
-            try:
-                with meter(
-                    {"select": "selecting", "reduce": "reducing"}[job.request.command],
-                    n_columns,
-                    done,
-                ) as bar:
-                    self._compile(bar)
-                    job.begin()
-                    job.skipped.listening = True
-                    if job.model._one_source:
-                        self._learn_at_once(bar)
-                    else:
-                        self._learn_in_blocks(bar, interrupts)
-                        if job.model._reads_again and not job.skipped.refused["refused"]:
-                            self._read_again(bar)
-                job.notes["complete"] = True
-            except KeyboardInterrupt:
-                keeper.stop(interrupts.exit_code)
-            except EXPECTED as error:
-                keeper.fail(error)
-            finally:
-                job.skipped.listening = False
+        job.begin()
+        try:
+            with meter(
+                {"select": "selecting", "reduce": "reducing"}[job.request.command],
+                n_columns,
+                done,
+            ) as bar:
+                self._compile(bar)
+                job.begin()
+                job.skipped.listening = True
+                if job.model._one_source:
+                    self._learn_at_once(bar)
+                else:
+                    self._learn_in_blocks(bar)
+                    if job.model._reads_again and not job.skipped.refused["refused"]:
+                        self._read_again(bar)
+        except EXPECTED as error:
+            with self._interrupts.held():
+                self._keeper.fail(error)
+        finally:
+            job.skipped.listening = False
+        with self._interrupts.held():
+            job.notes["complete"] = True
             job.note_time()
-            keeper.save()
+            self._keeper.save()
 
     def _compile(self, bar: Meter) -> None:
         job = self._job
         bar.compiling()
         supervised = bool(job.notes["target"] or job.notes["target_file"])
-        compile_for(job.model, job.screen._source, supervised=supervised)
+        compile_for(job.model, job.source.stream, supervised=supervised)
         bar.begin()
 
-    def _learn_in_blocks(self, bar: Meter, interrupts: Interrupts) -> None:
+    def _learn_in_blocks(self, bar: Meter) -> None:
         job = self._job
         before = job.notes["columns_read"] - job.notes["bad_lines"]
         blocks = job.screen.blocks()
         while (block := next(blocks, None)) is not None:
-            with interrupts.learning():
+            with self._interrupts.held():
                 self._learn_block(block)
                 job.note_progress(before)
                 bar.update(job.notes["columns_read"], job.model)
@@ -162,7 +171,7 @@ class Learning:
         """Read all columns once more, for what the model did not keep of them."""
         from streamsel.stream._base import ColumnStream
 
-        screen = self._job.screened_from(0, "", None)
+        screen = self._job.whole()
         # Of what is bad a second reading has nothing new to tell.
         self._job.skipped.listening = False
 

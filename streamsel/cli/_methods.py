@@ -90,13 +90,7 @@ def learner_of(ctx: click.Context) -> Any:
     method = ctx.params["method"]
     cls = catalogue.fetch(method)
     rules = rules_of(cls)
-    said: dict[str, Any] = {}
-    for name, spelt, value in _said(ctx):
-        if name not in rules:
-            raise click.UsageError(_no_such(name, spelt, method, rules), ctx)
-        if name in said:
-            raise click.UsageError(f"{spelt}: {name} was said before", ctx)
-        said[name] = _read(rules[name], spelt, value, ctx)
+    said = {name: value for name, (_, value) in parameters_said(ctx, method).items()}
     bounded = "max_pool_bytes" in rules or said.get("max_candidates") is not None
     if said.get("exact") and not bounded:
         raise click.UsageError("--exact goes with --max-candidates: without, all is exact", ctx)
@@ -107,6 +101,25 @@ def learner_of(ctx: click.Context) -> Any:
         return cls(**said)
     except ValueError as error:
         raise click.UsageError(_in_terms_of_options(str(error), ctx), ctx) from error
+
+
+def parameters_said(ctx: click.Context, method: str) -> dict[str, tuple[str, Any]]:
+    """Return the parameters of a method that were said: how each was spelt, and its value.
+
+    Raises
+    ------
+    click.UsageError
+        For one that the method does not have, that is said twice, or that its rule refuses.
+    """
+    rules = rules_of(catalogue.fetch(method))
+    said: dict[str, tuple[str, Any]] = {}
+    for name, spelt, value in _said(ctx):
+        if name not in rules:
+            raise click.UsageError(_no_such(name, spelt, method, rules), ctx)
+        if name in said:
+            raise click.UsageError(f"{spelt}: {name} was said before", ctx)
+        said[name] = spelt, _read(rules[name], spelt, value, ctx)
+    return said
 
 
 def _options(command: click.Command) -> list[Option]:

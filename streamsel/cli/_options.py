@@ -95,6 +95,9 @@ Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
 INPUT, LEARNER, OUTPUT, LONG = "Input", "Method", "Output", "Long runs"
 
+# What --resume means where no model is named: the one that --model names.
+THAT_OF_MODEL = ""
+
 
 def option(*names: str, section: str, **settings: Any) -> Decorator:
     """Make a click option that stands in a section of the help page."""
@@ -316,10 +319,20 @@ output_options = all_of(
     ),
     option(
         "--resume",
-        metavar="MODEL",
+        metavar="[MODEL]",
         type=click.Path(),
+        is_flag=False,
+        flag_value=THAT_OF_MODEL,
         section=LONG,
-        help="Go on where the run that saved this model stopped, and save there again.",
+        help="Go on where the run that saved this model stopped, and save there again; begin if "
+        "there is none, and write the outputs again if it is complete. Without MODEL, after FILE: "
+        "that of --model.",
+    ),
+    option(
+        "--force",
+        is_flag=True,
+        section=LONG,
+        help="With --resume: go on although FILE or the target is not as it was.",
     ),
     option(
         "--checkpoint",

@@ -6,28 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
+from streamsel.cli._errors import CommandError, note
 from streamsel.cli._methods import learner_of
+from streamsel.cli._options import THAT_OF_MODEL
+from streamsel.cli._saved import agreed, read_saved
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streamsel.cli._saved import Saved
     from streamsel.stream._screen import Missing
 
 # What stands for standard input.
 STDIN = "-"
-# What can be said with --resume; the saved model knows the rest.
-WITH_RESUME = {
-    "files",
-    "missing",
-    "model",
-    "out",
-    "as_json",
-    "skipped_file",
-    "resume",
-    "checkpoint",
-}
 
 
 @dataclass(frozen=True)
@@ -43,7 +35,7 @@ class Request:
     files
         These files, in the order of their columns.
     learner
-        A fresh one, of the method and the parameters asked for; None with `resume`.
+        A fresh one, of the method and the parameters asked for.
     target, target_file
         Where the target is; neither of them learns without one.
     drop
@@ -52,6 +44,10 @@ class Request:
         As the options of the same names.
     model, resume, out, skipped_file
         Files to write, to go on from, and to write.
+    saved
+        What is in the file to go on from; None to begin.
+    force
+        Whether to go on although the file or the target has changed.
     checkpoint
         Seconds between saves of the model while it learns; None for none.
     as_json
@@ -71,6 +67,8 @@ class Request:
     min_count: int
     model: str | None
     resume: str | None
+    saved: Saved | None
+    force: bool
     out: str | None
     skipped_file: str | None
     checkpoint: float | None
@@ -87,7 +85,7 @@ class Request:
     @property
     def covariates(self) -> Sequence[str]:
         """Names of the columns given which everything is asked."""
-        return [] if self.learner is None else list(self.learner.covariates or ())
+        return [str(name) for name in self.learner.covariates or ()]
 
 
 def make_request(ctx: click.Context) -> Request:
@@ -95,17 +93,16 @@ def make_request(ctx: click.Context) -> Request:
     from streamsel.cli._inputs import files_of
 
     options = ctx.params
-    resume, learner = options["resume"], None
-    model = options["model"] or resume
-    if options["checkpoint"] is not None and model is None:
-        raise click.UsageError("--checkpoint needs --model FILE to save to", ctx)
-    if resume is not None:
-        _refuse_with_resume(ctx)
+    model, resume = _model_files(ctx)
+    saved = None if resume is None else read_saved(resume, str(ctx.info_name))
+    if saved is None:
+        learner = _learner_to_begin(ctx, resume)
     else:
-        learner = learner_of(ctx)
-        _check_target(ctx, learner)
-        if options["missing"] == "keep" and not learner.takes_missing:
-            raise click.UsageError(takes_none(type(learner).__name__), ctx)
+        _check_missing(ctx, saved)
+        options, learner = {**options, **agreed(ctx, saved)}, saved.model.clone()
+        if saved.is_lost:
+            note(f"--resume {resume}: a run with --exact has no middle to go on from: begins anew")
+            saved = None
     return Request(
         command=str(ctx.info_name),
         given=options["files"],
@@ -120,11 +117,44 @@ def make_request(ctx: click.Context) -> Request:
         min_count=options["min_count"],
         model=model,
         resume=resume,
+        saved=saved,
+        force=options["force"],
         out=options["out"],
         skipped_file=options["skipped_file"],
         checkpoint=options["checkpoint"],
         as_json=options["as_json"],
     )
+
+
+def _model_files(ctx: click.Context) -> tuple[str | None, str | None]:
+    """Return where the model is to be saved, and what is to be gone on from."""
+    model, resume = ctx.params["model"], ctx.params["resume"]
+    if resume == THAT_OF_MODEL:
+        if model is None:
+            raise click.UsageError("--resume needs a MODEL, or --model FILE", ctx)
+        resume = model
+    model = model or resume
+    if ctx.params["checkpoint"] is not None and model is None:
+        raise click.UsageError("--checkpoint needs --model FILE to save to", ctx)
+    if ctx.params["force"] and resume is None:
+        raise click.UsageError("--force goes with --resume", ctx)
+    return model, resume
+
+
+def _learner_to_begin(ctx: click.Context, resume: str | None) -> Any:
+    """Return a learner of what is asked for, if all is said that it takes to begin."""
+    if resume is not None:
+        note(f"--resume {resume}: there is no such file yet: begins")
+    learner = learner_of(ctx)
+    _check_target(ctx, learner)
+    if ctx.params["missing"] == "keep" and not learner.takes_missing:
+        raise click.UsageError(takes_none(type(learner).__name__), ctx)
+    return learner
+
+
+def _check_missing(ctx: click.Context, saved: Saved) -> None:
+    if ctx.params["missing"] == "keep" and not saved.model.takes_missing:
+        raise CommandError(f"--resume {saved.path}: {takes_none(type(saved.model).__name__)}")
 
 
 def _check_target(ctx: click.Context, learner: Any) -> None:
@@ -153,14 +183,3 @@ def _check_target(ctx: click.Context, learner: Any) -> None:
 def takes_none(method: str) -> str:
     """Say that a method cannot be left columns with missing values."""
     return f"--missing keep: {method} takes no missing values. Hint: --missing mean, or skip"
-
-
-def _refuse_with_resume(ctx: click.Context) -> None:
-    """Refuse options that the saved model has the answer to."""
-    for parameter in ctx.command.params:
-        name = str(parameter.name)
-        given = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if given and name not in WITH_RESUME:
-            raise click.UsageError(
-                f"{parameter.opts[-1]} goes without --resume: the saved model knows it", ctx
-            )

@@ -96,4 +96,4 @@ def _components(job: Job) -> Any:
         # are known better.
         return job.model.embedding
     # What they are made of is read again, and nothing else.
-    return job.model.transform_many(job.screen)
+    return job.model.transform_many(job.whole())

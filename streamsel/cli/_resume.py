@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamsel.cli._errors import CommandError
+from streamsel.stream._base import ColumnStream
+from streamsel.stream._blocks import part_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from streamsel.columns import Block
-    from streamsel.stream import ColumnStream
+    from streamsel.stream._fingerprint import Fingerprint
 
 
 def rest_of(
-    stream: ColumnStream, left_out: Sequence[Hashable], n_read: int, last_read: str, path: str
+    stream: ColumnStream,
+    left_out: Sequence[Hashable],
+    n_read: int,
+    seen: Fingerprint,
+    check: Callable[[], None],
 ) -> ColumnStream:
-    """Return what comes after the first columns of a stream.
+    """Return what comes after the first columns of a stream, and take note of what comes.
 
     Parameters
     ----------
@@ -26,38 +31,27 @@ def rest_of(
         Names of columns that no run reads, such as the target.
     n_read
         Columns that have been read, not counting those left out.
-    last_read
-        Name of the last of them.
-    path
-        The file's, for messages.
+    seen
+        Takes note of the columns.
+    check
+        Called when the columns before have been noted, and none after them: now if the stream knows
+        its names, and else while it is read, for lines are read one after the other anyway.
 
     Returns
     -------
     A stream whose `take` still fetches every column of the file.
-
-    Raises
-    ------
-    CommandError
-        Now or while reading: if another column stands where the last one read should be.
     """
-    from streamsel.stream import ColumnStream
-
     kept = stream.without(left_out) if left_out else stream
-    if not n_read:
-        return kept
-    if kept.names is None:
-        # Lines: the names come with the columns, so the last one read comes once more.
-        again = kept.skip(n_read - 1)
-        rest = ColumnStream(lambda: _after(again.blocks(), n_read, last_read, path))
-    else:
-        found = kept.names[n_read - 1] if len(kept.names) >= n_read else None
-        _check(found, n_read, last_read, path)
+    rest, start = kept, 0
+    if kept.names is not None and n_read:
+        seen.look_at(kept, n_read)
+        check()
         rest = stream.skip(_in_file(stream.names or (), frozenset(left_out), n_read))
-        rest = rest.without(left_out) if left_out else rest
+        rest, start = rest.without(left_out) if left_out else rest, n_read
     return ColumnStream(
-        rest.blocks,
+        lambda: _unread(rest.blocks(), start, n_read, seen, check),
         n_rows=stream.n_rows,
-        n_columns=None if kept.n_columns is None else kept.n_columns - n_read,
+        n_columns=None if kept.n_columns is None else max(0, kept.n_columns - n_read),
         rereadable=stream.rereadable,
         take=stream.take,
     )
@@ -73,18 +67,26 @@ def _in_file(names: Sequence[Hashable], left_out: frozenset[Hashable], n_read: i
     return position
 
 
-def _after(blocks: Iterator[Block], n_read: int, last_read: str, path: str) -> Iterator[Block]:
-    """Yield the blocks without their first column, if that is the one that was read last."""
-    first = next(blocks, None)
-    _check(None if first is None else first.names[0], n_read, last_read, path)
-    if first is not None and len(first.names) > 1:
-        yield first._replace(names=first.names[1:], values=first.values[:, 1:])
-    yield from blocks
-
-
-def _check(found: Hashable, n_read: int, last_read: str, path: str) -> None:
-    if str(found) != last_read:
-        raise CommandError(
-            f"{path}: not the file that the model was learnt from. Expected column {n_read:,} "
-            f"to be {last_read!r}. Got: {'nothing' if found is None else repr(str(found))}"
-        )
+def _unread(
+    blocks: Iterator[Block],
+    position: int,
+    n_read: int,
+    seen: Fingerprint,
+    check: Callable[[], None],
+) -> Iterator[Block]:
+    """Yield what comes after n_read columns; the blocks begin at a position before or there."""
+    unchecked = position < n_read
+    for block in blocks:
+        width = len(block.names)
+        known = min(width, max(0, n_read - position))
+        if known:
+            seen.add(part_of(block, 0, known), position)
+        if unchecked and position + known == n_read:
+            check()
+            unchecked = False
+        if known < width:
+            seen.add(block, position)
+            yield part_of(block, known, width) if known else block
+        position += width
+    if unchecked:
+        check()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import os
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ from streamsel.cli._log import log
 from streamsel.cli._rows import row_writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 
 class Skipped:
@@ -46,9 +48,16 @@ class Skipped:
         self.strict = False
         self.left_out: Sequence[str] = ()
         self._path = path
-        self._write: Callable[[str, str, str], object] | None = None
+        self._to: io.FileIO | None = None
         self._n_bad_lines = 0
         self._n_known = 0
+        # How much of the list an earlier run of it has written; None to begin it.
+        self._n_bytes: int | None = None
+
+    @property
+    def listed(self) -> list[Any] | None:
+        """The list and how long it is; None if there is none."""
+        return None if self._n_bytes is None else [self._path, self._n_bytes]
 
     @property
     def n_bad_lines(self) -> int:
@@ -59,28 +68,44 @@ class Skipped:
         """Take up what an earlier run has counted and told of."""
         self.refused.update(notes["skipped"])
         self._n_known = notes["bad_lines"]
+        path, n_bytes = notes["listed"] or (None, None)
+        self._n_bytes = n_bytes if path == self._path else None
 
     @contextmanager
     def listing(self) -> Iterator[None]:
         """Write the list, if it was asked for."""
-        if self._path is None:
+        if self._path is None or self._path == "-":
             yield
-        elif self._path == "-":
-            self._write = _say
-            yield
-        else:
-            # A name that cannot be encoded is to end no run.
-            with Path(self._path).open(
-                "w", encoding="utf-8", errors="backslashreplace", buffering=1, newline=""
-            ) as file:
-                writer = row_writer(file, "\t")
-                self._write = lambda *cells: writer.writerow(cells)
+            return
+        path = Path(self._path)
+        known = self._n_bytes if path.exists() else None
+        with path.open("wb" if known is None else "ab", buffering=0) as file:
+            if known is not None:
+                # What was listed after the model was saved, by a run that was killed, comes again.
+                file.truncate(min(known, file.tell()))
+            self._to, self._n_bytes = file, file.seek(0, os.SEEK_END)
+            try:
                 yield
+            finally:
+                self.to_disk()
+                self._to = None
+
+    def to_disk(self) -> None:
+        """Let the list survive a power failure, before a model that knows of it."""
+        if self._to is not None and self._n_bytes is not None:
+            with suppress(OSError):  # a file system that cannot
+                os.fsync(self._to.fileno())
 
     def list_(self, name: Hashable, reason: str, detail: str) -> None:
         """Write a line of the list."""
-        if self._write is not None:
-            self._write(str(name), reason, " ".join(detail.split()))
+        cells = str(name), reason, " ".join(detail.split())
+        if self._path == "-":
+            _say(*cells)
+        elif self._to is not None and self._n_bytes is not None:
+            line = io.StringIO(newline="")
+            row_writer(line, "\t").writerow(cells)
+            # A name that cannot be encoded is to end no run.
+            self._n_bytes += self._to.write(line.getvalue().encode("utf-8", "backslashreplace"))
 
     def on_bad_line(self, name: Hashable, reason: str, detail: str) -> None:
         """Take note of a line of text that is not all numbers."""

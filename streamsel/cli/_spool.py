@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from streamsel.cli._errors import CommandError, stop
-from streamsel.cli._interrupt import Interrupts
+from streamsel.cli._interrupt import Interrupts, exit_code_of
 from streamsel.cli._log import log
 from streamsel.cli._progress import spooling
 from streamsel.cli._request import STDIN
@@ -52,12 +52,12 @@ def spooled(path: str, *, is_table: bool = False) -> str:
 
         name = "standard input" if path == STDIN else path
         # A signal ends it as it ends a run: what was copied is removed.
-        with Interrupts() as interrupts:
+        with Interrupts():
             try:
                 directory = root.with_resource(tempfile.TemporaryDirectory(prefix="streamsel-"))
                 copies[path] = str(_copy(path, name, Path(directory), is_table=is_table))
-            except KeyboardInterrupt:
-                stop(f"interrupted while {name} was copied", interrupts.exit_code)
+            except KeyboardInterrupt as error:
+                stop(f"interrupted while {name} was copied", exit_code_of(error))
         log().known_as[copies[path]] = name
     return copies[path]
 

@@ -4,12 +4,15 @@ import csv
 import gzip
 import io
 import json
+import signal
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from streamsel import ProjSe
+from streamsel.cli import _learn
 from streamsel.cli._app import app
 
 N, P = 60, 40
@@ -88,3 +91,48 @@ def table(tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture
+def wide(tmp_path, monkeypatch):
+    """A wide file in many small blocks, as .npy, .csv of lines and .parquet."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    from streamsel.stream import _blocks
+
+    monkeypatch.setattr(_blocks, "BLOCK_BYTES", 20 * 8 * 10)
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(20, 100)).round(6)
+    X[0, 5] = X[0, 55] = np.nan
+    y = rng.normal(size=20)
+    names = [f"v{j}" for j in range(100)]
+    np.save(tmp_path / "wide.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    columns = {"y": y, "labels": np.where(y > 0, "up", "down")}
+    columns |= dict(zip(names, X.T, strict=True)) | {"text": np.full(20, "a")}
+    order = ["text", *names[:30], "y", *names[30:70], "labels", *names[70:]]
+    columns = {name: columns[name] for name in order}
+    parquet.write_table(pa.table(columns), tmp_path / "wide.parquet")
+    lines = [",".join([name, *map(str, values.tolist())]) for name, values in columns.items()]
+    tmp_path.joinpath("lines.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+@pytest.fixture
+def interrupt_after(monkeypatch):
+    """Send a signal while the n-th block is being learnt, before it is."""
+
+    def interrupt_after(n, cls=ProjSe, patch=monkeypatch, number=signal.SIGINT):
+        patch.setattr(_learn, "compile_for", lambda *_, **__: None)
+        learn, calls = cls.learn_columns, []
+
+        def learn_columns(self, *args, **kwargs):
+            calls.append(None)
+            if len(calls) == n:
+                signal.raise_signal(number)
+            return learn(self, *args, **kwargs)
+
+        patch.setattr(cls, "learn_columns", learn_columns)
+
+    return interrupt_after

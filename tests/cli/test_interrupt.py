@@ -1,5 +1,6 @@
 """Ctrl-C: what was learnt so far is saved and printed, and the run can be taken up again."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -8,54 +9,11 @@ import time
 import numpy as np
 import pytest
 
-from streamsel import ProjSe, load
-from streamsel.cli import _learn
+from streamsel import ProjSe, load, persist
+from streamsel.cli import _interrupt, _learn, _results
 from streamsel.persist import read_notes
 
-
-@pytest.fixture
-def wide(tmp_path, monkeypatch):
-    """A wide file in many small blocks, as .npy, .csv of lines and .parquet."""
-    pa = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
-    from streamsel.stream import _blocks
-
-    monkeypatch.setattr(_blocks, "BLOCK_BYTES", 20 * 8 * 10)
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(20, 100)).round(6)
-    X[0, 5] = X[0, 55] = np.nan
-    y = rng.normal(size=20)
-    names = [f"v{j}" for j in range(100)]
-    np.save(tmp_path / "wide.npy", X)
-    np.save(tmp_path / "y.npy", y)
-    columns = {"y": y, "labels": np.where(y > 0, "up", "down")}
-    columns |= dict(zip(names, X.T, strict=True)) | {"text": np.full(20, "a")}
-    order = ["text", *names[:30], "y", *names[30:70], "labels", *names[70:]]
-    columns = {name: columns[name] for name in order}
-    parquet.write_table(pa.table(columns), tmp_path / "wide.parquet")
-    lines = [",".join([name, *map(str, values.tolist())]) for name, values in columns.items()]
-    tmp_path.joinpath("lines.csv").write_text("\n".join(lines) + "\n")
-    return tmp_path
-
-
-@pytest.fixture
-def interrupt_after(monkeypatch):
-    """Send SIGINT while the n-th block is being learnt, before it is."""
-
-    def interrupt_after(n, cls=ProjSe):
-        monkeypatch.setattr(_learn, "compile_for", lambda *_, **__: None)
-        learn, calls = cls.learn_columns, []
-
-        def learn_columns(self, *args, **kwargs):
-            calls.append(None)
-            if len(calls) == n:
-                signal.raise_signal(signal.SIGINT)
-            return learn(self, *args, **kwargs)
-
-        monkeypatch.setattr(cls, "learn_columns", learn_columns)
-
-    return interrupt_after
+CODES = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 
 
 def test_a_block_that_is_being_learnt_is_learnt(call, wide, interrupt_after):
@@ -74,10 +32,79 @@ def test_a_block_that_is_being_learnt_is_learnt(call, wide, interrupt_after):
 
 
 def test_handlers_are_put_back(call, wide, interrupt_after):
-    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    before = [signal.getsignal(number) for number, _ in CODES]
     interrupt_after(1)
     call("select", wide / "wide.npy", "--target-file", wide / "y.npy", code=130)
-    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+    assert [signal.getsignal(number) for number, _ in CODES] == before
+
+
+@pytest.mark.parametrize(("number", "code"), CODES)
+def test_each_signal_has_its_exit_code(call, wide, interrupt_after, number, code):
+    interrupt_after(3, number=number)
+    line = ["select", wide / "wide.npy", "--target-file", wide / "y.npy", "-m", wide / "model"]
+    assert "what was learnt is in" in call(*line, code=code).stderr
+    assert not read_notes(wide / "model")["complete"]
+
+
+@pytest.mark.parametrize(("number", "code"), CODES)
+def test_a_signal_that_is_ignored_stays_so(call, wide, interrupt_after, number, code):
+    """As nohup has it with SIGHUP, and a shell without job control with Ctrl-C."""
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        interrupt_after(3, number=number)
+        call("select", wide / "wide.npy", "--target-file", wide / "y.npy")
+    finally:
+        signal.signal(number, before)
+
+
+def test_a_second_signal_does_not_cost_what_is_being_saved(
+    call, wide, interrupt_after, monkeypatch
+):
+    monkeypatch.setattr(_interrupt, "AT_ONCE", 0.0)
+    in_the_middle(monkeypatch, persist, "save", signal.SIGTERM)
+    interrupt_after(3)
+    line = ["select", wide / "wide.npy", "--target-file", wide / "y.npy", "-m", wide / "model"]
+    assert "what was learnt is in" in call(*line, code=130).stderr
+    assert 0 < read_notes(wide / "model")["columns_read"] < 100
+
+
+def test_two_signals_at_once_are_one(call, wide, monkeypatch):
+    def learn_columns(self, *args, **kwargs):
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGHUP)
+
+    monkeypatch.setattr(_learn, "compile_for", lambda *_, **__: None)
+    monkeypatch.setattr(ProjSe, "learn_columns", learn_columns)
+    line = ["select", wide / "wide.npy", "--target-file", wide / "y.npy", "-m", wide / "model"]
+    call(*line, code=143)
+
+
+@pytest.mark.parametrize(("number", "code"), CODES)
+def test_a_signal_while_a_run_is_finishing(call, wide, monkeypatch, number, code):
+    line = ["select", wide / "wide.parquet", "-t", "y", "-m", wide / "m", "-o", wide / "out.csv"]
+    for module, name in ((persist, "save"), (_results, "write_table")):
+        with monkeypatch.context() as patch:
+            in_the_middle(patch, module, name, number)
+            result = call(*line, code=code)
+        assert f"{wide / 'out.csv'} was not written" in result.stderr
+        assert read_notes(wide / "m")["complete"]
+        assert [row["name"] for row in result.rows()] == load(wide / "m").selected
+        assert sorted(path.name for path in wide.iterdir() if ".tmp" in path.name) == []
+        again = call(*line, "--resume")
+        assert again.rows() == result.rows()
+        assert (wide / "out.csv").read_text().startswith(",".join(load(wide / "m").selected))
+        (wide / "out.csv").unlink()
+
+
+def in_the_middle(patch, module, name, number):
+    """Send a signal when a function is called, and then call it."""
+    function = getattr(module, name)
+
+    def interrupted(*args, **kwargs):
+        signal.raise_signal(number)
+        return function(*args, **kwargs)
+
+    patch.setattr(module, name, interrupted)
 
 
 def test_without_a_model_file_nothing_is_saved(call, wide, interrupt_after):
@@ -129,15 +156,11 @@ def test_resuming_what_cannot_be(call, wide, interrupt_after, tmp_path):
     other = wide / "other.npy"
     np.save(other, np.load(wide / "wide.npy")[:, :5])
     result = call("select", other, "--resume", model, code=1)
-    assert "not the file that the model was learnt from" in result.stderr
+    assert "not what the model was learnt from" in result.stderr
     assert (
         "reduce" in call("reduce", wide / "wide.npy", "--resume", model, code=1).stderr + "reduce"
     )
     assert "select" in call("reduce", wide / "wide.npy", "--resume", model, code=1).stderr
-    usage = call("select", wide / "wide.npy", "--resume", model, "-k", 3, code=2)
-    assert "-k goes without --resume" in usage.stderr
-    call("select", wide / "wide.npy", "--resume", model)
-    assert "complete" in call("select", wide / "wide.npy", "--resume", model, code=1).stderr
     save(SOSPCA(2), tmp_path / "python")
     result = call("reduce", wide / "wide.npy", "--resume", tmp_path / "python", code=1)
     assert "not a model that this command has saved" in result.stderr
@@ -188,7 +211,7 @@ main(sys.argv[2:])
 """
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), CODES)
 def test_a_signal_to_a_process_that_waits_for_data(call, wide, number, code):
     ready, model = wide / "ready", wide / "model"
     arguments = ["select", wide / "wide.parquet", "-t", "y", "-k", "3", "--model", model]
@@ -214,3 +237,25 @@ def test_a_signal_to_a_process_that_waits_for_data(call, wide, number, code):
     whole = call("select", wide / "wide.parquet", "-t", "y", "-k", 3, "--json").json()
     assert load(model).selected == [row["name"] for row in whole["selected"]]
     assert load(model).n_columns == whole["columns_seen"]
+
+
+def test_a_terminal_that_hangs_up(call, wide):
+    """Who writes to it has an error then; the kernel sends SIGHUP to who it belongs to."""
+    pty = pytest.importorskip("pty")
+    ready, model = wide / "ready", wide / "model"
+    arguments = ["select", wide / "wide.parquet", "-t", "y", "-k", "3", "--model", model]
+    takes_it = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
+    ours, theirs = pty.openpty()
+    run = subprocess.Popen(
+        [sys.executable, "-c", takes_it + SLOW, *map(str, [ready, *arguments])],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    while not ready.exists() and run.poll() is None:
+        time.sleep(0.02)
+    os.close(ours)
+    assert run.wait() == 129
+    assert 0 < read_notes(model)["columns_read"] < 100

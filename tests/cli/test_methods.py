@@ -155,10 +155,16 @@ def test_no_method_takes_what_another_kind_is_asked(call, files):
     assert f"is none of {', '.join(catalogue.names('extractor'))}" in result.stderr
 
 
-def test_a_resumed_run_knows_its_method(call, files):
-    for option in (["--method", "SelectKBest"], ["--set", "k=3"], ["--covariate", "v0"]):
-        result = call("select", files / "data.parquet", "--resume", "m", *option, code=2)
-        assert f"{option[0]} goes without --resume" in result.stderr
+def test_a_resumed_run_knows_its_method(call, files, tmp_path):
+    line = ["select", files / "data.parquet", "-t", "y", "--method", "MRMR", "-m", tmp_path / "m"]
+    first = call(*line, "--set", "k=3").stdout
+    assert call("select", files / "data.parquet", "--resume", tmp_path / "m").stdout == first
+    for option in (["--method", "SelectKBest"], ["--set", "k=4"], ["--covariate", "v0"]):
+        told = call("select", files / "data.parquet", "--resume", tmp_path / "m", *option, code=1)
+        assert f"that run has {option[0]} " in told.stderr
+    # What it does not have is refused as it always is.
+    kernel = ["--resume", tmp_path / "m", "--kernel", "rbf"]
+    assert "no such parameter" in call("select", files / "data.parquet", *kernel, code=2).stderr
 
 
 def test_a_learner_without_a_target(call, files, data, monkeypatch):

@@ -1,0 +1,403 @@
+"""--resume: the same line, as often as one likes, ends where one run would have ended."""
+
+import gzip
+import shutil
+
+import numpy as np
+import pytest
+
+from streamsel import load
+from streamsel.cli import _learn
+from streamsel.persist import read_notes
+
+N, P = 20, 100
+FORMATS = ["x.parquet", "x.arrow", "x.npy", "lines.csv", "lines.tsv.gz", "samples.csv"]
+
+
+@pytest.fixture(scope="module")
+def columns():
+    """The columns that are learnt, by name, and after them the target."""
+    rng = np.random.default_rng(4)
+    columns = {f"v{j}": rng.normal(size=N).round(6) for j in range(P)}
+    columns["v3"] = np.where(np.arange(N) == 1, np.nan, columns["v3"])
+    columns["v71"] = np.full(N, 2.0)
+    return columns | {"y": (columns["v7"] + columns["v60"]).round(6)}
+
+
+@pytest.fixture(scope="module")
+def written(columns, tmp_path_factory):
+    """The columns in a file of each format, with a target file."""
+    pytest.importorskip("pyarrow")
+    folder = tmp_path_factory.mktemp("resume")
+    for name in FORMATS:
+        write(folder / name, columns)
+    return folder
+
+
+@pytest.fixture
+def folder(written, tmp_path, monkeypatch):
+    """A copy of these, that one may change; blocks are of ten columns."""
+    from streamsel.stream import _blocks
+
+    monkeypatch.setattr(_blocks, "BLOCK_BYTES", N * 8 * 10)
+    monkeypatch.setattr(_learn, "compile_for", lambda *_, **__: None)
+    shutil.copytree(written, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(path, columns):
+    """Write columns to a file in the format of its name; npy has its target in a file beside it."""
+    import pyarrow as pa
+    from pyarrow import feather, parquet
+
+    if path.suffix == ".npy":
+        X = {name: values for name, values in columns.items() if name != "y"}
+        np.save(path, np.column_stack(list(X.values())))
+        np.save(path.with_name("y.npy"), columns["y"])
+    elif path.suffix == ".parquet":
+        parquet.write_table(pa.table(columns), path)
+    elif path.suffix == ".arrow":
+        feather.write_feather(pa.table(columns), path, compression="uncompressed")
+    else:
+        mark = "\t" if ".tsv" in path.name else ","
+        rows = [[name, *values.tolist()] for name, values in columns.items()]
+        rows = zip(*rows, strict=True) if path.name.startswith("samples") else rows
+        data = "".join(mark.join(map(str, row)) + "\n" for row in rows).encode()
+        path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+
+
+def line_of(name, *further):
+    """Return what a job says that is run again and again."""
+    target = ["--target-file", "y.npy"] if name.endswith(".npy") else ["-t", "y"]
+    lying = ["--orientation", name.split(".")[0].replace("lines", "variables")]
+    lying = lying if name.startswith(("lines", "samples")) else []
+    return ["select", name, *target, *lying, "-k", 5, "-m", "m", "--resume", *further]
+
+
+def interrupted(call, interrupt_after, line, n=5):
+    """Run a line, and end it by a signal at the n-th block."""
+    with pytest.MonkeyPatch.context() as patch:
+        interrupt_after(n, patch=patch)
+        return call(*line, code=130)
+
+
+# Again and again ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_same_line_again_and_again(call, folder, interrupt_after, name):
+    line = line_of(name, "--json", "-o", "out.csv", "--list-skipped", "left")
+    whole = call(*line).json()
+    out, left = (folder / "out.csv").read_text(), (folder / "left").read_text()
+    for path in ("m", "out.csv", "left"):
+        (folder / path).unlink()
+    assert "begins" in interrupted(call, interrupt_after, line, 2).stderr
+    interrupted(call, interrupt_after, line, 1)
+    interrupted(call, interrupt_after, line, 4)
+    found = call(*line).json()
+    assert found["selected"] == whole["selected"]
+    for key in ("columns_read", "skipped", "complete", "fingerprint", "missing", "version"):
+        assert found["notes"][key] == whole["notes"][key]
+    assert (folder / "out.csv").read_text() == out
+    assert (folder / "left").read_text() == left
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_complete_model_writes_the_outputs_again(call, folder, monkeypatch, name):
+    line = line_of(name, "--json", "-o", "out.csv", "--list-skipped", "left")
+    first = call(*line)
+    out, left = (folder / "out.csv").read_text(), (folder / "left").read_text()
+    model, when = (folder / "m").read_bytes(), (folder / "m").stat().st_mtime_ns
+    (folder / "out.csv").unlink()
+    monkeypatch.setattr(_learn.Learning, "learn", None)  # not called
+    again = call(*line)
+    assert again.stdout == first.stdout
+    assert "is complete" in again.stderr
+    assert ((folder / "out.csv").read_text(), (folder / "left").read_text()) == (out, left)
+    assert (folder / "m").stat().st_mtime_ns == when
+    call("select", name, "--resume", "m", "--model", "copy", "-o", "out.csv")
+    assert (folder / "copy").read_bytes() == model
+
+
+@pytest.mark.parametrize("method", ["RidgeComponents", "SOSPCA", "PCA", "RandomProjection"])
+def test_components_of_a_run_that_was_taken_up(call, folder, interrupt_after, method):
+    from streamsel import catalogue
+
+    target = [] if method in ("PCA", "RandomProjection") else ["-t", "y"]
+    line = [
+        "reduce",
+        "x.parquet",
+        *target,
+        "--method",
+        method,
+        "-q",
+        2,
+        "--drop",
+        "y" if not target else "v0",
+    ]
+    line += ["-m", "m", "--resume", "-o", "out.npy"]
+    call(*line)
+    whole = np.load(folder / "out.npy")
+    (folder / "m").unlink()
+    with pytest.MonkeyPatch.context() as patch:
+        interrupt_after(4, catalogue.fetch(method), patch=patch)
+        call(*line, code=130)
+    call(*line)
+    assert np.array_equal(np.load(folder / "out.npy"), whole)
+    (folder / "out.npy").unlink()
+    call(*line)
+    assert np.array_equal(np.load(folder / "out.npy"), whole)
+
+
+def test_which_model_is_meant(call, folder):
+    model = folder / "m"
+    assert "--resume needs a MODEL" in call("select", "x.npy", "--resume", code=2).stderr
+    assert "--force goes with" in call(*line_of("x.npy")[:-1], "--force", code=2).stderr
+    call(*line_of("x.npy")[:-1], "--resume", "other")
+    assert model.exists()
+    assert not (folder / "other").exists()
+
+
+def test_who_begins_must_say_what(call, folder):
+    told = call("select", "x.parquet", "--resume", "none", code=2).stderr
+    assert "there is no such file yet" in told
+    assert "What is to be explained?" in told
+
+
+def test_an_exact_run_begins_anew(call, folder, monkeypatch):
+    from streamsel import ProjSe
+
+    line = [*line_of("x.parquet", "--json"), "--max-candidates", 8, "--exact"]
+    whole = call(*line)
+    model = load("m")
+    notes = read_notes("m") | {"complete": False}
+    from streamsel import save
+
+    save(model, "m", notes)
+    again = call(*line)
+    assert "begins anew" in again.stderr
+    assert again.json()["selected"] == whole.json()["selected"]
+    assert isinstance(load("m"), ProjSe)
+    assert "is complete" in call(*line).stderr
+
+
+def test_a_damaged_model_is_left_alone(call, folder):
+    line = line_of("x.parquet")
+    call(*line)
+    damaged = bytearray((folder / "m").read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    (folder / "m").write_bytes(damaged)
+    told = call(*line, code=1).stderr
+    assert "damaged" in told
+    assert told.count("\n") == 1
+    assert (folder / "m").read_bytes() == damaged
+
+
+# Options -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (["-k", 6], "-k 5. Got: -k 6"),
+        (["--method", "MRMR"], "--method ProjSe. Got: --method MRMR"),
+        (["--set", "kernel=rbf"], "--set kernel linear. Got: --set kernel rbf"),
+        (["-t", "v0"], "--target y. Got: --target v0"),
+        (["--no-target"], "--no-target no. Got: --no-target yes"),
+        (["--target-file", "y.npy"], "--target y. Got: --target none"),
+        (["-t", "y", "--target-file", "y.npy"], "--target-file none. Got: --target-file y.npy"),
+        (["--target-kind", "numeric"], "--target-kind auto. Got: --target-kind numeric"),
+        (["--covariate", "v0"], "--covariate none. Got: --covariate v0"),
+        (["--drop", "v0,v1"], "--drop v2. Got: --drop v0,v1"),
+        (["--orientation", "samples"], "--orientation variables. Got: --orientation samples"),
+        (["--delimiter", ";"], "--delimiter none. Got: --delimiter ;"),
+        (["--missing", "mean"], "--missing skip. Got: --missing mean"),
+        (["--min-count", 3], "--min-count 0. Got: --min-count 3"),
+        (["--max-candidates", 10], "--max-candidates none. Got: --max-candidates 10"),
+    ],
+)
+def test_options_that_say_otherwise_are_refused(call, folder, said, told):
+    begin = ["select", "lines.csv", "-k", 5, "-t", "y", "--drop", "v2", "-m", "m"]
+    call(*begin)
+    model = (folder / "m").read_bytes()
+    for force in ([], ["--force"]):
+        result = call("select", "lines.csv", "--resume", "m", *said, *force, code=1)
+        assert f"--resume m: that run has {told}" in result.stderr
+        assert result.stderr.count("\n") == 1
+    assert (folder / "m").read_bytes() == model
+
+
+def test_options_that_say_the_same_or_nothing_of_the_result(call, folder):
+    begin = ["select", "lines.csv", "-k", 5, "-t", "y", "--drop", "v2,v4", "-m", "m"]
+    first = call(*begin).stdout
+    (folder / "moved.csv").write_bytes((folder / "lines.csv").read_bytes())
+    for said in ([], ["--set", "k=5"], ["--orientation", "variables"], ["--missing", "skip"]):
+        assert call("select", "lines.csv", "--resume", "m", *said).stdout == first
+    assert call("select", "moved.csv", "--resume", "m", "--n-jobs", 2).stdout == first
+
+
+def test_what_was_not_to_be_missing_may_be_after_all(call, folder, columns):
+    write(folder / "x.parquet", {**columns, "v3": columns["v4"] + 1, "v55": columns["v3"]})
+    line = line_of("x.parquet")
+    assert "what was learnt is in m" in call(*line, "--missing", "error", code=1).stderr
+    found = call(*line, "--missing", "skip", "--json").json()
+    assert found["notes"]["skipped"] == {"missing": 1, "constant": 1}
+    assert found["notes"]["missing"] == "skip"
+
+
+# What has changed --------------------------------------------------------------------------------
+
+
+def permuted(columns):
+    order = np.arange(N)[::-1]
+    return {name: values[order] for name, values in columns.items()}
+
+
+def with_names(columns, names):
+    return dict(zip(names, columns.values(), strict=True))
+
+
+def renamed(columns):
+    return with_names(columns, ["w20" if name == "v20" else name for name in columns])
+
+
+def swapped(columns):
+    other = {"v20": "v21", "v21": "v20"}
+    return with_names(columns, [other.get(name, name) for name in columns])
+
+
+def inserted(columns):
+    return {"first": columns["v9"], **columns}
+
+
+def removed(columns):
+    return {name: values for name, values in columns.items() if name != "v10"}
+
+
+def changed(columns):
+    values = columns["v12"].copy()
+    values[4] = 0.125
+    return {**columns, "v12": values}
+
+
+def moved(columns):
+    return {name: values if name == "y" else values + 1 for name, values in columns.items()}
+
+
+def other_target(columns):
+    return {**columns, "y": columns["y"][::-1]}
+
+
+def longer(columns):
+    return {**columns, "more": columns["v9"] + 1}
+
+
+def narrower(columns):
+    return {name: values.astype(np.float32) for name, values in columns.items()}
+
+
+CHANGES = [permuted, renamed, swapped, inserted, removed, changed, moved, other_target, longer]
+# An array has no names.
+TRIED = [(f, c) for f in FORMATS for c in CHANGES if f != "x.npy" or c not in (renamed, swapped)]
+
+
+@pytest.mark.parametrize(("name", "change"), TRIED)
+def test_what_has_changed_is_refused(call, folder, interrupt_after, columns, name, change):
+    line = line_of(name)
+    interrupted(call, interrupt_after, line)
+    write(folder / name, change(columns))
+    model = (folder / "m").read_bytes()
+    told = call(*line, code=1).stderr
+    assert "not what the model was learnt from: " in told
+    assert told.count("\n") == 1
+    assert (folder / "m").read_bytes() == model
+    # And so it is when the model is complete: what is written again must be of this file.
+    forced = call(*line, "--force", "--json")
+    assert "warning: --force: " in forced.stderr
+    assert forced.json()["notes"]["forced"]
+    assert forced.json()["notes"]["complete"]
+    # It is the file that the model knows from now on.
+    call(*line)
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.arrow", "x.npy"])
+def test_another_dtype_is_refused(call, folder, interrupt_after, columns, name):
+    rounded = {name: values.round(1).astype(np.float32) for name, values in columns.items()}
+    write(folder / name, {name: values.astype(float) for name, values in rounded.items()})
+    interrupted(call, interrupt_after, line_of(name))
+    keep_target = {"y": rounded["y"].astype(float)}
+    write(folder / name, rounded | keep_target)
+    assert "not what the model was learnt from" in call(*line_of(name), code=1).stderr
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_other_rows_are_refused_whatever_is_said(call, folder, interrupt_after, columns, name):
+    interrupted(call, interrupt_after, line_of(name))
+    write(folder / name, {name: values[:-1] for name, values in columns.items()})
+    assert "19 rows, and had 20" in call(*line_of(name), "--force", code=1).stderr
+
+
+def test_another_covariate_is_refused(call, folder, interrupt_after, columns):
+    line = [*line_of("x.parquet"), "--covariate", "v99"]
+    interrupted(call, interrupt_after, line)
+    write(folder / "x.parquet", {**columns, "v99": columns["v99"] * 2})
+    assert "the target, or a covariate, has other values" in call(*line, code=1).stderr
+
+
+def test_another_target_file_is_refused(call, folder, interrupt_after, columns):
+    interrupted(call, interrupt_after, line_of("x.npy"))
+    np.save("z.npy", columns["y"])
+    line = ["select", "x.npy", "--resume", "m", "--target-file"]
+    np.save("y.npy", columns["y"] + 1)
+    assert "the target, or a covariate, has other values" in call(*line, "y.npy", code=1).stderr
+    call(*line, "z.npy")  # it has moved
+
+
+def test_a_file_that_was_written_again_as_it_was(call, folder, interrupt_after, columns):
+    import os
+
+    line = line_of("x.parquet")
+    interrupted(call, interrupt_after, line)
+    os.utime("x.parquet", (1, 1))
+    assert "x.parquet was written again since" in call(*line).stderr
+
+
+def test_models_of_before_know_no_fingerprint(call, folder, interrupt_after):
+    from streamsel import save
+
+    line = line_of("x.parquet", "--json")
+    whole = call(*line).json()
+    (folder / "m").unlink()
+    interrupted(call, interrupt_after, line)
+    notes = read_notes("m")
+    for name in ("fingerprint", "listed", "version", "begun", "saved"):
+        del notes[name]
+    save(load("m"), "m", notes)
+    assert call(*line).json()["selected"] == whole["selected"]
+
+
+@pytest.mark.parametrize("name", ["target", "skipped", "columns_read", "missing"])
+def test_notes_that_make_no_sense(call, folder, name):
+    from streamsel import save
+
+    call(*line_of("x.parquet"))
+    save(load("m"), "m", read_notes("m") | {name: None})
+    assert f"notes make no sense ({name})" in call(*line_of("x.parquet"), code=1).stderr
+
+
+# Lists of what was left out ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_list_goes_on_where_the_model_was_saved(call, folder, interrupt_after, name):
+    line = line_of(name, "--list-skipped", "left")
+    call(*line)
+    whole = (folder / "left").read_text()
+    assert "3\tmissing\t" in whole
+    (folder / "m").unlink()
+    interrupted(call, interrupt_after, line)
+    with (folder / "left").open("a") as file:  # by a run that was killed
+        file.write("v71\tconstant\tevery")
+    call(*line)
+    assert (folder / "left").read_text() == whole
