@@ -54,6 +54,7 @@ def rest_of(
         n_columns=None if kept.n_columns is None else max(0, kept.n_columns - n_read),
         rereadable=stream.rereadable,
         take=stream.take,
+        cut=(kept.skip(n_read) if n_read else kept)._cut,
     )
 
 
