@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from streamsel import catalogue
 
 if TYPE_CHECKING:
-    from streamsel import evaluate, stream
+    from streamsel import distributed, evaluate, stream
     from streamsel.extraction.discriminant import Discriminant
     from streamsel.extraction.kernel_pca import KernelPCA
     from streamsel.extraction.laplacian_eigenmaps import LaplacianEigenmaps
@@ -64,6 +64,7 @@ __all__ = [
     "SelectKBest",
     "SparsePCA",
     "SupervisedPCA",
+    "distributed",
     "evaluate",
     "load",
     "save",
@@ -73,7 +74,7 @@ __all__ = [
 
 # Names are fetched when first asked for (PEP 562): the import itself costs milliseconds.
 def __getattr__(name: str) -> Any:
-    if name in ("evaluate", "stream"):
+    if name in ("distributed", "evaluate", "stream"):
         return import_module(f"streamsel.{name}")
     if name in ("load", "save"):
         return getattr(import_module("streamsel.persist"), name)

@@ -1,0 +1,141 @@
+"""Dask's own collections: arrays in blocks of columns, frames in partitions of rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from streamsel.distributed._tree import Leaf
+from streamsel.stream import ColumnStream, as_stream
+from streamsel.stream._base import check_names
+
+
+def is_array(source: Any) -> bool:
+    """Whether this is a dask array."""
+    return _of_dask(source) and hasattr(source, "numblocks") and hasattr(source, "chunks")
+
+
+def is_frame(source: Any) -> bool:
+    """Whether this is a dask frame."""
+    return _of_dask(source) and hasattr(source, "npartitions") and hasattr(source, "columns")
+
+
+def _of_dask(source: Any) -> bool:
+    """Whether this is a collection of Dask, which is not imported for the question."""
+    return hasattr(type(source), "__dask_graph__")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A block of columns of a dask array: a part that is handed its values.
+
+    Parameters
+    ----------
+    array
+        The name of the array, which tells it from all others.
+    start, stop
+        Its columns.
+    names
+        What they are called.
+    n_bytes
+        Of all of them.
+    """
+
+    array: str
+    start: int
+    stop: int
+    names: Sequence[Hashable]
+    n_bytes: int
+
+    @property
+    def key(self) -> str:
+        """What tells it from all other parts."""
+        return f"{self.array}-{self.start}-{self.stop}"
+
+    def __str__(self) -> str:
+        return f"columns {self.start:,} to {self.stop - 1:,} of the dask array"
+
+    def open(self, values: Any) -> ColumnStream:
+        """Return the columns of a block that was computed."""
+        return as_stream(values, self.names)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A partition of a dask frame.
+
+    Parameters
+    ----------
+    frame
+        The name of the frame, which tells it from all others.
+    number
+        Of the partition, from 0 on.
+    target
+        The column, or columns, that are to be explained; None for none.
+    """
+
+    frame: str
+    number: int
+    target: Any
+
+    @property
+    def key(self) -> str:
+        """What tells it from all other parts."""
+        return f"{self.frame}-{self.number}-{self.target!r}"
+
+    def __str__(self) -> str:
+        return f"partition {self.number:,} of the dask frame"
+
+    def split(self, frame: Any) -> tuple[Any, ...]:
+        """Return features, and the target if there is one."""
+        if self.target is None:
+            return (frame,)
+        several = isinstance(self.target, list)
+        return frame.drop(columns=self.target if several else [self.target]), frame[self.target]
+
+
+def array_leaves(array: Any, names: Sequence[Hashable] | None) -> list[Leaf]:
+    """Return the blocks of an array, (n, p), of which each holds whole columns."""
+    if array.ndim != 2:
+        raise ValueError(f"Expected a dask array of shape (n, p). Got: shape {array.shape}.")
+    if array.numblocks[0] != 1:
+        raise ValueError(
+            "Expected chunks of whole columns, (n, b). Got: columns cut into "
+            f"{array.numblocks[0]} chunks.\nHint: array.rechunk({{0: -1}})."
+        )
+    n, p = array.shape
+    if math.isnan(n) or math.isnan(p):
+        raise ValueError(
+            f"Expected a dask array of known shape. Got: {array.shape}.\n"
+            "Hint: array.compute_chunk_sizes() finds it."
+        )
+    called = check_names(names, p)
+    edges = np.cumsum([0, *array.chunks[1]]).tolist()
+    blocks = array.to_delayed()[0]
+    return [
+        Leaf(
+            Columns(array.name, start, stop, called[start:stop], n * size * array.dtype.itemsize),
+            block=block,
+        )
+        for (start, stop), size, block in zip(pairwise(edges), array.chunks[1], blocks, strict=True)
+    ]
+
+
+def frame_leaves(frame: Any, target: Any) -> list[Leaf]:
+    """Return the partitions of a frame, of which some columns are the target."""
+    asked = target if isinstance(target, list) else [] if target is None else [target]
+    for name in asked:
+        if not isinstance(name, Hashable) or name not in frame.columns:
+            raise ValueError(
+                f"Expected y to be a column of the dask frame. Got: {name!r}.\n"
+                f"Hint: its columns are {', '.join(map(repr, list(frame.columns)[:5]))}, ..."
+            )
+    return [
+        Leaf(Rows(frame._name, number, target), block=block)
+        for number, block in enumerate(frame.to_delayed())
+    ]

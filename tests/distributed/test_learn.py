@@ -1,0 +1,339 @@
+"""What many workers learn is what one process learns; and of what cannot be learnt they say so."""
+
+import gc
+import pickle
+import re
+import socket
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from streamsel import (
+    OSFS,
+    PCA,
+    SOSPCA,
+    ForwardSelection,
+    ProjSe,
+    RandomProjection,
+    RidgeComponents,
+    SelectKBest,
+    load,
+    save,
+)
+from streamsel.distributed import PartError, learn
+from streamsel.stream import iter_array, iter_files, iter_lines, iter_npy, iter_parquet, screen
+from tests.conformance.modes import COLUMN_MODES, bits, data, fresh, learnt, same, sample
+from tests.distributed.parts import Made, made
+
+pytest.importorskip("distributed")
+
+MERGING = {
+    name: mode
+    for name, mode in COLUMN_MODES.items()
+    if fresh(mode, data(mode)[1])._why_not_in_parts() is None
+}
+APART = {name: mode for name, mode in COLUMN_MODES.items() if name not in MERGING}
+NAMES = [f"v{j}" for j in range(160)]
+
+
+def tasks_left(client):
+    """Count the tasks that the scheduler still knows, once it had time to forget."""
+    for _ in range(100):
+        gc.collect()
+        if not (left := client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))):
+            return 0
+        time.sleep(0.05)
+    return left
+
+
+def by_hand(model, parts, fan_in):
+    """Learn parts, and put them together in the tree that the workers have."""
+    level = []
+    for part in parts:
+        level.append(model.clone())
+        level[-1].__setstate__(model.__getstate__())
+        level[-1]._learn_part(part.open())
+    for _ in range(2):
+        groups = [level[i : i + fan_in] for i in range(0, len(level), fan_in)]
+        for first, *others in groups:
+            for other in others:
+                first.merge(other)
+        level = [group[0] for group in groups]
+    for one in level:
+        model.merge(one)
+    return model
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A matrix in files of several kinds, and a target."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    path = tmp_path_factory.mktemp("files")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 160))
+    table = pa.table([pa.array(x) for x in X.T], names=NAMES)
+    pa.parquet.write_table(table, path / "x.parquet", row_group_size=20)
+    pa.parquet.write_table(table.select(NAMES[:70]), path / "a.parquet")
+    pa.parquet.write_table(table.select(NAMES[70:]), path / "b.parquet")
+    np.save(path / "x.npy", X)
+    with (path / "x.tsv").open("w") as file:
+        file.writelines(
+            "\t".join([name, *map(repr, x.tolist())]) + "\n"
+            for name, x in zip(NAMES, X.T, strict=True)
+        )
+    return path, X, X[:, 3] - X[:, 150] + 0.1 * X[:, 77]
+
+
+@pytest.mark.parametrize("mode", sample(MERGING, "distributed").values(), ids=str)
+def test_workers_learn_what_a_loop_over_parts_does(mode, client, tmp_path):
+    X, y = data(mode)
+    np.save(tmp_path / "x.npy", X)
+    model, beside = fresh(mode, y), fresh(mode, y)
+    summary = learn(model, iter_npy(tmp_path / "x.npy"), client=client, parts=7, fan_in=2)
+    assert (summary.n_parts, summary.n_read) == (7, 160)
+    if model._one_source:
+        whole = learnt(mode, X, y)
+        assert model.selected == whole.selected
+        assert model.n_certified == whole.n_certified == len(model.selected)
+    else:
+        parts = iter_npy(tmp_path / "x.npy").split(7)
+        assert bits(model) == bits(by_hand(beside, parts, 2))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "npy", "tsv", "files"])
+def test_files_of_every_kind(kind, files, client):
+    path, X, y = files
+    source = {
+        "parquet": lambda: iter_parquet(path / "x.parquet"),
+        "npy": lambda: iter_npy(path / "x.npy", names=NAMES),
+        "tsv": lambda: iter_lines(path / "x.tsv", header=False),
+        "files": lambda: iter_files([path / "a.parquet", path / "b.parquet"]),
+    }[kind]()
+    model, whole = SelectKBest(3), SelectKBest(3)
+    summary = learn(model, source, y, client=client, parts=5, fan_in=2)
+    assert (summary.n_parts, summary.n_read) == (len(source.split(5)), 160)
+    assert summary.n_bytes > 0
+    whole.learn_target(y)
+    whole.learn_columns(X, NAMES)
+    same(model, whole)
+
+
+def test_what_a_screen_leaves_out_is_counted(files, client):
+    _, X, y = files
+    path = files[0] / "holes.npy"
+    X = X.copy()
+    X[:, [5, 80]], X[3, [7, 90, 150]] = 1.0, np.nan
+    np.save(path, X)
+    model, whole = SelectKBest(3), SelectKBest(3)
+    summary = learn(
+        model, screen(iter_npy(path), missing="mean"), y, client=client, parts=6, fan_in=2
+    )
+    alone = screen(iter_npy(path), missing="mean")
+    whole.learn_target(y)
+    whole.learn_columns(alone)
+    same(model, whole)
+    assert summary.skipped == alone.skipped == Counter(constant=2)
+    assert (summary.n_read, summary.n_filled) == (alone.n_read, alone.n_filled) == (160, 3)
+
+
+@pytest.mark.parametrize(
+    "parameters", [{}, {"max_candidates": 12}, {"max_candidates": 12, "exact": True}]
+)
+def test_stages(parameters, client):
+    parts, X, y = made(9)
+    model, whole = ForwardSelection(5, **parameters), ForwardSelection(5)
+    learn(model, parts, y, client=client, fan_in=2)
+    whole.learn_target(y)
+    whole.learn_columns(X)
+    if parameters.get("exact", True) and len(parameters) != 1:
+        assert model.selected == whole.selected
+    assert model.selected[: model.n_certified] == whole.selected[: model.n_certified]
+
+
+def test_covariates(client):
+    parts, X, y = made(6)
+    age = X[:, 7] + X[:, 50]
+    model, whole = SelectKBest(3), SelectKBest(3)
+    learn(model, parts, y, covariates=age, client=client, fan_in=2)
+    whole.learn_target(y, covariates=age)
+    whole.learn_columns(X)
+    same(model, whole)
+
+
+def test_without_a_target(client):
+    parts, X, _ = made(6)
+    model, whole = PCA(3), PCA(3)
+    learn(model, parts, client=client, fan_in=2)
+    whole.learn_columns(X)
+    np.testing.assert_allclose(model.embedding, whole.embedding, atol=1e-9)
+    projected = RandomProjection(3)
+    learn(projected, parts, client=client, fan_in=2)
+    assert projected.n_columns == X.shape[1]
+    selected = ProjSe(3)
+    selected.learn_target(None)
+    learn(selected, parts, client=client, fan_in=2)
+    assert len(selected.selected) == 3
+
+
+@pytest.mark.parametrize(
+    "model", [SelectKBest(3), ForwardSelection(4, max_candidates=8), SOSPCA(2), RidgeComponents(2)]
+)
+def test_goes_on_behind_the_last_wave_to_the_same_bits(model, client, tmp_path):
+    parts, _, y = made(11)
+    whole, first = model.clone(), model.clone()
+    learn(whole, parts, y, client=client, fan_in=2)
+    done = []
+
+    def stop_after_two(model, summary):
+        done.append(summary.n_parts)
+        save(model, tmp_path / "model")
+        if len(done) == 2:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        learn(first, parts, y, client=client, fan_in=2, on_block=stop_after_two)
+    assert done == [4, 8]
+    for rest in (first, load(tmp_path / "model")):
+        summary = learn(rest, parts[8:], y, client=client, fan_in=2)
+        assert summary.n_parts == 3
+        assert bits(rest) == bits(whole)
+    assert tasks_left(client) == 0
+
+
+def test_a_part_that_cannot_be_learnt_is_named(client):
+    parts, _, y = made(9)
+    for grief, what in {"missing": "No such file", "defect": "ZeroDivisionError"}.items():
+        parts[5] = Made(5, grief=grief)
+        model = SelectKBest(3)
+        with pytest.raises(PartError, match=f"columns 100 to 119 of thin air: .*{what}"):
+            learn(model, parts, y, client=client, fan_in=2, retries=0)
+        assert model.n_columns == 80
+    assert tasks_left(client) == 0
+
+
+def test_a_bad_column_is_named_with_its_file(client, tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 60))
+    X[3, 44] = np.inf
+    np.save(tmp_path / "bad.npy", X)
+    model = SelectKBest(3)
+    with pytest.raises(
+        PartError, match=r"columns 40 to 59 of .*bad.npy: Expected finite .* column 44"
+    ):
+        learn(model, iter_npy(tmp_path / "bad.npy"), X[:, 0], parts=3, client=client, retries=0)
+    assert model.n_columns == 0
+
+
+def test_a_part_is_tried_again(client, tmp_path):
+    parts, X, y = made(5)
+    parts[2] = Made(2, grief="missing", mended=str(tmp_path / "once"), once=True)
+    model = SelectKBest(3)
+    learn(model, parts, y, client=client, retries=1)
+    assert model.n_columns == X.shape[1]
+
+
+def test_a_column_in_two_parts_is_refused(client):
+    parts, _, y = made(5)
+    model = SelectKBest(3)
+    with pytest.raises(ValueError, match="Expected models of different columns"):
+        learn(model, [*parts, Made(1, width=21)], y, client=client)
+
+
+def test_an_exact_model_is_as_it_was_after_an_error(client):
+    parts, _, y = made(9)
+    parts[8] = Made(8, grief="missing")
+    model = ForwardSelection(3, exact=True, max_candidates=6)
+    model.learn_target(y)
+    before = bits(model)
+    with pytest.raises(PartError):
+        learn(model, parts, client=client, fan_in=2, retries=0)
+    assert bits(model) == before
+
+
+@pytest.mark.parametrize("mode", sample(APART, "apart").values(), ids=str)
+def test_who_does_not_merge_is_refused_before_anything_is_read(mode):
+    _, y = data(mode)
+    model = fresh(mode, y)
+    with pytest.raises(ValueError, match=r"put together of parts. Got: [\s\S]*Hint"):
+        learn(model, [Made(0, grief="defect")], client="nowhere")
+
+
+def refused():
+    parts, X, y = made(2)
+    told = SelectKBest(3)
+    told.learn_target(y)
+    told.learn_columns(X)
+    on_rows = SelectKBest(3)
+    on_rows.learn_one({"a": 1.0}, 2.0)
+    exact = ForwardSelection(3, exact=True)
+    exact.learn_target(y)
+    exact.learn_columns(iter_array(X))
+    model = SelectKBest(3)
+    return {
+        "no learner": (("model", parts, y), {}, "one of streamsel's learners. Got: str"),
+        "no source": ((model, X, y), {}, "Got: ndarray"),
+        "no parts": ((model, [1, 2], y), {}, "Got: list"),
+        "a source in memory": ((model, iter_array(X), y), {}, "Expected a stream"),
+        "parts of parts": ((model, parts, y), {"parts": 3}, "cut already. Got: 3"),
+        "names": ((model, parts, y), {"names": ["a"]}, "names are for dask arrays"),
+        "no target": ((model, parts), {}, "Expected a target"),
+        "a needless target": ((PCA(2), parts, y), {}, "learns without one"),
+        "another target": ((told, parts, y[::-1]), {}, "Got: another"),
+        "rows": ((on_rows, parts, y), {}, "the model has learnt rows"),
+        "a second source": ((exact, parts), {}, "Expected one source"),
+        "decided": ((OSFS(), parts, y), {}, "OSFS"),
+        "fan_in": ((model, parts, y), {"fan_in": 1}, "fan_in"),
+        "retries": ((model, parts, y), {"retries": -1}, "retries"),
+        "client": ((model, parts, y), {"client": 3}, "Client, the address of a scheduler, or None"),
+    }
+
+
+REFUSED = refused()
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_learnt_is_refused(case):
+    arguments, further, message = REFUSED[case]
+    before = pickle.dumps(arguments[0])
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+        learn(*arguments, **{"client": "nowhere"} | further)
+    if "client" not in further:
+        assert pickle.dumps(arguments[0]) == before
+
+
+@pytest.mark.parametrize("kind", ["nobody", "silent", "no address"])
+def test_a_scheduler_that_does_not_answer(kind):
+    import dask
+
+    parts, _, y = made(2)
+    with socket.socket() as port:
+        port.bind(("127.0.0.1", 0))
+        if kind == "silent":
+            port.listen()
+        where = "no address" if kind == "no address" else f"127.0.0.1:{port.getsockname()[1]}"
+        with (
+            dask.config.set({"distributed.comm.timeouts.connect": "200ms"}),
+            pytest.raises(ConnectionError, match=f"a Dask scheduler at {where}. Got: .*\nHint"),
+        ):
+            learn(SelectKBest(3), parts, y, client=where)
+
+
+def test_results_are_let_go_as_they_are_used(client):
+    parts, _, y = made(40)
+    most = []
+    learn(
+        SelectKBest(3),
+        parts,
+        y,
+        client=client,
+        fan_in=2,
+        on_block=lambda *_: most.append(
+            client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+        ),
+    )
+    # Two threads: two waves in flight, of four parts and three merges each, and what they share.
+    assert max(most) <= 2 * 7 + 2
+    assert tasks_left(client) == 0

@@ -1,0 +1,247 @@
+"""Workers that are processes of their own: how many there are, and how they die."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from streamsel import ForwardSelection, SelectKBest
+from streamsel.distributed import PartError, learn
+from tests.conformance.modes import bits
+from tests.distributed.parts import Made, made
+
+distributed = pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def workers():
+    """A cluster of four workers: processes of one thread each, kept alive."""
+    import dask
+
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"}),
+        distributed.LocalCluster(
+            n_workers=4,
+            threads_per_worker=1,
+            dashboard_address=None,
+            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def alone(client):
+    """What two workers of this process learn of 24 parts."""
+    parts, _, y = made(24)
+    models = [SelectKBest(3), ForwardSelection(4, max_candidates=10, exact=True)]
+    for model in models:
+        learn(model, parts, y, client=client, fan_in=3)
+    return [bits(model) for model in models]
+
+
+def test_four_processes_learn_the_same_bits(workers, alone):
+    parts, _, y = made(24)
+    for model, expected in zip(
+        [SelectKBest(3), ForwardSelection(4, max_candidates=10, exact=True)], alone, strict=True
+    ):
+        learn(model, parts, y, client=workers, fan_in=3)
+        assert bits(model) == expected
+
+
+@pytest.mark.parametrize("grief", ["SIGKILL", "SIGSEGV", "exit"])
+def test_a_worker_that_dies_over_a_part_changes_nothing(grief, workers, alone, tmp_path):
+    parts, _, y = made(24)
+    parts[13] = Made(13, grief=grief, mended=str(tmp_path / "once"), once=True)
+    model = SelectKBest(3)
+    learn(model, parts, y, client=workers, fan_in=3)
+    assert (tmp_path / "once").exists()
+    assert bits(model) == alone[0]
+
+
+def test_workers_killed_from_outside_change_nothing(workers, alone):
+    parts, _, y = made(24, pause=0.05)
+    killed = []
+
+    def kill():
+        for info in list(workers.run(os.getpid).values())[:2]:
+            os.kill(info, signal.SIGKILL)
+            killed.append(info)
+            time.sleep(0.3)
+
+    thread = threading.Thread(target=kill)
+    model = SelectKBest(3)
+    learn(
+        model,
+        parts,
+        y,
+        client=workers,
+        fan_in=3,
+        on_block=lambda *_: None if killed else thread.start(),
+    )
+    thread.join()
+    assert len(killed) == 2
+    assert bits(model) == alone[0]
+
+
+def test_a_part_that_kills_whoever_reads_it_is_named(workers):
+    parts, _, y = made(12)
+    parts[7] = Made(7, grief="SIGKILL")
+    model = SelectKBest(3)
+    with pytest.raises(PartError, match="4 that died while they read columns 140 to 159"):
+        learn(model, parts, y, client=workers, fan_in=2)
+    assert model.n_columns == 80
+
+
+def test_an_interrupt_cancels_what_is_in_flight(workers):
+    parts, _, y = made(60, pause=0.05)
+    model, done = SelectKBest(3), []
+
+    def interrupt(_, summary):
+        done.append(summary.n_parts)
+        if len(done) == 2:
+            threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+
+    with pytest.raises(KeyboardInterrupt):
+        learn(model, parts, y, client=workers, fan_in=2, on_block=interrupt)
+    assert model.n_columns == 20 * done[-1]
+    for _ in range(100):
+        if not workers.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("tasks are left")
+    rest = model
+    learn(rest, parts[done[-1] :], y, client=workers, fan_in=2)
+    whole = SelectKBest(3)
+    learn(whole, parts, y, client=workers, fan_in=2)
+    assert bits(rest) == bits(whole)
+
+
+SCRIPT = """
+import sys, warnings
+warnings.simplefilter("error")
+import numpy as np, psutil
+from streamsel import SelectKBest
+from streamsel.distributed import learn
+from tests.distributed.parts import made
+if __name__ == "__main__":
+    parts, X, y = made(6)
+    model = SelectKBest(3)
+    learn(model, parts, y, fan_in=2)
+    left = psutil.Process().children(True)
+    print(model.n_columns, [p for p in left if "resource_tracker" not in str(p.cmdline())])
+"""
+
+
+def test_a_cluster_of_its_own_comes_and_goes(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    environment = os.environ | {"TMPDIR": str(folder), "PYTHONPATH": str(Path.cwd())}
+    done = subprocess.run(
+        [sys.executable, script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("120 []\n", "", 0)
+    assert not [path for path in folder.iterdir() if path.name.startswith(("streamsel", "dask"))]
+
+
+def test_a_script_without_a_main_guard_is_told_so(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.replace('if __name__ == "__main__":', "if True:"))
+    environment = os.environ | {"PYTHONPATH": str(Path.cwd())}
+    done = subprocess.run(
+        [sys.executable, script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert 'if __name__ == "__main__":' in done.stderr.splitlines()[-1]
+
+
+@pytest.fixture
+def scheduler():
+    """A scheduler and a worker of their own processes, and the scheduler's address."""
+    processes = [
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "distributed.cli.dask_scheduler",
+                "--port",
+                "0",
+                "--dashboard-address",
+                "127.0.0.1:0",
+                "--scheduler-file",
+                "/dev/stdout",
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+    ]
+    text = ""
+    for line in processes[0].stdout:
+        text += line
+        if '"address":' in line:
+            break
+    address = line.split('"')[3]
+    processes.append(
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "distributed.cli.dask_worker",
+                address,
+                "--nthreads",
+                "1",
+                "--no-dashboard",
+                "--no-nanny",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+    )
+    yield address, processes[0]
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def test_a_scheduler_that_goes_leaves_what_was_folded(scheduler):
+    import dask
+
+    address, process = scheduler
+    parts, _, y = made(100, pause=0.02)
+    model, done = SelectKBest(3), []
+
+    def kill(_, summary):
+        done.append(summary.n_parts)
+        if len(done) == 2:
+            process.kill()
+
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
+        pytest.raises(
+            ConnectionError, match=f"Expected the scheduler at {address} to keep its tasks"
+        ),
+    ):
+        learn(model, parts, y, client=address, fan_in=2, on_block=kill)
+    assert model.n_columns == 20 * done[-1]
