@@ -100,11 +100,11 @@ def learn(
     >>> X = rng.normal(size=(50, 1000))
     >>> y = X[:, 7] - X[:, 42]
     >>> model = SelectKBest(2)
-    >>> with tempfile.TemporaryDirectory() as directory:  # doctest: +SKIP
+    >>> with tempfile.TemporaryDirectory() as directory:
     ...     np.save(f"{directory}/columns.npy", X)
     ...     learn(model, iter_npy(f"{directory}/columns.npy"), y, parts=4).n_read
     1000
-    >>> model.selected  # doctest: +SKIP
+    >>> model.selected
     [42, 7]
     """
     distributed()
