@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from streamsel import catalogue
 
 if TYPE_CHECKING:
-    from streamsel import distributed, evaluate, stream
+    from streamsel import evaluate, stream
     from streamsel.extraction.discriminant import Discriminant
     from streamsel.extraction.kernel_pca import KernelPCA
     from streamsel.extraction.laplacian_eigenmaps import LaplacianEigenmaps
@@ -64,7 +64,6 @@ __all__ = [
     "SelectKBest",
     "SparsePCA",
     "SupervisedPCA",
-    "distributed",
     "evaluate",
     "load",
     "save",

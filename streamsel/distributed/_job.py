@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +58,7 @@ class Job:
         self._folded = unpack_blank(self._blank) if apart else model
         self._arrived: list[int] = []
 
-    def results(self, client: Client) -> Iterator[Learnt]:
+    def results(self, client: Client) -> Generator[Learnt]:
         """Yield what was learnt of one wave of parts after the other, in order."""
         leaf, merge = (learn_rows, merge_rows) if self._rows else (learn_part, merge_columns)
         tree = self._tree(client, leaf, merge, self._blank)
@@ -71,7 +71,7 @@ class Job:
         self.summary.add(found.counts)
         self._arrived += found.arrived
 
-    def finish(self, client: Client) -> None:
+    def finish(self, client: Client, *, loadings: bool) -> None:
         """Let the model have what was folded beside it, and read again what must be."""
         model = self._model
         if self._rows:
@@ -79,8 +79,15 @@ class Job:
         elif self._folded is not model:
             with model._undone_by(BaseException):
                 model._set_state(self._folded._get_state())
-                while (reading := model._next_reading()) is not None:
-                    model._take_reading(reading, self._read_again(client, reading))
+                self._read_on(client)
+        elif loadings:
+            self._read_on(client)
+
+    def _read_on(self, client: Client) -> None:
+        """Read all parts again until nothing more is to be found."""
+        model = self._model
+        while (reading := model._next_reading()) is not None:
+            model._take_reading(reading, self._read_again(client, reading))
 
     def _read_again(self, client: Client, reading: Any) -> Any:
         """Read all parts again; return what was found."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import closing
 from typing import Any
 
 from streamsel import params
@@ -26,6 +27,7 @@ def learn(
     parts: int | None = None,
     fan_in: int = 8,
     retries: int = 2,
+    loadings: bool = False,
     on_block: Callable[[Any, Summary], object] | None = None,
 ) -> Summary:
     """Let a model learn a source on many machines, or on all cores of this one, by Dask.
@@ -60,6 +62,9 @@ def learn(
     retries
         How often a part that raises is tried again. The death of a worker does not count: parts it
         had are read by others.
+    loadings
+        Whether an extractor of which `learn_loadings` would tell more reads all parts again, as
+        that does; the source is all that the model has learnt then.
     on_block
         Called with the model and the summary whenever a wave is in the model, which it may save.
         What it raises ends the learning.
@@ -87,7 +92,7 @@ def learn(
     at all; `exact=True` reads all parts again for as often as the proof needs it.
 
     Moments, Gram matrices and stages are exact, to rounding, in whatever parts columns come. What
-    SOSPCA finds, and RidgeComponents beyond its pool, depends on where the source is cut, as it
+    SOSPCA finds, and RidgeComponents with `max_support`, depends on where the source is cut, as it
     does on the order of columns.
 
     Examples
@@ -117,20 +122,27 @@ def learn(
         _check_rows(model, y, covariates)
         leaves = frame_leaves(source, y)
     else:
-        _check_columns(model)
+        check_columns(model)
+        if loadings and model.n_columns:
+            raise ValueError(
+                f"Expected loadings=False behind columns learnt before. Got: {model.n_columns} of "
+                "them.\nHint: learn_loadings reads all columns again."
+            )
         leaves = leaves_of(source, parts, names)
         _take_target(model, y, covariates)
     job = Job(model, leaves, rows=rows, fan_in=fan_in, retries=retries)
     with connected(client) as mine:
-        for found in job.results(mine):
-            job.fold(found)
-            if on_block is not None:
-                on_block(model, job.summary)
-        job.finish(mine)
+        with closing(job.results(mine)) as results:
+            for found in results:
+                job.fold(found)
+                if on_block is not None:
+                    on_block(model, job.summary)
+        job.finish(mine, loadings=loadings)
     return job.summary
 
 
-def _check_columns(model: Any) -> None:
+def check_columns(model: Any) -> None:
+    """Refuse a model that cannot learn the columns of a source in parts."""
     model._refuse_after_rows()
     why = model._why_not_in_parts()
     if why is not None:

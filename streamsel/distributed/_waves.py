@@ -7,7 +7,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from streamsel.distributed._errors import explained
@@ -22,7 +22,7 @@ _PER_THREAD = 2
 _AT_ONCE, _PATIENCE = 0.5, 60.0
 
 
-def results(client: Client, tree: Tree, leaves: Sequence[Leaf], size: int) -> Iterator[Any]:
+def results(client: Client, tree: Tree, leaves: Sequence[Leaf], size: int) -> Generator[Any]:
     """Yield the result of every wave, in order.
 
     Parameters

@@ -337,3 +337,15 @@ def test_results_are_let_go_as_they_are_used(client):
     # Two threads: two waves in flight, of four parts and three merges each, and what they share.
     assert max(most) <= 2 * 7 + 2
     assert tasks_left(client) == 0
+
+
+def test_loadings_are_read_in_parts_too(client):
+    parts, X, _ = made(9)
+    model, whole = PCA(2, max_loadings=10), PCA(2, max_loadings=10)
+    learn(model, parts, client=client, fan_in=2, loadings=True)
+    whole.learn_columns(X)
+    whole.learn_loadings(X)
+    assert model.loadings.keys() == whole.loadings.keys()
+    assert (model.n_passes, model._reads_again) == (2, False)
+    with pytest.raises(ValueError, match="Expected loadings=False"):
+        learn(model, parts, client="nowhere", loadings=True)

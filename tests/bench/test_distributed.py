@@ -1,0 +1,120 @@
+"""Workers beside one process, from Parquet; and the memory of client and workers at two p."""
+
+import logging
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from streamsel import ProjSe
+from streamsel.distributed import learn
+from streamsel.stream import iter_files
+
+distributed = pytest.importorskip("distributed")
+
+# 2 GB, in files of 0.2 GB.
+N, P, IN_A_FILE = 1000, 250_000, 25_000
+
+MEMORY = """
+import logging, sys
+import distributed, numpy as np
+from streamsel import ProjSe
+from streamsel.distributed import learn
+from streamsel.memory import peak_bytes
+from streamsel.stream import iter_files
+if __name__ == "__main__":
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None,
+        scheduler_kwargs={"dashboard_address": "127.0.0.1:0"}, silence_logs=logging.CRITICAL,
+    ) as cluster, distributed.Client(cluster) as client:
+        y = np.random.default_rng(1).normal(size=1000)
+        learn(ProjSe(10, max_candidates=100), iter_files(sys.argv[1:]), y, client=client, fan_in=2)
+        print(peak_bytes(), max(client.run(peak_bytes).values()))
+"""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Write random columns, in Parquet files; return their paths when asked for p columns."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    folder, rng = tmp_path_factory.mktemp("parquet"), np.random.default_rng(0)
+
+    def paths(p):
+        found = []
+        for start in range(0, p, IN_A_FILE):
+            names = [f"v{j}" for j in range(start, min(p, start + IN_A_FILE))]
+            found.append(folder / f"{start}-{len(names)}.parquet")
+            if not found[-1].exists():
+                table = pa.table([pa.array(rng.standard_normal(N)) for _ in names], names=names)
+                parquet.write_table(table, found[-1], use_dictionary=False, compression="none")
+        return found
+
+    yield paths
+    for path in folder.iterdir():
+        path.unlink()
+
+
+@pytest.fixture
+def client(request):
+    """A client of a cluster of so many processes of one thread each."""
+    with (
+        distributed.LocalCluster(
+            n_workers=request.param,
+            threads_per_worker=1,
+            dashboard_address=None,
+            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("client", [1, 2], indirect=True, ids=["1 worker", "2 workers"])
+def test_workers(against, size, files, client):
+    y, paths = np.random.default_rng(1).normal(size=N), files(size(P))
+    n_workers = len(client.nthreads())
+
+    def alone():
+        model = ProjSe(10, max_candidates=100)
+        model.learn_target(y)
+        model.learn_columns(iter_files(paths))
+
+    against(
+        f"Parquet, {N}×{size(P):,}, ProjSe, workers: {n_workers} / one process",
+        lambda: learn(ProjSe(10, max_candidates=100), iter_files(paths), y, client=client),
+        alone,
+        bar={1: 1.25, 2: 0.7}[n_workers],
+        rounds=3,
+        data=8 * N * size(P),
+    )
+
+
+def test_memory(benchmark, report, size, files, tmp_path):
+    script = tmp_path / "memory.py"
+    script.write_text(MEMORY)
+
+    def peaks(p):
+        told = subprocess.run(
+            [sys.executable, script, *files(p)],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return [int(found) / 1e6 for found in told.stdout.split()]
+
+    p = size(P)
+    few, many = peaks(p // 5), benchmark.pedantic(peaks, (p,))
+    for who, one, other in zip(("client", "workers"), few, many, strict=True):
+        report(
+            f"peak memory of {who}, p = {p:,} / {p // 5:,}",
+            f"{other:,.0f} MB",
+            f"{one:,.0f} MB",
+            "≤ +64 MB",
+            other - one <= 64,
+        )
