@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from streamsel.stream._base import ColumnStream
-
-OnBad = Callable[[str, str, str], None]
+    from streamsel.stream._lines import OnBad
 
 MAX_COMPARED = 20_000  # names that a misspelt one is compared with
 
@@ -126,7 +124,8 @@ def open_source(
     wanted
         Names that are in the files.
     on_bad
-        Called with name, reason and detail for a line of text that is not all numbers.
+        Called with name, reason and detail for a line of text that is not all numbers; "pass" has
+        it passed on.
     delimiter
         Of text; None goes by each file's suffix and first line.
     shown

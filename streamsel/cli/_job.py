@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from streamsel import __version__
+from streamsel.cli._distributed import check_resumed
 from streamsel.cli._inputs import Source, open_source
 from streamsel.cli._resume import rest_of
 from streamsel.cli._skipped import Skipped
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from streamsel.cli._saved import Saved
     from streamsel.learner.report import Report
     from streamsel.stream import ColumnStream
+    from streamsel.stream._lines import OnBad
     from streamsel.stream._screen import Screen
 
 
@@ -73,6 +75,7 @@ class Job:
 
     def _resume(self, saved: Saved) -> None:
         request, notes, self.model = self.request, self.notes, saved.model
+        check_resumed(request, notes)
         file, left_out, wanted = self._columns_apart()
         source = self._open(wanted)
         covariates = read_covariates(request.covariates, source, file)
@@ -102,7 +105,9 @@ class Job:
         return file, left_out, [name for name in left_out if name not in elsewhere]
 
     def _open(self, wanted: Sequence[str]) -> Source:
-        request, heard = self.request, self.skipped.on_bad_line
+        request = self.request
+        # Whoever reads a part counts its bad lines too.
+        heard: OnBad = "pass" if request.in_parts else self.skipped.on_bad_line
         source = open_source(
             request.files,
             request.orientation,
@@ -132,9 +137,32 @@ class Job:
                 compared.tell_if_written()
                 self._note_force(compared)
 
+        if self.request.in_parts:
+            # Parts are counted, not columns: they are made of all columns again.
+            if n_read and self._look_at(n_read):
+                check()
+            self.screen = self.whole()
+            return
         self.screen = self._screened(
             rest_of(source.stream, self._left_out(), n_read, self._seen, check), self.skipped.list_
         )
+
+    def _look_at(self, n_read: int) -> bool:
+        """Take note of columns that others have read, if the file says what they are called."""
+        stream = self.source.stream
+        if stream.names is None:
+            return False
+        self._seen = Fingerprint()
+        self._seen.look_at(stream.without(self._left_out()), n_read)
+        return True
+
+    def note_read_elsewhere(self) -> None:
+        """Note which columns others have read."""
+        if self._look_at(self.notes["columns_read"]):
+            self.notes |= {
+                "last_column": str(self._seen.last),
+                "fingerprint": {**self.notes["fingerprint"], "read": self._seen.as_notes()},
+            }
 
     def _note_force(self, compared: Comparison) -> None:
         if compared.told:

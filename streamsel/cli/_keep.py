@@ -102,7 +102,8 @@ class Keeper:
             show(job.report(), job.notes, as_json=request.as_json)
             can_go_on = job.notes["complete"] or not job.model._one_source
             if request.model is not None and can_go_on and not self.unwritten:
-                words = ["streamsel", request.command, *request.given, "--resume", request.model]
+                words = ["streamsel", request.command, *request.given, *request.readers]
+                words += ["--resume", request.model]
                 further.append(f"to go on: {shlex.join(words)}")
         if request.out is not None:
             further.append(f"{request.out} was not written")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamsel._jit.policy import leave_it_unsaid
+from streamsel.cli._distributed import learn_in_parts
 from streamsel.cli._errors import EXPECTED, message_of
 from streamsel.cli._interrupt import Interrupts, exit_code_of
 from streamsel.cli._job import Job
@@ -119,12 +120,14 @@ class Learning:
                 self._compile(bar)
                 job.begin()
                 job.skipped.listening = True
-                if job.model._one_source:
+                if job.request.in_parts:
+                    learn_in_parts(job, self._keeper, bar, self._interrupts)
+                elif job.model._one_source:
                     self._learn_at_once(bar)
                 else:
                     self._learn_in_blocks(bar)
-                    if job.model._reads_again and not job.skipped.refused["refused"]:
-                        self._read_again(bar)
+                if job.model._reads_again and not job.skipped.refused["refused"]:
+                    self._read_again(bar)
         except EXPECTED as error:
             with self._interrupts.held():
                 self._keeper.fail(error)

@@ -341,5 +341,18 @@ output_options = all_of(
         section=LONG,
         help="Save the model this often while it learns.",
     ),
+    option(
+        "--workers",
+        metavar="N",
+        type=click.IntRange(min=1),
+        section=LONG,
+        help="Let N processes read parts of the files. The result does not depend on N.",
+    ),
+    option(
+        "--scheduler",
+        metavar="ADDRESS",
+        section=LONG,
+        help="Let the workers of a Dask scheduler read them: where all see the same files.",
+    ),
     log_options,
 )

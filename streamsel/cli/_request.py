@@ -50,6 +50,9 @@ class Request:
         Whether to go on although the file or the target has changed.
     checkpoint
         Seconds between saves of the model while it learns; None for none.
+    workers, scheduler
+        How many processes read parts of the files, or the address of the Dask scheduler whose
+        workers do; None for neither.
     as_json
         Whether the result is printed as JSON.
     """
@@ -72,6 +75,8 @@ class Request:
     out: str | None
     skipped_file: str | None
     checkpoint: float | None
+    workers: int | None
+    scheduler: str | None
     as_json: bool
 
     @property
@@ -81,6 +86,18 @@ class Request:
         return " to ".join(
             "standard input" if path == STDIN else path for path in dict.fromkeys((first, last))
         )
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether others read parts of the files."""
+        return self.workers is not None or self.scheduler is not None
+
+    @property
+    def readers(self) -> list[str]:
+        """Who reads parts of the files, as it is said."""
+        if self.workers is not None:
+            return ["--workers", str(self.workers)]
+        return [] if self.scheduler is None else ["--scheduler", self.scheduler]
 
     @property
     def covariates(self) -> Sequence[str]:
@@ -93,6 +110,7 @@ def make_request(ctx: click.Context) -> Request:
     from streamsel.cli._inputs import files_of
 
     options = ctx.params
+    _check_workers(ctx)
     model, resume = _model_files(ctx)
     saved = None if resume is None else read_saved(resume, str(ctx.info_name))
     if saved is None:
@@ -122,6 +140,8 @@ def make_request(ctx: click.Context) -> Request:
         out=options["out"],
         skipped_file=options["skipped_file"],
         checkpoint=options["checkpoint"],
+        workers=options["workers"],
+        scheduler=options["scheduler"],
         as_json=options["as_json"],
     )
 
@@ -155,6 +175,17 @@ def _learner_to_begin(ctx: click.Context, resume: str | None) -> Any:
 def _check_missing(ctx: click.Context, saved: Saved) -> None:
     if ctx.params["missing"] == "keep" and not saved.model.takes_missing:
         raise CommandError(f"--resume {saved.path}: {takes_none(type(saved.model).__name__)}")
+
+
+def _check_workers(ctx: click.Context) -> None:
+    """Refuse what does not go with parts that others read."""
+    workers, scheduler = ctx.params["workers"], ctx.params["scheduler"]
+    if workers is not None and scheduler is not None:
+        raise click.UsageError("--workers starts processes, --scheduler has some: say one", ctx)
+    if (workers or scheduler) and ctx.params["skipped_file"] is not None:
+        raise click.UsageError(
+            "--list-skipped goes without --workers and --scheduler, which count what they skip", ctx
+        )
 
 
 def _check_target(ctx: click.Context, learner: Any) -> None:

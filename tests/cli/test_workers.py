@@ -1,0 +1,167 @@
+"""`--workers` and `--scheduler`: others read the files, and the command says the same."""
+
+import logging
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from streamsel import load
+from streamsel.cli import _distributed
+from streamsel.cli._keep import Keeper
+from streamsel.persist import read_notes
+from streamsel.stream import _split
+from tests.conformance.modes import bits
+
+distributed = pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def scheduler():
+    """The address of a scheduler of two workers in this process."""
+    with distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=False,
+        protocol="tcp://",
+        dashboard_address=None,
+        scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+        silence_logs=logging.CRITICAL,
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Parts of a few columns, and waves of a few parts."""
+    monkeypatch.setattr(_split, "PART_BYTES", 1000)
+    monkeypatch.setattr(_distributed, "_FAN_IN", 2)
+
+
+@pytest.fixture
+def wide(tmp_path):
+    """A file of 100 columns, two of which lack a value, as Parquet, .npy and lines of text."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(20, 100)).round(6), rng.normal(size=20)
+    X[0, 5] = X[0, 55] = np.nan
+    columns = {"text": np.full(20, "a")} | {f"v{j}": x for j, x in enumerate(X.T)} | {"y": y}
+    parquet.write_table(pa.table(columns), tmp_path / "wide.parquet")
+    lines = [",".join([name, *map(str, x.tolist())]) for name, x in columns.items()]
+    tmp_path.joinpath("lines.csv").write_text("\n".join(lines) + "\n")
+    np.save(tmp_path / "wide.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    return tmp_path
+
+
+@pytest.mark.parametrize("options", [[], ["-k", "5", "--method", "ForwardSelection", "--exact"]])
+def test_the_same_is_selected(options, call, files, scheduler, small, tmp_path):
+    given = ["select", files / "data.parquet", "--target", "y", "--drop", "labels", *options]
+    alone = call(*given, "--out", tmp_path / "alone.csv")
+    given += ["--scheduler", scheduler, "-m", tmp_path / "m"]
+    told = call(*given, "--out", tmp_path / "parts.csv")
+    assert told.rows() == alone.rows()
+    assert (tmp_path / "parts.csv").read_text() == (tmp_path / "alone.csv").read_text()
+    notes = read_notes(tmp_path / "m")
+    assert notes["parts"] == notes["of_parts"] > 8
+    assert (notes["columns_read"], notes["complete"]) == (40, True)
+
+
+def test_columns_of_text_are_counted_alike(call, wide, scheduler, small, tmp_path):
+    for path in ("wide.parquet", "lines.csv"):
+        given = ["select", wide / path, "--target", "y", "--json"]
+        alone = call(*given, "-m", tmp_path / "alone")
+        told = call(*given, "-m", tmp_path / "parts", "--scheduler", scheduler)
+        assert told.json()["selected"] == alone.json()["selected"]
+        one, other = (read_notes(tmp_path / name) for name in ("alone", "parts"))
+        for key in ("columns_read", "skipped", "filled"):
+            assert one[key] == other[key]
+
+
+def test_components_and_their_loadings(call, files, scheduler, small, tmp_path):
+    given = ["reduce", files / "data.parquet", "--method", "PCA", "--n-components", "2"]
+    given += ["--drop", "y", "--drop", "labels", "--set", "max_loadings=4"]
+    alone = call(*given, "--out", tmp_path / "alone.npy")
+    told = call(*given, "--out", tmp_path / "parts.npy", "--scheduler", scheduler)
+    assert [row.keys() for row in told.rows()] == [row.keys() for row in alone.rows()]
+    one, other = (np.load(tmp_path / name) for name in ("alone.npy", "parts.npy"))
+    np.testing.assert_allclose(one, other, atol=1e-9)
+
+
+def test_a_run_that_was_interrupted_goes_on(call, wide, scheduler, small, tmp_path, monkeypatch):
+    given = ["select", wide / "wide.parquet", "--target", "y", "-m"]
+    call(*given, tmp_path / "whole", "--scheduler", scheduler)
+    note = _distributed._Before.note
+    with monkeypatch.context() as patch:
+
+        def interrupt(self, summary):
+            note(self, summary)
+            if summary.n_parts >= 8:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        patch.setattr(_distributed._Before, "note", interrupt)
+        told = call(*given, tmp_path / "model", "--scheduler", scheduler, code=130)
+    assert "what was learnt is in" in told.stderr
+    assert read_notes(tmp_path / "model")["parts"] == 8
+    resumed = ["select", wide / "wide.parquet", "--resume", tmp_path / "model"]
+    told = call(*resumed, code=1)
+    assert "goes on with one of them only" in told.stderr
+    call(*resumed, "--scheduler", scheduler)
+    assert bits(load(tmp_path / "model")) == bits(load(tmp_path / "whole"))
+    whole, model = (read_notes(tmp_path / name) for name in ("whole", "model"))
+    for key in ("columns_read", "parts", "of_parts", "skipped", "complete"):
+        assert whole[key] == model[key]
+
+
+def test_checkpoints(call, wide, scheduler, small, tmp_path, monkeypatch):
+    saved, save = [], Keeper.save
+
+    def noted(self):
+        saved.append(self._job.notes["parts"])
+        return save(self)
+
+    monkeypatch.setattr(Keeper, "save", noted)
+    given = ["select", wide / "wide.parquet", "--target", "y", "-m", tmp_path / "model"]
+    call(*given, "--checkpoint", 0, "--scheduler", scheduler)
+    assert saved[:2] == [4, 8]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--scheduler", "tcp://127.0.0.1:9"], "Expected a Dask scheduler at tcp://127.0.0.1:9."),
+        (["--workers", 2, "--method", "OSFS"], "put together of parts. Got: OSFS"),
+    ],
+)
+def test_what_goes_wrong_is_said_in_a_line(options, message, call, files):
+    import dask
+
+    given = ["select", files / "data.parquet", "--target", "y", "--drop", "labels", *options]
+    with dask.config.set({"distributed.comm.timeouts.connect": "200ms"}):
+        told = call(*given, code=1)
+    assert told.stderr.startswith("streamsel: error: ")
+    assert message in told.stderr
+    assert told.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--workers", 2, "--scheduler", "there"], "say one"),
+        (["--workers", 2, "--list-skipped", "-"], "--list-skipped goes without --workers"),
+        (["--workers", 0], "--workers"),
+    ],
+)
+def test_options_that_exclude_each_other(options, message, call, files):
+    told = call("select", files / "data.parquet", "--target", "y", *options, code=2)
+    assert message in told.stderr
+
+
+def test_a_bad_column_is_named_with_its_place(call, wide, scheduler, small):
+    given = ["select", wide / "wide.npy", "--target-file", wide / "y.npy", "--missing", "error"]
+    told = call(*given, "--scheduler", scheduler, code=1)
+    assert told.stderr.startswith("streamsel: error: columns ")
+    assert "wide.npy: Expected finite numbers in column 5" in told.stderr
