@@ -245,20 +245,27 @@ def some_target(rng, form):
     return {"number": y, "class": str(rng.choice(["a", "b", "c"])), "several": mixed}[form]
 
 
+def frame_of(rows):
+    try:
+        return pd.DataFrame(rows)
+    except OverflowError:  # of whole numbers larger than any float, to pandas 2
+        return pd.DataFrame(rows, dtype=object)
+
+
 def bad_calls(rng, model, form):
     """Yield calls that must be refused, or may be: learn_one and learn_many, of each a few."""
     for bad in rng.permutation(len(BAD_VALUES))[:4]:
         x = some_row(rng) | {f"v{rng.integers(9)}": BAD_VALUES[bad]}
         yield lambda x=x: model.learn_one(x, some_target(rng, form))
-        frame, ys = pd.DataFrame([some_row(rng), x]), [some_target(rng, form) for _ in range(2)]
-        y = pd.DataFrame(ys) if form == "several" else ys
+        frame, ys = frame_of([some_row(rng), x]), [some_target(rng, form) for _ in range(2)]
+        y = frame_of(ys) if form == "several" else ys
         yield lambda frame=frame, y=y: model.learn_many(frame, y)
     targets = [*BAD_TARGETS, *OTHERS]
     for bad in rng.permutation(len(targets))[:5]:
         y, x = targets[bad], some_row(rng)
         yield lambda x=x, y=y: model.learn_one(x, y)
-        ys = pd.DataFrame([y, y]) if isinstance(y, dict) and y else [y, y]
-        yield lambda x=x, ys=ys: model.learn_many(pd.DataFrame([x, x]), ys)
+        ys = frame_of([y, y]) if isinstance(y, dict) and y else [y, y]
+        yield lambda x=x, ys=ys: model.learn_many(frame_of([x, x]), ys)
     yield lambda: model.learn_one([1.0], some_target(rng, form))
     yield lambda: model.learn_many(pd.DataFrame([some_row(rng)] * 3), [0.0, 1.0])
 

@@ -18,7 +18,7 @@ from streamsel.cli._log import FORMATS, VARIABLES, take_log_format, take_quiet
 from streamsel.cli._sections import Option, Several
 
 
-class Delimiter(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.1 has none
+class Delimiter(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.2 has none
     """One character; the word "tab", or a backslash and t, for a tab."""
 
     name = "character"
@@ -31,7 +31,7 @@ class Delimiter(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # cli
         return mark
 
 
-class Name(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.1 has none
+class Name(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.2 has none
     """A name, or several with commas between."""
 
     name = "name"
@@ -41,7 +41,7 @@ class Name(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.
         return [rv]
 
 
-class Method(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.1 has none
+class Method(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.2 has none
     """A method's name, in upper or lower case.
 
     Parameters
