@@ -1,0 +1,285 @@
+"""A run of the command that is killed at a chosen moment, then taken up again."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamsel.persist import load, read_notes, save
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+PHASES = ("start", "learning", "checkpoint", "--model", "--out")
+"""When a run is killed: before the first checkpoint, after it, or while a file is written."""
+
+SECONDS = 120.0
+# What may differ between a run and one that was killed in its midst.
+_OF_THE_RUN = ("seconds", "peak_memory")
+_OLD = b"what stood here before\n"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a whole run has left."""
+
+    state: bytes
+    notes: dict[str, Any]
+    out: bytes
+    said: str
+    first_save: float
+    seconds: float
+
+
+class Folder:
+    """Where one run writes its files.
+
+    Parameters
+    ----------
+    path
+        An empty directory.
+    command
+        Arguments of the command, without its outputs.
+    out
+        Name of the file for `--out`; its suffix says the format.
+    """
+
+    def __init__(self, path: Path, command: Sequence[str], out: str) -> None:
+        self.path, self.model, self.out = path, path / "model.streamsel", path / out
+        self._temporary = path / "tmp"
+        self._temporary.mkdir(parents=True)
+        self._command = list(command)
+
+    def start(self, *, checkpoints: bool = True, resume: bool = False) -> Running:
+        """Start the command."""
+        options = ["--model", str(self.model), "--out", str(self.out)]
+        if checkpoints:
+            options += ["--checkpoint", "0"]
+        if resume:
+            options += ["--resume", str(self.model)]
+        return Running([*self._command, *options], self)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables for the command: temporary files can be told from those of others."""
+        return {**os.environ, "TMPDIR": str(self._temporary)}
+
+    def left_over(self) -> list[str]:
+        """Return what is here beside the outputs."""
+        known = {self.model, self.out, self._temporary}
+        here = [*self.path.iterdir(), *self._temporary.iterdir()]
+        return sorted(str(file.relative_to(self.path)) for file in here if file not in known)
+
+    def temporary_of(self, file: Path) -> int:
+        """Return how many bytes of a file are written beside it, before it takes its place."""
+        ours = re.compile(rf"\.{re.escape(file.name)}\..*")
+        sizes = [0]
+        with os.scandir(self.path) as entries:
+            for entry in entries:
+                if ours.fullmatch(entry.name):
+                    try:
+                        sizes.append(entry.stat().st_size)
+                    except FileNotFoundError:  # it has just taken its place
+                        continue
+        return max(sizes)
+
+
+class Running:
+    """The command, in a process of its own."""
+
+    def __init__(self, command: Sequence[str], folder: Folder) -> None:
+        self._folder = folder
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115  closed at the end of the run
+        self._told = tempfile.TemporaryFile()  # noqa: SIM115
+        self._began = time.monotonic()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "streamsel", *command],
+            stdin=subprocess.DEVNULL,
+            stdout=self._said,
+            stderr=self._told,
+            env=folder.environment,
+        )
+
+    def seconds(self) -> float:
+        """Return how long it has been running."""
+        return time.monotonic() - self._began
+
+    def wait_for(self, event: Any) -> bool:
+        """Wait until something is the case; say whether the process still runs then."""
+        while self._process.poll() is None:
+            if event():
+                return True
+            if self.seconds() > SECONDS:
+                raise TimeoutError
+            time.sleep(0.0002)
+        return False
+
+    def kill(self, number: signal.Signals) -> bool:
+        """Send a signal; say whether it came before the end."""
+        if self._process.poll() is not None:
+            return False
+        self._process.send_signal(number)
+        return True
+
+    def end(self) -> tuple[int, str, str]:
+        """Wait for the end; return the exit code, and what stands on stdout and stderr."""
+        try:
+            code = self._process.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            raise TimeoutError from None
+        said = []
+        for file in (self._said, self._told):
+            file.seek(0)
+            said.append(file.read().decode())
+            file.close()
+        return code, said[0], said[1]
+
+
+def whole_run(folder: Folder) -> Ended:
+    """Run the command from beginning to end."""
+    running = folder.start()
+    running.wait_for(folder.model.exists)
+    first_save = running.seconds()
+    code, said, told = running.end()
+    if code:
+        raise RuntimeError(f"Expected a run that ends well. Got: exit {code}, {told}")
+    return _ended(folder, said, first_save, running.seconds())
+
+
+def killed_run(folder: Folder, phase: str, rng: Random, whole: Ended) -> str:
+    """Kill a run at a random moment of a phase, once or twice, then let it come to its end.
+
+    Parameters
+    ----------
+    folder
+        Empty.
+    phase
+        One of `PHASES`.
+    rng
+        Draws the moment, the signal, and whether a file stands in the place of the output.
+    whole
+        What the same run has left that nobody killed.
+
+    Returns
+    -------
+    str
+        What is wrong; "" if nothing is, and "missed" if it came to its end before it was killed.
+    """
+    try:
+        return _killed_run(folder, phase, rng, whole)
+    except TimeoutError:
+        return f"it hangs, for {SECONDS:g} s"
+
+
+def _killed_run(folder: Folder, phase: str, rng: Random, whole: Ended) -> str:
+    before = rng.choice([None, _OLD])
+    if before is not None:
+        folder.out.write_bytes(before)
+    resume = False
+    for _ in range(rng.choice([1, 1, 2])):
+        wrong = _kill_once(folder, phase, rng, whole, resume=resume)
+        if wrong:
+            return "" if resume and wrong == "missed" else wrong
+        wrong = _damage(folder, before, whole)
+        if wrong:
+            return wrong
+        resume = True
+    code, said, told = folder.start(resume=True).end()
+    if code:
+        return f"the resumed run ends with {code}: {_in_short(told)}"
+    return _difference(_ended(folder, said, 0, 0), whole) or _beside(folder)
+
+
+def _kill_once(folder: Folder, phase: str, rng: Random, whole: Ended, *, resume: bool) -> str:
+    number = rng.choice(
+        [signal.SIGKILL] * 7 + [signal.SIGTERM, signal.SIGINT, signal.SIGHUP],
+    )
+    # Where nothing is saved in between, the first file that is written is the last one.
+    running = folder.start(checkpoints=phase != "--model", resume=resume)
+    if not _await(phase, running, folder, rng, whole) or not running.kill(number):
+        running.end()
+        return "missed"
+    code, _, told = running.end()
+    if "Traceback" in told:
+        return f"{number.name}, and it says: {_in_short(told)}"
+    if code not in (-number, 128 + number, 0):
+        return f"{number.name} ends it with {code}: {_in_short(told)}"
+    return _beside(folder) if code >= 0 else ""
+
+
+def _await(phase: str, running: Running, folder: Folder, rng: Random, whole: Ended) -> bool:
+    """Wait for a random moment of a phase; say whether it came before the end."""
+    if phase == "start":
+        return _pause(running, rng.uniform(0, whole.first_save))
+    if phase == "learning":
+        started = running.wait_for(folder.model.exists)
+        return started and _pause(running, rng.uniform(0, whole.seconds - whole.first_save))
+    if phase == "checkpoint":
+        for _ in range(rng.randrange(3)):
+            stamp = _stamp(folder.model)
+            if not running.wait_for(lambda stamp=stamp: _stamp(folder.model) != stamp):
+                return False
+    file = folder.out if phase == "--out" else folder.model
+    seen = running.wait_for(lambda: folder.temporary_of(file))
+    return seen and _pause(running, rng.choice([0.0, rng.uniform(0, 0.005)]))
+
+
+def _pause(running: Running, seconds: float) -> bool:
+    until = running.seconds() + seconds
+    return running.wait_for(lambda: running.seconds() >= until)
+
+
+def _stamp(file: Path) -> int:
+    return file.stat().st_mtime_ns if file.exists() else 0
+
+
+def _damage(folder: Folder, before: bytes | None, whole: Ended) -> str:
+    """Say which output is neither the old one nor the new one."""
+    if folder.model.exists():
+        try:
+            load(folder.model)
+        except (ValueError, OSError) as error:
+            return f"the model is damaged: {_in_short(str(error))}"
+    out = folder.out.read_bytes() if folder.out.exists() else None
+    return "" if out in (before, whole.out) else "the output is truncated"
+
+
+def _ended(folder: Folder, said: str, first_save: float, seconds: float) -> Ended:
+    model, notes = load(folder.model), read_notes(folder.model)
+    copy = folder.path / "copy"
+    save(model, copy)
+    state = copy.read_bytes()
+    copy.unlink()
+    notes = {key: value for key, value in notes.items() if key not in _OF_THE_RUN}
+    return Ended(state, notes, folder.out.read_bytes(), said, first_save, seconds)
+
+
+def _difference(got: Ended, whole: Ended) -> str:
+    parts = ("state", "out", "said", "notes")
+    differ = [part for part in parts if getattr(got, part) != getattr(whole, part)]
+    if differ == ["notes"]:
+        odd = {k for k in {*got.notes, *whole.notes} if got.notes.get(k) != whole.notes.get(k)}
+        here = {key: (whole.notes.get(key), got.notes.get(key)) for key in sorted(odd)}
+        return f"notes differ: {_in_short(json.dumps(here))}"
+    return f"not the same: {', '.join(differ)}" if differ else ""
+
+
+def _beside(folder: Folder) -> str:
+    left_over = folder.left_over()
+    return f"left over: {', '.join(left_over)}" if left_over else ""
+
+
+def _in_short(text: str) -> str:
+    return " / ".join(text.strip().splitlines()[-3:])[:400]
