@@ -25,7 +25,7 @@ PHASES = ("start", "learning", "checkpoint", "--model", "--out")
 
 SECONDS = 120.0
 # What may differ between a run and one that was killed in its midst.
-_OF_THE_RUN = ("seconds", "peak_memory")
+_OF_THE_RUN = ("seconds", "peak_memory", "begun", "saved")
 _OLD = b"what stood here before\n"
 
 
