@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
 import math
@@ -176,6 +177,10 @@ class Names(NamedTuple):
         if value is None:
             return True
         if not isinstance(value, tuple) or not value:
+            return False
+        try:  # a clone has a copy of them
+            copy.deepcopy(value)
+        except Exception:  # noqa: BLE001 (whatever they raise, or nesting without end)
             return False
         return all(isinstance(name, Hashable) for name in value) and len(set(value)) == len(value)
 

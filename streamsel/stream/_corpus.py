@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streamsel import params
 from streamsel.plain import is_many
 from streamsel.stream._base import check_distinct
 
@@ -60,6 +61,7 @@ def read(
         )
     if not is_many(documents):
         raise TypeError(f"Expected documents to be iterable. Got: {type(documents).__name__}.")
+    params.check("text", {"lowercase": params.Flag()}, {"lowercase": lowercase})
     if tokenizer is not None and not callable(tokenizer):
         raise TypeError(f"Expected a function as tokenizer. Got: {type(tokenizer).__name__}.")
     tokenize = _WORDS.findall if tokenizer is None else tokenizer

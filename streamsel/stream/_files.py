@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Never
 
 import numpy as np
 
+from streamsel.params import shown
+from streamsel.plain import is_many
 from streamsel.stream._arrays import iter_npy
 from streamsel.stream._base import ColumnStream
 from streamsel.stream._csv import cut_csv, header_of
@@ -122,6 +124,8 @@ def paths_of(paths: Paths) -> list[str]:
         For an empty list.
     """
     if not isinstance(paths, (str, os.PathLike)):
+        if not is_many(paths):
+            raise TypeError(f"Expected a list of files, or a pattern. Got: {shown(paths)}.")
         listed = [os.fspath(path) for path in paths]
         if not listed:
             raise ValueError("Expected at least one file. Got: none.")

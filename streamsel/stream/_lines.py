@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from streamsel import params
 from streamsel.columns import Block
 from streamsel.stream._base import ColumnStream
 from streamsel.stream._blocks import KEPT_DTYPES, columns_per_block
@@ -90,14 +91,25 @@ def iter_lines(
     TP53 [1.5 2. ]
     EGFR [nan 4.]
     """
-    wanted = np.dtype(dtype)
-    if wanted not in KEPT_DTYPES:
-        raise ValueError(f"Expected dtype float64, float32, int8 or uint8, got: {wanted}.")
-    if not (on_bad is None or on_bad == "pass" or callable(on_bad)):
-        raise ValueError(f"Expected on_bad to be a function, 'pass' or None. Got: {on_bad!r}.")
+    wanted = _kept_dtype(dtype)
+    is_word = isinstance(on_bad, str) and on_bad == "pass"
+    if not (on_bad is None or is_word or callable(on_bad)):
+        got = params.shown(on_bad)
+        raise ValueError(f"Expected on_bad to be a function, 'pass' or None. Got: {got}.")
     stamp = Stamp.of(path)
     layout = find_layout(path, delimiter, header)
     return _stream(layout, wanted, on_bad, partial(_cut, layout, wanted, on_bad, stamp))
+
+
+def _kept_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    try:
+        wanted = np.dtype(dtype)
+    except Exception:  # noqa: BLE001 (what NumPy says of the values it is given is anything)
+        wanted = np.dtype(object)
+    if wanted not in KEPT_DTYPES:
+        got = params.shown(dtype)
+        raise ValueError(f"Expected dtype float64, float32, int8 or uint8, got: {got}.")
+    return wanted
 
 
 def _stream(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streamsel import params
 from streamsel.stream._corpus import GAP
 
 if TYPE_CHECKING:
@@ -155,6 +156,7 @@ class Variables:
     def __init__(
         self, corpus: Corpus, levels: Iterable[tuple[tuple[int, ...], Level]], *, binary: bool
     ) -> None:
+        params.check("text", {"binary": params.Flag()}, {"binary": binary})
         self.corpus = corpus
         self.binary = binary
         self.slots: list[tuple[int, ...]] = []

@@ -337,7 +337,7 @@ def _check_length(block: Block, expected: int) -> None:
     if block.values.shape[0] != expected:
         raise ValueError(
             f"Expected columns of {expected} values, one for every value of the target. "
-            f"Got: {block.values.shape[0]} values in column {block.names[0]!r}"
+            f"Got: {block.values.shape[0]} values in column {params.shown(block.names[0])}"
         )
 
 

@@ -36,7 +36,10 @@ class Stamp(NamedTuple):
     def of(cls, path: str | os.PathLike[str]) -> Stamp:
         """Look at a file as it is now."""
         where = Path(path).absolute()
-        found = where.stat()
+        try:
+            found = where.stat()
+        except ValueError as error:  # characters that no path can have
+            raise ValueError(f"Expected the path of a file. Got: {path!r} ({error}).") from error
         return cls(str(where), found.st_size, found.st_mtime_ns)
 
     def check(self) -> None:

@@ -112,7 +112,7 @@ def values(rng: random.Random) -> Any:
         lambda: rng.choice((np.nan, np.inf, -np.inf, np.float32(1), np.int8(3), 1j, np.float16(2))),
         lambda: rng.choice(("", "a", "v0", "nan", "1.0", "\ud800", "x" * 5000, b"v0", Text("v0"))),
         lambda: rng.choice(([], (), {}, set(), frozenset(), range(3), range(10**5), ..., object())),
-        lambda: rng.choice((int, object, len, lambda: None, NotImplemented, Exception("x"))),
+        lambda: rng.choice((int, str, len, lambda: None, NotImplemented, Exception("x"))),
         lambda: rng.choice((Raises(), RaisesWhenHashed(), Unequal(), Lies(), Endless(v0=1.0))),
         lambda: rng.choice((_deep(), _deep(tuple), _itself())),
         lambda: rng.choice(
