@@ -265,7 +265,9 @@ def _read(
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the header and the arrays of a file after every check that needs no learner."""
     layout = "is not laid out as streamsel.save does it"
-    with Path(path).open("rb") as file:
+    with _refusing(path, "cannot be the name of a file"):
+        opened = Path(path).open("rb")  # noqa: SIM115
+    with opened as file:
         size = _check_seal(path, file)
         with _refusing(path, layout), zipfile.ZipFile(file) as archive:
             entries = _entries(archive, size)

@@ -104,10 +104,10 @@ def iter_lines(
 def _kept_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     try:
         wanted = np.dtype(dtype)
+        got = str(wanted)
     except Exception:  # noqa: BLE001 (what NumPy says of the values it is given is anything)
-        wanted = np.dtype(object)
+        wanted, got = np.dtype(object), params.shown(dtype)
     if wanted not in KEPT_DTYPES:
-        got = params.shown(dtype)
         raise ValueError(f"Expected dtype float64, float32, int8 or uint8, got: {got}.")
     return wanted
 

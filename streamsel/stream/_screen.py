@@ -142,7 +142,8 @@ class Screen(ColumnStream):
             raise TypeError(f"Expected a ColumnStream. Got: {type(stream).__name__}.")
         if report is not None and not callable(report):
             raise TypeError(f"Expected report to be a function. Got: {type(report).__name__}.")
-        params.check("screen", {"min_count": params.Whole(0)}, {"min_count": min_count})
+        rules = {"n_rows": params.Whole(0, optional=True), "min_count": params.Whole(0)}
+        params.check("screen", rules, {"n_rows": n_rows, "min_count": min_count})
         super().__init__(
             self._screened,
             n_rows=n_rows if stream.n_rows is None else stream.n_rows,
