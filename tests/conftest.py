@@ -8,6 +8,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from tests.signals import hear_signals
+
+hear_signals()
+
 # Kernels compile on their first call, so a deadline would measure the compiler; and what a run
 # cannot repeat helps nobody.
 hypothesis.settings.register_profile(

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from tests.attack._killing import PHASES, Ended, Folder, killed_run, whole_run
 from tests.attack._wide_files import FORMATS, wide_files
+from tests.signals import hear_signals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,6 +126,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def main() -> int:
     """Run the attack."""
+    hear_signals()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=20, help="how many runs are killed")
     parser.add_argument("--seed", type=int, default=0, help="of the moments")
