@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsel import SOSPCA, catalogue, load, persist, save
+from streamsel import SOSPCA, ProjSe, SelectKBest, catalogue, load, persist, save
 
 QUICK = settings(derandomize=True, deadline=None, max_examples=100)
 
@@ -533,3 +533,21 @@ def test_bombs(refuses):
 
     entry = array_entry(np.arange(3.0))
     refuses(forge(changed(state=state), [("a.npy", entry)], tamper=larger))
+
+
+@pytest.mark.parametrize("learner", [ProjSe, SelectKBest])
+def test_what_does_not_vary_yet(learner, tmp_path):
+    model = learner(k=2)
+    for row, label in enumerate("xxy"):
+        model.learn_one({"varies": float(row), "flat": 2.0}, label)
+        save(model, tmp_path / "model")
+        assert load(tmp_path / "model").relevance == pytest.approx(model.relevance, nan_ok=True)
+
+
+def test_what_covariates_explain_in_full(tmp_path):
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    model = ProjSe(k=2)
+    model.learn_target(X @ [1.0, 2.0, 3.0], covariates=X[:, 0])
+    model.learn_columns(X)
+    save(model, tmp_path / "model")
+    assert load(tmp_path / "model").selected == model.selected
