@@ -223,6 +223,7 @@ def scheduler():
     for process in processes:
         process.kill()
         process.wait()
+    processes[0].stdout.close()
 
 
 def test_a_scheduler_that_goes_leaves_what_was_folded(scheduler):
