@@ -7,6 +7,9 @@ one was tried when the child dies or hangs; then it starts another and goes on w
 
 from __future__ import annotations
 
+import argparse
+import functools
+import itertools
 import multiprocessing
 import os
 import resource
@@ -122,6 +125,42 @@ def table(counts: dict[str, Counter[str]]) -> str:
         cells = "".join(f"{count[verdict]:>11,}" for verdict in seen)
         lines.append(f"{kind:14}{count.total():>9,}{cells}")
     return "\n".join(lines)
+
+
+def run(
+    attempts: Callable[[int], Callable[[int], tuple[str, str]]],
+    kind_of: Callable[[int], str],
+    doc: str | None,
+) -> int:
+    """Go on for as long as the command line says; print what is found, and return an exit code.
+
+    Parameters
+    ----------
+    attempts
+        Called with a seed, returns the attempt.
+    kind_of
+        What is tried with an index.
+    doc
+        What the attack is.
+    """
+    parser = argparse.ArgumentParser(description=doc)
+    parser.add_argument("--seconds", type=float, default=20.0, help="how long to go on")
+    parser.add_argument("--seed", type=int, default=0, help="of what is tried")
+    parser.add_argument("--index", type=int, help="only this one")
+    options = parser.parse_args()
+    counts: dict[str, Counter[str]] = {}
+    until = time.monotonic() + options.seconds
+    bad = 0
+    indices = itertools.count() if options.index is None else [options.index]
+    for outcome in attack(functools.partial(attempts, options.seed), indices, until=until):
+        kind = kind_of(outcome.index)
+        counts.setdefault(kind, Counter())[outcome.verdict] += 1
+        if is_bad(outcome):
+            bad += 1
+            again = f"--seed {options.seed} --index {outcome.index}"
+            print(f"{kind} {outcome.verdict}: {outcome.detail} ({again})", flush=True)
+    print(table(counts))
+    return 1 if bad else 0
 
 
 class _Child:

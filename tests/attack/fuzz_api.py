@@ -9,7 +9,6 @@ that has refused something is not what it was.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import inspect
 import itertools
@@ -17,9 +16,7 @@ import pickle
 import random
 import sys
 import tempfile
-import time
 import warnings
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +25,7 @@ import numpy as np
 import streamsel
 from streamsel.params import rules_of, shown
 from tests.attack._bad_values import PoisonedError, values
-from tests.attack._harness import attack, is_bad, table
+from tests.attack._harness import run
 from tests.attack._model_files import Sample, labels, sample
 from tests.attack.fuzz_models import is_ours, told
 from tests.conformance.modes import bits
@@ -229,29 +226,5 @@ def _file(rng: random.Random, folder: Path) -> None:
         streamsel.load(values(rng))
 
 
-def _run(options: argparse.Namespace) -> int:
-    counts: dict[str, Counter[str]] = {}
-    until = time.monotonic() + options.seconds
-    bad = 0
-    indices = itertools.count() if options.index is None else [options.index]
-    for outcome in attack(functools.partial(attempts, options.seed), indices, until=until):
-        counts.setdefault(kind_of(outcome.index), Counter())[outcome.verdict] += 1
-        if is_bad(outcome):
-            bad += 1
-            again = f"--seed {options.seed} --index {outcome.index}"
-            print(f"{outcome.verdict}: {outcome.detail} ({again})", flush=True)
-    print(table(counts))
-    return 1 if bad else 0
-
-
-def main() -> int:
-    """Run the attack."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=20.0, help="how long to go on")
-    parser.add_argument("--seed", type=int, default=0, help="of the calls")
-    parser.add_argument("--index", type=int, help="only this call")
-    return _run(parser.parse_args())
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(attempts, kind_of, __doc__))

@@ -9,21 +9,16 @@ way than an answer or an error of ours.
 
 from __future__ import annotations
 
-import argparse
-import functools
-import itertools
 import linecache
 import random
 import sys
 import tempfile
-import time
 import warnings
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import streamsel
-from tests.attack._harness import attack, is_bad, table
+from tests.attack._harness import run
 from tests.attack._model_files import KINDS, labels, mutant, sample
 
 if TYPE_CHECKING:
@@ -39,7 +34,7 @@ def attempts(seed: int) -> Callable[[int], tuple[str, str]]:
     warnings.simplefilter("ignore")
 
     def attempt(index: int) -> tuple[str, str]:
-        kind = KINDS[index % len(KINDS)]
+        kind = kind_of(index)
         rng = random.Random(f"{seed} {index}")  # noqa: S311 (no secret)
         label = rng.choice(known)
         path = folder / "forged.streamsel"
@@ -122,6 +117,11 @@ def _frame(X: Any) -> Any:
     return pd.DataFrame(X, columns=[f"v{j}" for j in range(X.shape[1])])
 
 
+def kind_of(index: int) -> str:
+    """Return what is tried with an index."""
+    return KINDS[index % len(KINDS)]
+
+
 def told(error: BaseException) -> str:
     """Return an error and where it came from, of our lines the last."""
     trace, where = error.__traceback__, ""
@@ -133,30 +133,5 @@ def told(error: BaseException) -> str:
     return " ".join(f"{where} {type(error).__name__}: {error}".split())[:300]
 
 
-def _run(options: argparse.Namespace) -> int:
-    counts: dict[str, Counter[str]] = {}
-    seen: Counter[str] = Counter()
-    until = time.monotonic() + options.seconds
-    indices = itertools.count() if options.index is None else [options.index]
-    for outcome in attack(functools.partial(attempts, options.seed), indices, until=until):
-        kind = KINDS[outcome.index % len(KINDS)]
-        counts.setdefault(kind, Counter())[outcome.verdict] += 1
-        if is_bad(outcome):
-            seen[outcome.verdict] += 1
-            again = f"--seed {options.seed} --index {outcome.index}"
-            print(f"{kind} {outcome.verdict}: {outcome.detail} ({again})", flush=True)
-    print(table(counts))
-    return 1 if seen else 0
-
-
-def main() -> int:
-    """Run the attack."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=20.0, help="how long to go on")
-    parser.add_argument("--seed", type=int, default=0, help="of the mutants")
-    parser.add_argument("--index", type=int, help="only this mutant")
-    return _run(parser.parse_args())
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(attempts, kind_of, __doc__))

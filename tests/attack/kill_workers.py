@@ -6,7 +6,6 @@ nobody died.
 """
 
 import argparse
-import logging
 import os
 import random
 import signal
@@ -16,13 +15,13 @@ import time
 from pathlib import Path
 
 import dask
-import distributed
 import numpy as np
 
 from streamsel import ForwardSelection, SelectKBest
 from streamsel.distributed import learn
 from streamsel.stream import iter_npy
 from tests.conformance.modes import bits
+from tests.distributed.clusters import quiet_client
 
 SIGNALS = (signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM)
 MODELS = (SelectKBest(5), ForwardSelection(5, max_candidates=30, exact=True))
@@ -64,14 +63,7 @@ def main():
     with (
         tempfile.TemporaryDirectory() as folder,
         dask.config.set(settings | {"temporary-directory": folder}),
-        distributed.LocalCluster(
-            n_workers=3,
-            threads_per_worker=1,
-            dashboard_address=None,
-            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        distributed.Client(cluster) as client,
+        quiet_client(3) as client,
     ):
         path = Path(folder, "x.npy")
         X = np.asfortranarray(rng.normal(size=(500, 20_000)))
@@ -86,7 +78,7 @@ def main():
         expected = [learnt(model) for model in MODELS]
         killed = runs = right = 0
         while killed < asked.kills:
-            killer = Killer(cluster, asked.seed + runs, min(6, asked.kills - killed))
+            killer = Killer(client.cluster, asked.seed + runs, min(6, asked.kills - killed))
             start = time.monotonic()
             killer.start()
             right += learnt(MODELS[runs % 2]) == expected[runs % 2]

@@ -1,6 +1,5 @@
 """Workers beside one process, from Parquet; and the memory of client and workers at two p."""
 
-import logging
 import os
 import subprocess
 import sys
@@ -11,24 +10,21 @@ import pytest
 from streamsel import ProjSe
 from streamsel.distributed import learn
 from streamsel.stream import iter_files
-
-distributed = pytest.importorskip("distributed")
+from tests.distributed.clusters import quiet_client
 
 # 2 GB, in files of 0.2 GB.
 N, P, IN_A_FILE = 1000, 250_000, 25_000
 
 MEMORY = """
-import logging, sys
-import distributed, numpy as np
+import sys
+import numpy as np
 from streamsel import ProjSe
 from streamsel.distributed import learn
 from streamsel.memory import peak_bytes
 from streamsel.stream import iter_files
+from tests.distributed.clusters import quiet_client
 if __name__ == "__main__":
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None,
-        scheduler_kwargs={"dashboard_address": "127.0.0.1:0"}, silence_logs=logging.CRITICAL,
-    ) as cluster, distributed.Client(cluster) as client:
+    with quiet_client(2) as client:
         y = np.random.default_rng(1).normal(size=1000)
         learn(ProjSe(10, max_candidates=100), iter_files(sys.argv[1:]), y, client=client, fan_in=2)
         print(peak_bytes(), max(client.run(peak_bytes).values()))
@@ -61,16 +57,7 @@ def files(tmp_path_factory):
 @pytest.fixture
 def client(request):
     """A client of a cluster of so many processes of one thread each."""
-    with (
-        distributed.LocalCluster(
-            n_workers=request.param,
-            threads_per_worker=1,
-            dashboard_address=None,
-            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with quiet_client(request.param) as client:
         yield client
 
 

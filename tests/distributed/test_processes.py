@@ -1,6 +1,5 @@
 """Workers that are processes of their own: how many there are, and how they die."""
 
-import logging
 import os
 import signal
 import subprocess
@@ -14,6 +13,7 @@ import pytest
 from streamsel import ForwardSelection, SelectKBest
 from streamsel.distributed import PartError, learn
 from tests.conformance.modes import bits
+from tests.distributed.clusters import quiet_client
 from tests.distributed.parts import Made, made
 
 distributed = pytest.importorskip("distributed")
@@ -26,14 +26,7 @@ def workers():
 
     with (
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"}),
-        distributed.LocalCluster(
-            n_workers=4,
-            threads_per_worker=1,
-            dashboard_address=None,
-            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        distributed.Client(cluster) as client,
+        quiet_client(4) as client,
     ):
         yield client
 
