@@ -723,9 +723,11 @@ def command(folder, lines, *options):
 
 
 def notes(path):
-    """Return the notes in a file, but for what is never twice the same."""
+    """Return the notes in a file, but for what is never twice the same, or was not noted then."""
     held = read_notes(path)
-    return repr({key: held[key] for key in held if key not in ("seconds", "peak_memory")})
+    apart = {"seconds", "peak_memory", "begun", "saved", "version", "fingerprint", "listed"}
+    apart |= {"covariates"} if held.get("covariates") == [] else set()
+    return repr({key: held[key] for key in held if key not in apart})
 
 
 # ----------------------------------------------------------------------------- comparing

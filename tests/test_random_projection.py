@@ -295,7 +295,7 @@ def test_what_is_infinite_is_refused(make, value, X):
 def test_row_indices_beyond_the_rows_are_refused():
     matrix = sp.csc_array(np.eye(5))
     matrix.indices[2] = 50
-    with pytest.raises(ValueError, match="row indices"):
+    with pytest.raises(ValueError, match="indices beyond"):
         RandomProjection(3).transform_many(matrix)
 
 

@@ -13,7 +13,7 @@ from streamsel._jit.gram import center, center_stored
 from streamsel.columns import Chunk, DenseChunk, Stats
 from streamsel.held.part import Floats, Part, Places
 from streamsel.held.waiting import Panel, Stored
-from streamsel.shapes import expect_shapes, rows_of
+from streamsel.shapes import expect_finite, expect_shapes, rows_of
 from streamsel.threads import effective_jobs, in_threads
 
 # Of a column that stores more than this part of its values all are centred.
@@ -205,6 +205,7 @@ class Inflow(Part):
         n, q = self.n, self.q
         m = rows_of(state, "waiting")
         expect_shapes(state, waiting=(m, n), factors=(m, q))
+        expect_finite(state)
         stored = Stored.from_state(state["stored"], n, q)
         b = stored.means.size
         if m >= self.width:

@@ -18,7 +18,7 @@ OTHER_ORACLES = {"calm", "evaluate", "frames", "noise", "target", "text", "rows"
 OTHER_ORACLES |= {"ridge_components_rows", "gram"}
 # And of a source, and of what methods share.
 OTHER_ORACLES |= {"prune", "independence", "linear", "subspace", "factorisation"}
-OTHER_PAGES = {"evaluate", "persist", "stream"}
+OTHER_PAGES = {"distributed", "evaluate", "persist", "stream"}
 
 every_learner = pytest.mark.parametrize(
     ("name", "module"), [(entry.name, entry.module.rpartition(".")[2]) for entry in REGISTERED]
