@@ -333,7 +333,7 @@ def _entries(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
         raise ValueError(f"no {_HEADER}")
     for info in infos:
         if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
-            raise ValueError(f"entry {info.filename} is compressed")
+            raise ValueError(f"entry {info.filename!r} is compressed")
     if sum(info.file_size for info in infos) > size:
         raise ValueError("entries larger than the file")
     return entries
@@ -377,14 +377,14 @@ def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]
     """Read one array, allocated only once its shape is known to fit the bytes that are there."""
     with archive.open(info) as entry:
         if npy.read_magic(entry) != (1, 0):
-            raise ValueError(f"entry {info.filename} is of another .npy version")
+            raise ValueError(f"entry {info.filename!r} is of another .npy version")
         shape, _, dtype = npy.read_array_header_1_0(entry)
         if not is_numeric(dtype):
-            raise ValueError(f"entry {info.filename} is not numeric but {dtype}")
+            raise ValueError(f"entry {info.filename!r} is not numeric but {dtype}")
         if min(shape, default=0) < 0:
-            raise ValueError(f"entry {info.filename} has a negative length")
+            raise ValueError(f"entry {info.filename!r} has a negative length")
         if math.prod(shape) * dtype.itemsize != info.file_size - entry.tell():
-            raise ValueError(f"entry {info.filename} says shape {shape}, which its size belies")
+            raise ValueError(f"entry {info.filename!r} says shape {shape}, which its size belies")
         entry.seek(0)
         array = npy.read_array(entry, allow_pickle=False)
     return array.astype(dtype.newbyteorder("="), copy=False)
