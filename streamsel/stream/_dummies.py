@@ -77,11 +77,9 @@ def with_dummies(X: Any, per_column: int = 1, seed: int = 0) -> ColumnStream:
     """
     params.check(
         "with_dummies",
-        {"per_column": params.Whole(1), "seed": params.Whole(0)},
+        {"per_column": params.Whole(1), "seed": params.Whole(0, below=2**128)},
         {"per_column": per_column, "seed": seed},
     )
-    if seed >= 2**128:
-        raise ValueError(f"Expected a seed below 2**128. Got: {seed!r}.")
     source = as_stream(X)
     n_rows, n_columns = source.n_rows, source.n_columns
 
