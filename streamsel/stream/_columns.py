@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamsel.columns import Block
+from streamsel.params import shown
 from streamsel.plain import is_many
 from streamsel.sparse import expect_whole
 from streamsel.stream._base import ColumnStream
@@ -57,7 +58,9 @@ def iter_columns(
     array([1., 4., 9.])
     """
     if callable(pairs):
-        return ColumnStream(lambda: gather(_checked(pairs())), n_rows=n_rows, n_columns=n_columns)
+        return ColumnStream(
+            lambda: gather(_checked(_returned(pairs))), n_rows=n_rows, n_columns=n_columns
+        )
     if not is_many(pairs):
         raise TypeError(f"Expected an iterable of (name, values), got: {type(pairs).__name__}.")
     return ColumnStream(
@@ -66,6 +69,16 @@ def iter_columns(
         n_columns=n_columns,
         rereadable=iter(pairs) is not pairs,
     )
+
+
+def _returned(pairs: Callable[[], Any]) -> Iterable[tuple[Hashable, Any]]:
+    returned: Iterable[tuple[Hashable, Any]] = pairs()
+    if not is_many(returned):
+        raise TypeError(
+            f"Expected a function that returns an iterable of (name, values). Got: one that "
+            f"returned {shown(returned)}."
+        )
+    return returned
 
 
 def _checked(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[tuple[Hashable, Any]]:

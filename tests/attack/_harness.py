@@ -127,6 +127,13 @@ def table(counts: dict[str, Counter[str]]) -> str:
     return "\n".join(lines)
 
 
+def tried(options: argparse.Namespace) -> Iterable[int]:
+    """Return the indices that the command line asks for."""
+    if options.index is not None:
+        return [options.index]
+    return itertools.count() if options.tries is None else range(options.tries)
+
+
 def run(
     attempts: Callable[[int], Callable[[int], tuple[str, str]]],
     kind_of: Callable[[int], str],
@@ -145,13 +152,14 @@ def run(
     """
     parser = argparse.ArgumentParser(description=doc)
     parser.add_argument("--seconds", type=float, default=20.0, help="how long to go on")
+    parser.add_argument("--tries", type=int, help="how many; otherwise until the time is over")
     parser.add_argument("--seed", type=int, default=0, help="of what is tried")
     parser.add_argument("--index", type=int, help="only this one")
     options = parser.parse_args()
     counts: dict[str, Counter[str]] = {}
     until = time.monotonic() + options.seconds
     bad = 0
-    indices = itertools.count() if options.index is None else [options.index]
+    indices = tried(options)
     for outcome in attack(functools.partial(attempts, options.seed), indices, until=until):
         kind = kind_of(outcome.index)
         counts.setdefault(kind, Counter())[outcome.verdict] += 1

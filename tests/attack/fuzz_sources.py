@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tests.attack._harness import Outcome, attack, is_bad, judge, table
+from tests.attack._harness import Outcome, attack, is_bad, judge, table, tried
 from tests.attack._mutate import mutate
 from tests.attack._source_files import OPENERS, TOKENS, samples
 
@@ -184,16 +184,15 @@ def _keep(kind: str, outcome: Outcome, options: argparse.Namespace) -> None:
 
 
 def _indices(options: argparse.Namespace) -> Iterator[int]:
-    if options.index is not None:
-        return iter([options.index])
     kinds = {KINDS.index(kind) for kind in options.kind or KINDS}
-    return (i for i in itertools.count() if i % len(KINDS) in kinds)
+    return (i for i in tried(options) if i % len(KINDS) in kinds)
 
 
 def main() -> int:
     """Run the attack."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=20.0, help="how long to go on")
+    parser.add_argument("--tries", type=int, help="how many; otherwise until the time is over")
     parser.add_argument("--seed", type=int, default=0, help="of the mutants")
     parser.add_argument("--kind", action="append", choices=KINDS, help="only such files")
     parser.add_argument("--index", type=int, help="only this mutant")
