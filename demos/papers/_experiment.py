@@ -1,9 +1,9 @@
-"""What the experiments share: datasets, work that can be interrupted, a CSV, a figure, a section.
+"""What the experiments share: datasets, work that can be interrupted, a CSV, a figure, a page.
 
 An experiment is a list of tasks, each a tuple that names it, and a function that makes rows of it.
 What is done is noted task by task in `<name>.part`, so that a second run goes on where the first
 was interrupted (delete it where the script has changed since); when all are done the rows stand in
-`<name>.csv`, in the order of the tasks. Figure and section of the documentation are made of these
+`<name>.csv`, in the order of the tasks. Figure and page of the documentation are made of these
 rows alone: `--redraw` makes them again.
 """
 
@@ -33,12 +33,14 @@ mpl.use("svg")
 from matplotlib import pyplot as plt  # the backend comes first
 
 PROJECT = Path(__file__).parents[2]
-PAGE = PROJECT / "docs" / "pages" / "evidence.md"
+PAGES = PROJECT / "docs" / "pages" / "evidence"
 BUNDLED = {
     "breast_cancer": sklearn.datasets.load_breast_cancer,
     "digits": sklearn.datasets.load_digits,
     "wine": sklearn.datasets.load_wine,
 }
+# Of a table so many rows are shown.
+IN_SIGHT = 12
 # One colour a method, the same in every figure.
 COLOURS = ("#3f7fbf", "#c8553d", "#c79a1e", "#6a4c93", "#4a8f5c", "#8a93a0", "#333333")
 plt.rcParams |= {
@@ -72,7 +74,7 @@ class Dataset(NamedTuple):
 class Experiment:
     """The command line of one experiment, and where its results go.
 
-    `name` names the files and the section of the docs; `description` is the script's docstring.
+    `name` names the files and the page of the docs; `description` is the script's docstring.
     """
 
     def __init__(self, name: str, description: str) -> None:
@@ -103,7 +105,7 @@ class Experiment:
         self._redraw: bool = options.redraw
         self._in_docs = options.out is None and not self.quick
         if options.out is None:
-            options.out = tempfile.mkdtemp() if self.quick else PAGE.with_suffix("")
+            options.out = tempfile.mkdtemp() if self.quick else PAGES
         self.out = Path(options.out)
         self.out.mkdir(parents=True, exist_ok=True)
         self.console = Console(stderr=True)
@@ -193,22 +195,22 @@ class Experiment:
         figure.tight_layout()
         figure.savefig(path, metadata={"Date": None, "Creator": None})
         plt.close(figure)
-        return f"evidence/{path.name}"
+        return path.name
 
     def publish(self, text: str) -> None:
-        """Put Markdown into this experiment's section of the docs, or beside the CSV."""
+        """Put Markdown into this experiment's page of the docs, or beside the CSV."""
         text = text.strip() + "\n"
         if self.quick:
             text = f"**A quick run, on little data: not to be quoted.**\n\n{text}"
         if self._in_docs:
+            page = PAGES / f"{self.name}.md"
             begin, end = f"<!-- {self.name}: made by its script -->", f"<!-- end of {self.name} -->"
-            before, _, rest = PAGE.read_text().partition(begin)
+            before, _, rest = page.read_text().partition(begin)
             _, marker, after = rest.partition(end)
             if not marker:
-                raise ValueError(f"{PAGE.name}: expected the lines {begin} and {end}.")
-            PAGE.write_text(f"{before}{begin}\n\n{text}\n{end}{after}")
+                raise ValueError(f"{page.name}: expected the lines {begin} and {end}.")
+            page.write_text(f"{before}{begin}\n\n{text}\n{end}{after}")
         else:
-            text = text.replace("](evidence/", "](")
             (self.out / f"{self.name}.md").write_text(text)
         print(text)
         print(f"written to {'the docs' if self._in_docs else self.out}")
@@ -259,14 +261,21 @@ def plain(value: Any) -> Any:
 
 
 def table(frame: pd.DataFrame) -> str:
-    """Return a frame of strings as a Markdown table, columns of numbers to the right."""
+    """Return a frame of strings as a Markdown table, columns of numbers to the right.
+
+    A long one is folded: whoever asks for it opens it.
+    """
     head = [str(name) for name in frame.columns]
     body = [[str(cell) for cell in row] for row in frame.to_numpy().tolist()]
     rule = [
         "---:" if any(cell.lstrip("*-+< ")[:1].isdigit() for cell in cells) else "---"
         for cells in zip(*body, strict=True)
     ]
-    return "\n".join("| " + " | ".join(line) + " |" for line in (head, rule, *body))
+    text = "\n".join("| " + " | ".join(line) + " |" for line in (head, rule, *body))
+    if len(body) <= IN_SIGHT:
+        return text
+    summary = f"<summary>The table, {len(body)} rows</summary>"
+    return f'<details markdown="1">\n{summary}\n\n{text}\n\n</details>'
 
 
 def machine() -> str:

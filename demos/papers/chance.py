@@ -155,7 +155,7 @@ share of the signals that are found.
 
 {of_planted(found["planted"])}
 
-`python demos/papers/chance.py`; [all numbers](evidence/chance.csv); made with
+`python demos/papers/chance.py`; [all numbers](chance.csv); made with
 {machine()}.
 """
 

@@ -262,7 +262,7 @@ Gaussian columns), and how many columns did at most.
 
 {vain_table(results)}
 
-`python demos/papers/extractors_limits.py`; [all numbers](evidence/extractors-limits.csv); made with
+`python demos/papers/extractors_limits.py`; [all numbers](extractors-limits.csv); made with
 {machine()}.
 """
 

@@ -329,7 +329,7 @@ Every problem, mean error, mean average precision or R²:
 
 {problem_table(results, QS[-1])}
 
-`python demos/papers/extractors_worth.py`; [all numbers](evidence/extractors-worth.csv); made with
+`python demos/papers/extractors_worth.py`; [all numbers](extractors-worth.csv); made with
 {machine()}.
 """
 

@@ -274,7 +274,7 @@ error, means and deviations of drawings.
 
 {missing_table(results)}
 
-`python demos/papers/factorisations.py`; [all numbers](evidence/factorisations.csv); made with
+`python demos/papers/factorisations.py`; [all numbers](factorisations.csv); made with
 {machine()}.
 """
 

@@ -173,7 +173,7 @@ In brackets the part of the ten exact components' variance that is missed, where
 
 {summary(found)}
 
-`python demos/papers/gram_costs.py` · [all numbers](evidence/gram-costs.csv)
+`python demos/papers/gram_costs.py` · [all numbers](gram-costs.csv)
 """)
 
 

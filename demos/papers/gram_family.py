@@ -210,7 +210,7 @@ method errs less – as much – more. Bold: p < 0.05, Wilcoxon's signed rank te
 
 {problem_table(results, QS[1])}
 
-`python demos/papers/gram_family.py`; [all numbers](evidence/gram-family.csv); made with
+`python demos/papers/gram_family.py`; [all numbers](gram-family.csv); made with
 {machine()}.
 """
 

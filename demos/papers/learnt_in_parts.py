@@ -192,7 +192,7 @@ are the same; test rows put right. *Reordered*: one model, columns in another or
 
 {summary(found)}
 
-`python demos/papers/learnt_in_parts.py` · [all numbers](evidence/learnt-in-parts.csv); made with
+`python demos/papers/learnt_in_parts.py` · [all numbers](learnt-in-parts.csv); made with
 {machine()}
 """
     )

@@ -140,7 +140,7 @@ shuffles; in brackets stored rows, as many of which come later, and columns.
 
 {tables}
 
-`python demos/papers/pca_regression.py`; [all numbers](evidence/pca-regression.csv); made with
+`python demos/papers/pca_regression.py`; [all numbers](pca-regression.csv); made with
 {machine()}.
 """
 

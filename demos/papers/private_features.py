@@ -211,7 +211,7 @@ dot, the more features. A column a problem.]({figure})
 
 {problem_table(results)}
 
-`python demos/papers/private_features.py`; [all numbers](evidence/private-features.csv); made with
+`python demos/papers/private_features.py`; [all numbers](private-features.csv); made with
 {machine()}.
 """
 

@@ -372,7 +372,7 @@ much more a classifier minds than 1-NN.
 
 {support_table(results, protocols)}
 
-`python demos/papers/projection_or_pca.py`; [all numbers](evidence/projection-or-pca.csv); made with
+`python demos/papers/projection_or_pca.py`; [all numbers](projection-or-pca.csv); made with
 {machine()}.
 """
 

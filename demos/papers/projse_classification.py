@@ -211,7 +211,7 @@ Random selection: mean and standard deviation of {results.seed.max() + 1} seeds.
 
 {shown}
 
-`python demos/papers/projse_classification.py`; [all numbers](evidence/projse-classification.csv)
+`python demos/papers/projse_classification.py`; [all numbers](projse-classification.csv)
 """
 
 

@@ -238,7 +238,7 @@ all variables; on glioma the numbers of the paper as stars.]({figure})
 
 What the paper calls NMI(10) is in its script the second of a series that begins with 1, 5, 10.
 
-`python demos/papers/projse_clustering.py`; [all numbers](evidence/projse-clustering.csv)
+`python demos/papers/projse_clustering.py`; [all numbers](projse-clustering.csv)
 """
 
 

@@ -262,7 +262,7 @@ Where columns in memory and rows were both learnt, {100 * columns.right.mean():.
 selections were the same, in the same place. Of the {PLANTED} variables planted among
 {planted.p.max():,}, {100 * planted.right.mean():.4g} % were selected.
 
-`python demos/papers/projse_scaling.py` · [all numbers](evidence/projse-scaling.csv)
+`python demos/papers/projse_scaling.py` · [all numbers](projse-scaling.csv)
 """)
 
 

@@ -242,7 +242,7 @@ rows: white never, dark always.
 
 {table(pd.DataFrame(lines))}
 
-`python demos/papers/projse_stability.py`, [all numbers](evidence/projse-stability.csv); made with
+`python demos/papers/projse_stability.py`, [all numbers](projse-stability.csv); made with
 {machine()}.
 """
 

@@ -270,7 +270,7 @@ after the other, beside two products X'Y of the views, in float64 or sparse ({ma
 
 {table(pd.DataFrame(times))}
 
-`python demos/papers/projse_two_views.py`, [all numbers](evidence/projse-two-views.csv)
+`python demos/papers/projse_two_views.py`, [all numbers](projse-two-views.csv)
 """
 
 

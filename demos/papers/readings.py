@@ -219,7 +219,7 @@ worst of all.
 
 {shares(found)}
 
-`python demos/papers/readings.py`; [all numbers](evidence/readings.csv); made with
+`python demos/papers/readings.py`; [all numbers](readings.csv); made with
 {machine()}.
 """
 

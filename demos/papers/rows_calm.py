@@ -331,7 +331,7 @@ features, and how many times as many with a reduction (processor time, all in tu
 
 {speed_table(found["speed"])}
 
-`python demos/papers/rows_calm.py`; [all numbers](evidence/rows-calm.csv); made with
+`python demos/papers/rows_calm.py`; [all numbers](rows-calm.csv); made with
 {machine()}.
 """
 

@@ -183,7 +183,7 @@ alarm, and begun anew at an alarm.]({image})
 
 {table(pd.DataFrame(lines))}
 
-`python demos/papers/rows_drift.py`; [all numbers](evidence/rows-drift.csv)
+`python demos/papers/rows_drift.py`; [all numbers](rows-drift.csv)
 """
 
 

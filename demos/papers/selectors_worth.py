@@ -390,7 +390,7 @@ rows taken, the variables and the classes.
 
 {dataset_table(results)}
 
-`python demos/papers/selectors_worth.py`; [all numbers](evidence/selectors-worth.csv); made with
+`python demos/papers/selectors_worth.py`; [all numbers](selectors-worth.csv); made with
 {machine()}.
 """
 

@@ -348,7 +348,7 @@ Datasets on which SOSPCA errs less – as much – more, {SHOWN}; bold as above:
 ![Error of the SVM with gamma = scale against q, one panel a dataset, of two classes and of more; in
 brackets the number of variables.]({figures[1]})
 
-`python demos/papers/sospca_errors.py`; [all numbers](evidence/sospca-errors.csv)
+`python demos/papers/sospca_errors.py`; [all numbers](sospca-errors.csv)
 """
 
 

@@ -244,7 +244,7 @@ learning. ({machine()}.)
 
 {summary(found)}
 
-`python demos/papers/sospca_memory.py` · [all numbers](evidence/sospca-memory.csv)
+`python demos/papers/sospca_memory.py` · [all numbers](sospca-memory.csv)
 """)
 
 

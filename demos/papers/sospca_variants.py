@@ -356,7 +356,7 @@ Correlation is that among components, relevance that of a component, means witho
 it is high in few test rows. No column was significant, so that the larger class was the answer, in
 {n_none:,} of {len(results):,} rows of the CSV.
 
-`python demos/papers/sospca_variants.py`; [all numbers](evidence/sospca-variants.csv)
+`python demos/papers/sospca_variants.py`; [all numbers](sospca-variants.csv)
 """
 
 

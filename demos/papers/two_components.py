@@ -132,7 +132,7 @@ What {NEAREST}-NN errs on these rows, of the two components, each of deviation 1
 
 {table(told)}
 
-`python demos/papers/two_components.py`; [all numbers](evidence/two-components.csv); made with
+`python demos/papers/two_components.py`; [all numbers](two-components.csv); made with
 {machine()}.
 """
 

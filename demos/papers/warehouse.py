@@ -362,7 +362,7 @@ Where it should not pay, cold: few features, forests, a truth that is a tree of 
 
 {worth_table(found["not"], NOT_FRONTS)}
 
-`python demos/papers/warehouse.py`; [all numbers](evidence/warehouse.csv); made with
+`python demos/papers/warehouse.py`; [all numbers](warehouse.csv); made with
 {machine()}.
 """
 
