@@ -1,4 +1,4 @@
-"""Every page of the built docs as a reader has it: links, pictures, formulas, tables, on a phone."""
+"""Every page of the built docs as a reader has it: links, pictures, formulas, on a phone too."""
 
 import functools
 import http.server
@@ -17,8 +17,8 @@ PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 LOOK = """() => ({
     links: [...document.querySelectorAll("article a[href], nav a[href]")].map(a => a.href),
     ids: [...document.querySelectorAll("[id]")].map(e => e.id),
-    broken: [...document.images].filter(i => i.loading !== "lazy" && (!i.complete || !i.naturalWidth))
-        .map(i => i.src),
+    broken: [...document.images]
+        .filter(i => i.loading !== "lazy" && (!i.complete || !i.naturalWidth)).map(i => i.src),
     formulas: document.querySelectorAll("math").length,
     flat: [...document.querySelectorAll("math")].filter(m => m.checkVisibility() &&
         (m.getBoundingClientRect().width < 2 || m.getBoundingClientRect().height < 2))
