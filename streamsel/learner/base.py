@@ -109,7 +109,8 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
         default="auto",
         doc="""
         `"auto"` takes labels for classes and numbers for quantities, `"class"` takes numbers for
-        classes, `"numeric"` refuses labels.
+        classes, `"numeric"` refuses labels, `"survival"` takes times and events, on columns: what
+        is explained are the martingale residuals of the null model.
         """,
     )
     n_jobs: int = param(

@@ -60,7 +60,8 @@ class ColumnAxis(Axis):
         ----------
         y
             Numbers of shape (n,) or (n, c), labels of shape (n,), or a Series or DataFrame of
-            either. None, where the learner allows it, lets the variables explain each other.
+            either; with `target="survival"` times and events (n, 2). None, where the learner allows
+            it, lets the variables explain each other.
         covariates
             What everything is asked *given*, such as age or batch: numbers of shape (n,) or
             (n, d), labels, a Series or DataFrame of either, or a dict: name -> either. They are

@@ -238,6 +238,7 @@ class RowAxis(Axis):
         """Return moments that go on from the columns learnt, if any; leave the model as it is."""
         if self.supervised and self._without_target:
             raise _selects_without_target()
+        self._refuse_survival()
         target, names = self._target, (self.covariates or ())
         row_target = RowTarget(self.target, names)
         moments = Moments(self.fading_factor, row_target, self._variable_kernel())
@@ -253,6 +254,14 @@ class RowAxis(Axis):
         moments.follow(target)
         self._carry_over(moments)
         return moments
+
+    def _refuse_survival(self) -> None:
+        if self.supervised and self.target == "survival":
+            raise ValueError(
+                "Expected columns, as target='survival' says. Got: a row.\n"
+                "Hint: what an observation has to explain depends on who is at risk beside it, "
+                "in rows that are yet to come."
+            )
 
     @abc.abstractmethod
     def _carry_over(self, moments: Moments) -> None:
@@ -270,6 +279,7 @@ class RowAxis(Axis):
             return self._window
         if self.supervised and self._without_target:
             raise _selects_without_target()
+        self._refuse_survival()
         if isinstance(self._target, Target) and self._target.given_kinds:
             raise ValueError(
                 "Expected columns, for the model has learnt columns given covariates, of which "

@@ -18,10 +18,11 @@ from streamsel.target.covariates import (
     names_to_state,
 )
 from streamsel.target.encode import encode, kinds_from_state, kinds_to_state
+from streamsel.target.survival import encode_survival
 
 Floats = NDArray[np.float64]
 
-KINDS = ("auto", "class", "numeric")
+KINDS = ("auto", "class", "numeric", "survival")
 
 # Rows of a tile of a transposing copy.
 _TILE = 1024
@@ -36,7 +37,8 @@ class Target:
         (n,) or (n, c) numbers, (n,) labels, or a Series or DataFrame of either, of any library that
         narwhals knows. Labels (strings, booleans, categories) become one indicator column a class.
     kind
-        "class" makes classes of numbers too, "numeric" refuses labels, "auto" goes by the type.
+        "class" makes classes of numbers too, "numeric" refuses labels, "auto" goes by the type;
+        "survival" takes times and events, of which the martingale residuals become the target.
     covariates
         Further columns, given which everything is asked; None for none.
     covariate_names
@@ -67,7 +69,7 @@ class Target:
         covariates: Any = None,
         covariate_names: tuple[Hashable, ...] | None = None,
     ) -> None:
-        encoded = encode(y, kind)
+        encoded = encode_survival(y) if kind == "survival" else encode(y, kind)
         self.codes, self.is_class = encoded.codes, encoded.is_class
         self.kinds, self.given_kinds = dict(encoded.kinds), dict[Hashable, bool]()
         if covariates is not None:
