@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from streamsel import catalogue
 
 if TYPE_CHECKING:
-    from streamsel import evaluate, stream
+    from streamsel import evaluate, plot, stream
     from streamsel.extraction.discriminant import Discriminant
     from streamsel.extraction.kernel_pca import KernelPCA
     from streamsel.extraction.laplacian_eigenmaps import LaplacianEigenmaps
@@ -66,6 +66,7 @@ __all__ = [
     "SupervisedPCA",
     "evaluate",
     "load",
+    "plot",
     "save",
     "stream",
 ]
@@ -73,7 +74,7 @@ __all__ = [
 
 # Names are fetched when first asked for (PEP 562): the import itself costs milliseconds.
 def __getattr__(name: str) -> Any:
-    if name in ("distributed", "evaluate", "stream"):
+    if name in ("distributed", "evaluate", "plot", "stream"):
         return import_module(f"streamsel.{name}")
     if name in ("load", "save"):
         return getattr(import_module("streamsel.persist"), name)

@@ -20,3 +20,20 @@ def sklearn(module: str, what_for: str) -> Any:
         raise ImportError(
             f'{what_for} need scikit-learn. Hint: pip install "streamsel[evaluate]".'
         ) from error
+
+
+def matplotlib(module: str = "") -> Any:
+    """Return matplotlib, or a module of it.
+
+    Raises
+    ------
+    ImportError
+        Where it is not installed.
+    """
+    try:
+        return import_module(f"matplotlib.{module}".rstrip("."))
+    except ImportError as error:
+        raise ImportError(
+            "Expected matplotlib, which draws pictures. Got: none.\n"
+            "Hint: pip install 'streamsel[plot]'."
+        ) from error

@@ -9,8 +9,8 @@ from typing import IO, Any, Never
 
 import click
 
-from streamsel.cli._escape import shown
 from streamsel.cli._log import log
+from streamsel.escape import shown
 
 EXPECTED = (OSError, ValueError, TypeError, EOFError, ImportError, MemoryError, zlib.error)
 """The errors that data and files cause; any other is a defect of ours and keeps its traceback."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 import click
 
 from streamsel import __version__
-from streamsel.cli._escape import shown
+from streamsel.escape import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

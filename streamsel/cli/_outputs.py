@@ -14,8 +14,8 @@ import click
 import numpy as np
 
 from streamsel.cli._errors import CommandError
-from streamsel.cli._escape import shown
 from streamsel.cli._rows import row_writer
+from streamsel.escape import shown
 from streamsel.files import try_writing, whole_file
 
 if TYPE_CHECKING:

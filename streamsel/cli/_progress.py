@@ -10,8 +10,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from streamsel.cli._escape import shown
 from streamsel.cli._log import log, stderr_is_terminal
+from streamsel.escape import shown
 from streamsel.memory import resident_bytes
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from streamsel import __version__
-from streamsel.cli._escape import shown
 from streamsel.cli._json import as_json as json_of
 from streamsel.cli._progress import bytes_text, seconds_text
 from streamsel.cli._rows import row_writer
+from streamsel.escape import shown
 from streamsel.learner.report import NOISE_LEVEL
 
 if TYPE_CHECKING:

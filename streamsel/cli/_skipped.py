@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamsel.cli._escape import shown
 from streamsel.cli._log import log
 from streamsel.cli._rows import row_writer
+from streamsel.escape import shown
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from streamsel.cli._app import app
-from streamsel.cli._escape import shown
 from streamsel.cli._json import as_json
 from streamsel.cli._log import begin_log
 from streamsel.cli._progress import Bar
 from streamsel.cli._report import show
+from streamsel.escape import shown
 from streamsel.learner.report import Report
 
 COMMANDS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

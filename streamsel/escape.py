@@ -1,4 +1,4 @@
-"""Names as a terminal may see them: whatever a file calls its columns, it commands no terminal."""
+"""Names as people may see them: whatever a file calls its columns, it commands no terminal."""
 
 from __future__ import annotations
 

@@ -1,0 +1,149 @@
+"""Relevance by arrival: where the columns lie, and which of them were chosen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamsel.held.part import Floats
+from streamsel.plot._density import density_of
+from streamsel.plot._reports import report_of
+from streamsel.plot._style import ACCENT, CHOSEN, NOISE, TINY, describe, drawing
+from streamsel.plot._words import count, name_points, whole
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from streamsel.learner.report import Report
+
+# Pixels of the shade, from no relevance to the top.
+_ROWS = 96
+# The least and the most ink where there are columns.
+_LEAST, _MOST = 0.10, 0.85
+# So many of the chosen are named.
+_NAMED = 8
+
+
+def relevance(model: Any, ax: Axes | None = None) -> Axes:
+    """Draw how relevant the columns were, in order of arrival, and the chosen on top of them.
+
+    Parameters
+    ----------
+    model
+        A learner with a target, or its report.
+    ax
+        Where to draw; None makes a figure, 85 mm wide.
+
+    Returns
+    -------
+    The axes; `ax.figure` is the figure.
+
+    Raises
+    ------
+    ValueError
+        For a model without a target, or that has seen no column.
+    TypeError
+        For what is no model.
+    ImportError
+        Without matplotlib.
+
+    Notes
+    -----
+    Shade tells how many columns lie where, on a logarithmic scale; it is made of counts that a
+    model keeps while it learns, and has the same size whatever the number of columns. A dashed line
+    is the noise floor. What was chosen without its place in the stream being known, and components,
+    are ticks at the right edge.
+    """
+    report = report_of(model)
+    density = density_of(report)
+    mine = [row["relevance"] or 0.0 for row in report.found]
+    highest = density.edges[1:][density.counts.any(axis=0)].max(initial=0.0)
+    top = min(1.0, 1.12 * max(highest, report.noise_floor or 0.0, *mine, 0.02))
+    width = max(1, report.columns_seen)
+    with drawing(ax) as panel:
+        reach = density.step * len(density.counts)
+        image = panel.imshow(
+            _shade(density.counts, density.edges, top),
+            extent=(0.0, reach, 0.0, top),
+            origin="lower",
+            aspect="auto",
+            interpolation="none",
+        )
+        image.set_gid("shade")
+        panel.set_xlim(0.0, width)
+        panel.set_ylim(0.0, top)
+        panel.xaxis.set_major_formatter(whole)
+        panel.set_xlabel("column, in order of arrival")
+        panel.set_ylabel("relevance")
+        _draw_floor(panel, report.noise_floor)
+        _draw_found(panel, report, mine)
+        describe(panel, _words(report))
+    return panel
+
+
+def _shade(counts: Any, edges: Floats, top: float) -> Any:
+    """Return an image, (rows, arrivals, 4): of one colour, as dense as columns lie."""
+    edges = np.append(0.0, edges[1:])
+    below = np.column_stack([np.zeros(len(counts)), np.cumsum(counts, axis=1)])
+    at = np.linspace(0.0, top, _ROWS + 1)
+    # Bins and pixels are not the same: within a bin columns are taken to lie evenly.
+    cells = np.diff([np.interp(at, edges, row) for row in below], axis=1).T
+    cells[cells < 1e-12 * max(1, below[:, -1].max(initial=0))] = 0.0
+    densest = cells.max(initial=0.0)
+    share = np.log1p(cells) / np.log1p(densest) if densest else cells
+    image = np.empty((*cells.shape, 4), dtype=np.uint8)
+    image[..., :3] = [int(ACCENT[i : i + 2], 16) for i in (1, 3, 5)]
+    image[..., 3] = np.rint(255 * np.where(cells > 0.0, _LEAST + (_MOST - _LEAST) * share, 0.0))
+    return image
+
+
+def _draw_floor(ax: Axes, floor: float | None) -> None:
+    if floor is None:
+        return
+    ax.axhline(floor, color=NOISE, lw=0.9, ls=(0, (4, 2.5)), gid="floor")
+    ax.annotate(
+        f"noise\n{floor:.2f}",
+        (1.0, floor),
+        (3, 0),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        va="center",
+        color=NOISE,
+        fontsize=TINY,
+    )
+
+
+def _draw_found(ax: Axes, report: Report, mine: list[float]) -> None:
+    """Draw what was found: points where it is known when they came, ticks at the edge elsewhere."""
+    width = ax.get_xlim()[1]
+    came = [row.get("arrival") for row in report.found]
+    known = [i for i, arrival in enumerate(came) if arrival is not None]
+    x = [width if arrival is None else arrival + 0.5 for arrival in came]
+    others = [i for i, arrival in enumerate(came) if arrival is None]
+    for places, mark in ((known, "o"), (others, "_")):
+        if places:
+            ax.plot(
+                [x[i] for i in places],
+                [mine[i] for i in places],
+                mark,
+                color=CHOSEN,
+                ms=3.2 if mark == "o" else 9.0,
+                mew=0.4 if mark == "o" else 1.2,
+                mec="white" if mark == "o" else CHOSEN,
+                clip_on=False,
+                gid="chosen" if mark == "o" else "chosen at the edge",
+                zorder=4,
+            )
+    order = sorted(range(len(mine)), key=lambda i: -mine[i])
+    names = [report.found[i]["name"] for i in order[:_NAMED]]
+    name_points(ax, names, [x[i] for i in order], [mine[i] for i in order])
+
+
+def _words(report: Report) -> str:
+    what = "chosen" if report.kind == "selected" else "components"
+    floor = "" if report.noise_floor is None else f"; noise reaches {report.noise_floor:.2f}"
+    return (
+        f"Relevance of {count(report.columns_seen, 'column')} in order of arrival, "
+        f"with {len(report.found):,} {what}{floor}."
+    )

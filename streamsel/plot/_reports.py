@@ -1,0 +1,53 @@
+"""What a picture is made of: a report, whether it is handed over or a learner's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamsel.learner.report import Report
+
+
+def report_of(model: Any) -> Report:
+    """Return a report, or that of a learner.
+
+    Raises
+    ------
+    TypeError
+        For anything else.
+    """
+    if isinstance(model, Report):
+        return model
+    report = getattr(model, "report", None)
+    found = None if isinstance(model, type) or not callable(report) else report()
+    if isinstance(found, Report):
+        return found
+    raise TypeError(
+        f"Expected a learner, or its report(). Got: {_kind_of(model)}.\n"
+        "Hint: of a pipeline take the step that selects, pipeline['ProjSe']."
+    )
+
+
+def expect_found(report: Report, kind: str) -> None:
+    """Refuse a report of another kind, and one that tells of nothing yet."""
+    if report.kind != kind:
+        wanted = {"selected": "a selector", "components": "an extractor"}[kind]
+        others = {
+            "selected": "scree, loadings and scatter show components",
+            "components": "path and relevance show what was selected",
+        }[kind]
+        raise TypeError(f"Expected {wanted}. Got: {report.learner}.\nHint: {others}.")
+    expect_learnt(report)
+
+
+def expect_learnt(report: Report) -> None:
+    """Refuse a report that tells of nothing yet."""
+    if not report.found:
+        seen = f"{report.columns_seen:,} columns" if report.rows is not None else "nothing yet"
+        raise ValueError(
+            f"Expected a model that has found something. Got: {report.learner}, which has seen "
+            f"{seen}.\nHint: learn_columns(X), or rows, come first."
+        )
+
+
+def _kind_of(model: Any) -> str:
+    return f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__

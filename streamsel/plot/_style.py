@@ -1,0 +1,161 @@
+"""How pictures look: sizes, colours, and SVG that is the same bytes every time.
+
+Colours are those of Okabe and Ito, which the colour-blind can tell apart. Each has a role, by which
+a page may set another: `var(--chosen, #d55e00)`.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, contextmanager
+from io import StringIO
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Literal
+
+from streamsel import extras
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK = "#1c1c1c"
+FAINT = "#a8a8a8"
+ACCENT = "#0072b2"
+CHOSEN = "#d55e00"
+NOISE = "#5f5f5f"
+ROLES = {
+    "ink": INK,
+    "faint": FAINT,
+    "accent": ACCENT,
+    "chosen": CHOSEN,
+    "noise": NOISE,
+    "third": "#009e73",
+    "fourth": "#cc79a7",
+    "fifth": "#56b4e9",
+    "sixth": "#e69f00",
+}
+# What tells groups apart; more than six no reader does.
+SERIES = (ACCENT, CHOSEN, *(ROLES[role] for role in ("third", "fourth", "fifth", "sixth")))
+MARKS = "osD^vP"
+
+# A column of a journal and its page, in millimetres.
+WIDTHS = {"column": 85.0, "page": 175.0}
+_MM_AN_INCH = 25.4
+SMALL, TINY = 7.0, 6.5
+
+STYLE: dict[str, Any] = {
+    "font.size": 8.0,
+    # It comes with matplotlib, so that pictures are the same on every machine.
+    "font.family": "DejaVu Sans",
+    "text.color": INK,
+    "axes.titlesize": 8.0,
+    "axes.titlelocation": "left",
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.5,
+    "legend.fontsize": SMALL,
+    "legend.frameon": False,
+    "legend.handlelength": 1.4,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "savefig.dpi": 200.0,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "streamsel",
+    "pdf.fonttype": 42,
+}
+
+
+def styled() -> AbstractContextManager[None]:
+    """Return a context in which matplotlib draws in this style, whatever the user's is."""
+    style: AbstractContextManager[None] = extras.matplotlib("style").context(["default", STYLE])
+    return style
+
+
+def figure(
+    width: Literal["column", "page"] = "column", height: float = 62.0
+) -> tuple[Figure, Axes]:
+    """Return a figure with one panel, which pyplot knows nothing of.
+
+    Parameters
+    ----------
+    width
+        Of a journal's column, 85 mm, or of its page, 175 mm.
+    height
+        In millimetres.
+
+    Raises
+    ------
+    ImportError
+        Without matplotlib.
+    """
+    extras.matplotlib()
+    from streamsel.plot._figure import Panel, Picture
+
+    size = WIDTHS[width] / _MM_AN_INCH, height / _MM_AN_INCH
+    with styled():
+        made = Picture(figsize=size, layout="constrained")
+        ax: Axes = made.add_subplot(axes_class=Panel)
+        # Ticks are made where they are first asked for, in whatever style there is then.
+        ax.tick_params(labelsize=SMALL, width=STYLE["axes.linewidth"], length=2.5)
+        ax.tick_params(color=INK, labelcolor=INK)
+    return made, ax
+
+
+@contextmanager
+def drawing(ax: Axes | None, height: float = 62.0) -> Iterator[Axes]:
+    """Draw on these axes as they are, or on new ones in this style."""
+    if ax is not None:
+        yield ax
+        return
+    _, ax = figure(height=height)
+    with styled():
+        yield ax
+
+
+def dateless(to: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """Return options of `savefig` by which what is saved tells nothing of when it was made."""
+    suffix = PurePath(to).suffix if isinstance(to, str | PurePath) else ""
+    dates = {"svg": ("Date", "Creator"), "pdf": ("CreationDate", "Creator", "Producer")}
+    names = dates.get(options.get("format") or suffix.lstrip(".").lower(), ())
+    return options | {"metadata": dict.fromkeys(names) | options.get("metadata", {})}
+
+
+def to_svg(figure: Figure, *, page: bool = False) -> str:
+    """Return a figure as SVG: the same figure the same bytes, with text as text.
+
+    Parameters
+    ----------
+    figure
+        The figure.
+    page
+        Whether it is to stand in a page: without prolog and fixed size, its colours variables of
+        the page's style, and its ids and styles none of its neighbours'.
+    """
+    file = StringIO()
+    with styled():
+        figure.savefig(file, **dateless("", {"format": "svg", "transparent": page}))
+    if not page:
+        return file.getvalue()
+    from streamsel.plot._svg import for_a_page
+
+    return for_a_page(file.getvalue(), ROLES, title_of(figure))
+
+
+def describe(ax: Axes, text: str) -> None:
+    """Say what a picture shows, for those who do not see it."""
+    ax.set_label(text)
+
+
+def title_of(figure: Figure) -> str:
+    """Return what was said of the panels of a figure."""
+    said = (str(ax.get_label()) for ax in figure.axes)
+    return " ".join(text for text in said if text and not text.startswith("<"))

@@ -1,0 +1,150 @@
+"""Relevance by arrival, and against its null: what is drawn is what the report says."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamsel import PCA, ProjSe, plot
+from streamsel.plot._null import quantiles
+from streamsel.plot._relevance import _shade
+from streamsel.plot._words import name_of
+from tests.plot.learnt import density_of
+
+
+def by_gid(ax, gid):
+    (found,) = [artist for artist in ax.get_children() if artist.get_gid() == gid]
+    return found
+
+
+@pytest.fixture(scope="module")
+def ax(report):
+    return plot.relevance(report)
+
+
+class TestRelevance:
+    """`plot.relevance`."""
+
+    def test_the_chosen_stand_where_they_came(self, ax, report):
+        x, y = by_gid(ax, "chosen").get_data()
+        assert list(x) == [row["arrival"] + 0.5 for row in report.found]
+        assert list(y) == [row["relevance"] for row in report.found]
+
+    def test_the_floor_is_drawn(self, ax, report):
+        assert list(by_gid(ax, "floor").get_ydata()) == [report.noise_floor] * 2
+
+    def test_the_chosen_are_named(self, ax, report):
+        written = {text.get_text() for text in ax.texts}
+        assert {str(row["name"]) for row in report.found} <= written
+
+    def test_all_columns_are_shaded(self, ax, report):
+        image = by_gid(ax, "shade")
+        left, right, bottom, top = image.get_extent()
+        assert (left, right, bottom) == (0, report.density.step * len(report.density.counts), 0)
+        assert top >= max(row["relevance"] for row in report.found)
+        alpha = image.get_array()[..., 3]
+        assert (alpha.any(axis=0) == report.density.counts.any(axis=1)).all()
+
+    def test_where_it_is_not_known_when_they_came(self, report):
+        found = [row | {"arrival": None} for row in report.found]
+        ax = plot.relevance(replace(report, found=found))
+        x, y = by_gid(ax, "chosen at the edge").get_data()
+        assert list(x) == [report.columns_seen] * len(found)
+        assert list(y) == [row["relevance"] for row in found]
+
+    def test_without_a_floor(self, report):
+        ax = plot.relevance(replace(report, noise_floor=None))
+        assert not [child for child in ax.get_children() if child.get_gid() == "floor"]
+
+    def test_before_anything_is_found(self, report):
+        plot.relevance(replace(report, found=[], noise_floor=None))
+
+
+@given(
+    counts=st.lists(
+        st.lists(st.integers(0, 10**7), min_size=5, max_size=5), min_size=1, max_size=4
+    ),
+    top=st.floats(0.02, 1.0),
+)
+@settings(max_examples=30)
+def test_there_is_ink_where_there_are_columns(counts, top):
+    counts, edges = np.array(counts), np.append(0.0, np.geomspace(0.2, 1.0, 5))
+    alpha = _shade(counts, edges, top)[..., 3]
+    shown = counts[:, edges[:-1] < top]
+    assert (alpha.any(axis=0) == shown.any(axis=1)).all()
+    # A bin of twice as many columns of the same width has no less.
+    for row, column in zip(counts, alpha.T, strict=True):
+        middle = np.searchsorted(edges, top * (np.arange(len(column)) + 0.5) / len(column)) - 1
+        inside = np.r_[True, middle[1:] == middle[:-1]] & np.r_[middle[:-1] == middle[1:], True]
+        density = row / np.diff(edges)
+        order = np.argsort(density[middle[inside]], kind="stable")
+        assert (np.diff(column[inside][order].astype(int)) >= 0).all()
+
+
+class TestNull:
+    """`plot.null`."""
+
+    def test_points_are_shares_of_columns_at_the_edges(self, report):
+        x, y = by_gid(plot.null(report), "observed").get_data()
+        density = report.density
+        per_bin = density.counts.sum(axis=0)
+        for expected, observed in zip(x, y, strict=True):
+            (edge,) = np.flatnonzero(np.isclose(-np.log10(density.null[:-1]), observed))
+            above = per_bin[edge:].sum()
+            assert expected == pytest.approx(-np.log10(above / 301.0))
+        assert len(x) == np.count_nonzero(per_bin)
+
+    def test_noise_stays_in_its_band(self):
+        inside = []
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            relevances = np.sqrt(rng.beta(0.5, 99.0, size=2_000))
+            density = density_of(relevances, 200, 1)
+            found = quantiles(density.counts.sum(axis=0), density.null)
+            inside.append(np.mean((found.low <= found.observed) & (found.observed <= found.high)))
+        assert np.mean(inside) > 0.9
+
+    def test_what_no_noise_reaches_is_left_out(self):
+        found = quantiles(np.array([5, 3, 2]), np.array([1.0, 1e-5, 0.0, 0.0]))
+        assert found.observed.tolist() == [0.0, 5.0]
+
+    def test_where_it_is_not_known_how_relevant_noise_is(self, report):
+        unknown = replace(report, density=replace(report.density, null=None))
+        with pytest.raises(ValueError, match=r"known how relevant noise is.*Got: ProjSe"):
+            plot.null(unknown)
+
+
+@pytest.mark.parametrize("draw", [plot.relevance, plot.null])
+class TestRefused:
+    """What there is no picture of."""
+
+    def test_without_a_target(self, draw):
+        model = PCA(n_components=2)
+        model.learn_columns(np.random.default_rng(0).normal(size=(20, 5)))
+        with pytest.raises(ValueError, match=r"Got: PCA, without a target\.\nHint: "):
+            draw(model)
+
+    def test_before_columns(self, draw):
+        with pytest.raises(ValueError, match=r"Got: ProjSe, which has seen none\.\nHint: "):
+            draw(ProjSe())
+
+    @pytest.mark.parametrize("what", [ProjSe, 3, "model", None])
+    def test_what_is_no_model(self, draw, what):
+        with pytest.raises(TypeError, match=r"Expected a learner, or its report\(\)\. Got: "):
+            draw(what)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("gene", "gene"),
+        (7, "7"),
+        ("$x^2$", r"\$x^2\$"),
+        ("a\x1b[31m", r"a\x1b[31m"),
+        ("x" * 40, "x" * 15 + "…" + "x" * 8),
+    ],
+)
+def test_names_are_no_formulas_and_no_commands(name, shown):
+    assert name_of(name) == shown

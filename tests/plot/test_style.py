@@ -1,0 +1,171 @@
+"""Pictures are the same bytes every time, and stand in a page beside others."""
+
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import matplotlib as mpl
+import pytest
+
+from streamsel import plot
+from streamsel.plot._style import ROLES, SERIES, figure, to_svg
+
+ROOT = Path(__file__).parents[2]
+# What another process is told to draw. It need not know pyplot.
+PROGRAM = """
+import pickle, sys
+from streamsel import plot
+from streamsel.plot._style import to_svg
+with open(sys.argv[1] + "/report", "rb") as file:
+    ax = plot.relevance(pickle.load(file))
+ax.figure.savefig(sys.argv[1] + "/theirs.svg")
+with open(sys.argv[1] + "/theirs.txt", "w") as file:
+    file.write(to_svg(ax.figure, page=True))
+print("matplotlib.pyplot" in sys.modules)
+"""
+
+
+@pytest.fixture(scope="module")
+def drawn(report):
+    return plot.relevance(report).figure
+
+
+def test_another_process_writes_the_same_bytes(report, drawn, tmp_path):
+    (tmp_path / "report").write_bytes(pickle.dumps(report))
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    drawn.savefig(tmp_path / "ours.svg")
+    assert (tmp_path / "theirs.svg").read_bytes() == (tmp_path / "ours.svg").read_bytes()
+    assert (tmp_path / "theirs.txt").read_text() == to_svg(drawn, page=True)
+    assert run.stdout == "False\n"
+
+
+@pytest.mark.parametrize("format_", ["svg", "pdf", "png"])
+def test_what_is_saved_twice_is_the_same(drawn, tmp_path, format_):
+    paths = [tmp_path / f"{name}.{format_}" for name in "ab"]
+    for path in paths:
+        drawn.savefig(path)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert b"Date" not in paths[0].read_bytes()
+
+
+def test_the_style_of_others_is_not_touched_and_changes_nothing(report):
+    before = dict(mpl.rcParams)
+    plain = to_svg(plot.relevance(report).figure, page=True)
+    assert dict(mpl.rcParams) == before
+    with mpl.rc_context({"font.size": 20.0, "svg.fonttype": "path", "axes.facecolor": "red"}):
+        assert to_svg(plot.relevance(report).figure, page=True) == plain
+
+
+def test_a_notebook_shows_the_axes(drawn):
+    """By what IPython asks of the last value in a cell."""
+    shown = drawn.axes[0]._repr_png_()
+    assert shown.startswith(b"\x89PNG")
+    assert shown == drawn._repr_png_()
+
+
+@pytest.mark.parametrize(("width", "mm"), [("column", 85.0), ("page", 175.0)])
+def test_it_is_as_wide_as_journals_print(width, mm):
+    made, _ = figure(width)
+    assert made.get_size_inches()[0] * 25.4 == pytest.approx(mm)
+
+
+def test_a_given_panel_is_drawn_on(report):
+    made = mpl.figure.Figure()
+    panels = made.subplots(1, 2)
+    assert plot.relevance(report, panels[1]) is panels[1]
+    assert not panels[0].get_xlabel()
+
+
+@pytest.fixture(scope="module")
+def svg(drawn):
+    return to_svg(drawn, page=True)
+
+
+def parsed(svg):
+    return ET.fromstring(svg)  # noqa: S314 (of our own making)
+
+
+@pytest.fixture(scope="module")
+def root(svg):
+    return parsed(svg)
+
+
+class TestForAPage:
+    """`to_svg(figure, page=True)`."""
+
+    def test_it_takes_the_room_that_there_is(self, svg, root):
+        assert svg.startswith("<svg")
+        assert "viewBox" in root.attrib
+        assert not {"width", "height"} & root.attrib.keys()
+
+    def test_it_says_what_it_shows(self, root):
+        assert root.get("role") == "img"
+        title = root.find("title")
+        assert root[0] is title
+        assert root.get("aria-label") == title.text
+        assert title.text.startswith("Relevance of 300 columns")
+
+    def test_text_is_text(self, root):
+        said = {"".join(text.itertext()) for text in root.iter("text")}
+        assert {"relevance", "column, in order of arrival", "20"} <= said
+
+    def test_colours_are_those_of_the_page(self, root):
+        styles = " ".join(element.get("style", "") for element in root.iter())
+        assert set(re.findall(r"#[0-9a-f]{6}", styles)) <= {*ROLES.values(), "#ffffff"}
+        for role, colour in ROLES.items():
+            assert styles.count(colour) == styles.count(f"var(--{role}, {colour})")
+        assert "var(--chosen" in styles
+
+    def test_the_shade_is_a_colour_seen_through_a_mask(self, root):
+        (mask,) = root.iter("mask")
+        (image,) = mask
+        assert image.get("href").startswith("data:image/png;base64,")
+        (seen,) = (rect for rect in root.iter("rect") if rect.get("mask"))
+        assert seen.get("mask") == f"url(#{mask.get('id')})"
+        assert "var(--accent" in seen.get("style")
+
+    def test_it_points_at_its_own_and_nothing_else(self, svg, root):
+        own = [element.get("id") for element in root.iter() if element.get("id")]
+        assert len(own) == len(set(own))
+        pointed_at = set(re.findall(r"url\(#([^)]+)\)", svg)) | {
+            target[1:]
+            for element in root.iter()
+            if (target := element.get("href", "")).startswith("#")
+        }
+        assert pointed_at == set(own)
+
+    def test_two_of_them_share_no_id(self, root, report):
+        other = parsed(to_svg(plot.null(report).figure, page=True))
+        ids = [{element.get("id") for element in svg.iter()} - {None} for svg in (root, other)]
+        assert ids[0]
+        assert ids[1]
+        assert not ids[0] & ids[1]
+
+    def test_it_styles_nothing_else_and_asks_no_network(self, svg, root):
+        assert not [element for element in root.iter() if "style" in element.tag]
+        assert "<script" not in svg
+        # The name of the namespace is all the address there is.
+        assert set(re.findall(r"https?://[^\"' ]+", svg)) <= {"http://www.w3.org/2000/svg"}
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_series_are_of_okabe_and_ito():
+    okabe_ito = {"#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7"}
+    assert {*SERIES} < okabe_ito
+    assert len(SERIES) == len({*SERIES}) == 6
+
+
+def test_roles_have_colours_of_their_own():
+    assert len({*ROLES.values()}) == len(ROLES)
+    # Text is to be read on white: 4.5 to 1, as WCAG has it.
+    for role in ("ink", "noise"):
+        assert 1.05 / (luminance(ROLES[role]) + 0.05) >= 4.5
