@@ -35,8 +35,8 @@ class Source:
     files
         The files.
     format
-        "parquet", "ipc" or "npy" (of several files the first one's); if there is text among them,
-        what its lines are: "samples" or "variables".
+        As `file_format` says (of several files the first one's); if there is text among them, what
+        its lines are: "samples" or "variables".
     stream
         The columns.
     lines
@@ -61,10 +61,14 @@ class Source:
         return int(text) if is_number and not is_name else text
 
     def take(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
-        """Fetch columns; if there are no such columns say which, and what comes close."""
+        """Fetch columns, or what is said of the rows beside them; say which are not there."""
         try:
             if not self.lines:
-                return self.stream.take(names)
+                if self.stream.beside and self.stream.names is not None:
+                    find_positions([*self.stream.beside, *self.stream.names], names)
+                beside = self._beside(names)
+                found = self.stream.take([name for name in names if name not in beside])
+                return {name: beside.get(name, found.get(name)) for name in names}
             found, seen = lines_found(self.lines, names)
             found |= self._take_beside_lines([name for name in names if name not in found])
             missing = [name for name in names if name not in found]
@@ -81,7 +85,14 @@ class Source:
             return found | self._take_beside_lines([name for name in names if name not in found])
         wanted = set(names)
         there = wanted.intersection(name for name in self.stream.names or () if name in wanted)
-        return self.stream.take([name for name in names if name in there])
+        found = self.stream.take([name for name in names if name in there])
+        return found | self._beside(names)
+
+    def _beside(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
+        """Return what is said of the rows by these names; a column goes before that."""
+        beside = [name for name in names if name in self.stream.beside]
+        columns = {*(self.stream.names or ())}.intersection(beside) if beside else ()
+        return {str(name): self.stream.beside[str(name)] for name in beside if name not in columns}
 
     def _take_beside_lines(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
         """Fetch those of the columns that files of another kind have."""

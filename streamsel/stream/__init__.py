@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from streamsel.stream._arrays import iter_array, iter_npy
     from streamsel.stream._arrow import iter_ipc, iter_parquet
     from streamsel.stream._base import ColumnStream
+    from streamsel.stream._bed import iter_bed
     from streamsel.stream._columns import iter_columns
     from streamsel.stream._convert import as_stream
     from streamsel.stream._csv import iter_csv
@@ -32,6 +33,7 @@ __all__ = [
     "Part",
     "as_stream",
     "iter_array",
+    "iter_bed",
     "iter_columns",
     "iter_csv",
     "iter_files",
@@ -56,6 +58,7 @@ _HOMES = {
     "Part": "_split",
     "as_stream": "_convert",
     "iter_array": "_arrays",
+    "iter_bed": "_bed",
     "iter_columns": "_columns",
     "iter_csv": "_csv",
     "iter_files": "_files",

@@ -12,7 +12,7 @@ from streamsel.stream._blocks import csc_columns, cut_out, drop_first, is_sparse
 from streamsel.stream._split import check_parts, cut_without
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from streamsel.stream._split import Cut, Part
 
@@ -43,6 +43,9 @@ class ColumnStream:
     cut
         How `split` makes parts of it: called with the number of parts (None for as many as it
         takes) and with the first column that is wanted. None where no other process can open it.
+    beside
+        What the source says of the rows beside its columns, by name: values (n,) each, the first
+        of them what the rows are called.
 
     Attributes
     ----------
@@ -52,6 +55,8 @@ class ColumnStream:
         As given, or None.
     rereadable
         As given.
+    beside
+        As given; empty where there is nothing. It is never streamed.
 
     Notes
     -----
@@ -83,11 +88,13 @@ class ColumnStream:
         names: Sequence[Hashable] | None = None,
         blocks_from: Callable[[int], Iterable[Block]] | None = None,
         cut: Cut | None = None,
+        beside: Mapping[str, Any] | None = None,
     ) -> None:
         self.n_rows = n_rows
         self.n_columns = len(names) if n_columns is None and names is not None else n_columns
         self.rereadable = rereadable
         self.names = names
+        self.beside = {} if beside is None else beside
         self._blocks = blocks
         self._take = take
         self._blocks_from = blocks_from
@@ -204,6 +211,7 @@ class ColumnStream:
             take=take,
             names=kept,
             cut=None if cut is None else partial(cut_without, cut, self.names, left_out),
+            beside=self.beside,
         )
 
     def skip(self, n: int) -> ColumnStream:
@@ -227,6 +235,7 @@ class ColumnStream:
             names=rest,
             blocks_from=None if jump is None else (lambda m: jump(n + m)),
             cut=None if cut is None else (lambda parts, start: cut(parts, n + start)),
+            beside=self.beside,
         )
 
     def split(self, parts: int | None = None) -> list[Part]:
@@ -286,6 +295,7 @@ def indexed_stream(
     read: Callable[[int], Iterator[Block]],
     fetch: Callable[[list[int]], Iterable[Any]],
     cut: Cut | None = None,
+    beside: Mapping[str, Any] | None = None,
 ) -> ColumnStream:
     """Make a stream of a source that knows its names and can start at any column.
 
@@ -301,13 +311,21 @@ def indexed_stream(
         Returns the values of the columns at some positions, in their order.
     cut
         Makes parts of it.
+    beside
+        What is said of the rows.
     """
 
     def take(wanted: Sequence[Hashable]) -> dict[Hashable, Any]:
         return dict(zip(wanted, fetch(find_positions(names, wanted)), strict=True))
 
     return ColumnStream(
-        lambda: read(0), n_rows=n_rows, names=names, take=take, blocks_from=read, cut=cut
+        lambda: read(0),
+        n_rows=n_rows,
+        names=names,
+        take=take,
+        blocks_from=read,
+        cut=cut,
+        beside=beside,
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Never
 
 import numpy as np
@@ -168,6 +169,8 @@ class _Member(NamedTuple):
         Cuts it into parts, if there is a cheaper way than to open it.
     delimiter, on_bad
         Of text.
+    beside
+        What it says of the rows.
     """
 
     path: str
@@ -179,6 +182,7 @@ class _Member(NamedTuple):
     cut: Cut | None = None
     delimiter: str = ""
     on_bad: OnBad | None = None
+    beside: Mapping[str, Any] = MappingProxyType({})
 
     def open(self) -> ColumnStream:
         self.stamp.check()
@@ -226,7 +230,15 @@ def _look_into(
     mark = "" if stream.names is not None else delimiter_of(path, delimiter)
     n_bytes = sum(part.n_bytes for part in stream.split(1))
     return _Member(
-        path, stamp, stream.n_rows, n_bytes, stream.names, read, delimiter=mark, on_bad=on_bad
+        path,
+        stamp,
+        stream.n_rows,
+        n_bytes,
+        stream.names,
+        read,
+        delimiter=mark,
+        on_bad=on_bad,
+        beside=stream.beside,
     )
 
 
@@ -244,6 +256,7 @@ class Files(ColumnStream):
             # Which lines are left out is not known before they are parsed.
             blocks_from=None if callable(on_bad) and names is None else partial(_read, members),
             cut=partial(_cut, members, on_bad),
+            beside=_beside(members),
         )
         self._members = members
 
@@ -330,6 +343,27 @@ def _check_rows(earlier: Sequence[_Member], member: _Member) -> None:
                 f"Expected as many rows in every file. Got: {other.n_rows:,} in {other.path!r}, "
                 f"and {member.n_rows:,} in {member.path!r}."
             )
+
+
+def _beside(members: Sequence[_Member]) -> Mapping[str, Any]:
+    """Return what the first file that says something of the rows says; others name them alike."""
+    saying = [member for member in members if member.beside]
+    if not saying:
+        return {}
+    first, *others = saying
+    called = next(iter(first.beside))
+    names = np.asarray(first.beside[called])
+    for other in others:
+        if called not in other.beside:
+            continue
+        found = np.asarray(other.beside[called])
+        if (differs := np.flatnonzero(found != names)).size:
+            row = int(differs[0])
+            raise ValueError(
+                f"Expected the same {called} in every file. Got in row {row:,}: {names[row]!r} in "
+                f"{first.path!r}, and {found[row]!r} in {other.path!r}."
+            )
+    return first.beside
 
 
 def _refuse_twice(name: Hashable, first: _Member, second: _Member) -> Never:

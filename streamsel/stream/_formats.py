@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from streamsel.stream._arrays import iter_npy
 from streamsel.stream._arrow import iter_ipc, iter_parquet
+from streamsel.stream._bed import iter_bed
 from streamsel.stream._cells import find_delimiter, numbered_lines, open_text
 from streamsel.stream._csv import iter_csv
 from streamsel.stream._lines import iter_lines
@@ -25,10 +26,11 @@ BINARY_SUFFIXES = {
     ".arrow": "ipc",
     ".ipc": "ipc",
     ".npy": "npy",
+    ".bed": "bed",
 }
-_BINARY = {"parquet": iter_parquet, "ipc": iter_ipc, "npy": iter_npy}
+_BINARY = {"parquet": iter_parquet, "ipc": iter_ipc, "npy": iter_npy, "bed": iter_bed}
 _LIKELY_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-_MAGIC = {b"PAR1": "parquet", b"ARROW1": "ipc", b"\x93NUMPY": "npy"}
+_MAGIC = {b"PAR1": "parquet", b"ARROW1": "ipc", b"\x93NUMPY": "npy", b"\x6c\x1b": "bed"}
 
 
 def open_columns(
@@ -62,7 +64,7 @@ def open_columns(
 
 
 def file_format(path: str) -> str:
-    """Return "parquet", "ipc", "npy" or "text", as a file's name or its first bytes say.
+    """Return "parquet", "ipc", "npy", "bed" or "text", as a file's name or its first bytes say.
 
     Raises
     ------

@@ -103,7 +103,11 @@ class Pruned(ColumnStream):
                 f"Expected a threshold of at most 1, as correlations are. Got: {threshold!r}."
             )
         super().__init__(
-            self._pruned, n_rows=stream.n_rows, rereadable=stream.rereadable, take=stream.take
+            self._pruned,
+            n_rows=stream.n_rows,
+            rereadable=stream.rereadable,
+            take=stream.take,
+            beside=stream.beside,
         )
         self._source = stream
         self._bar = threshold - TIE

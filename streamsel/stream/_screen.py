@@ -151,6 +151,7 @@ class Screen(ColumnStream):
             rereadable=stream.rereadable,
             take=self._fetch,
             cut=None if stream._cut is None else self._screen_parts,
+            beside=stream.beside,
         )
         self._source = stream
         self._expected_rows = n_rows

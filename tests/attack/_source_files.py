@@ -6,6 +6,7 @@ import datetime as dt
 import decimal
 import gzip
 import io
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
 
-from streamsel.stream import iter_csv, iter_ipc, iter_lines, iter_npy, iter_parquet
+from streamsel.stream import iter_bed, iter_csv, iter_ipc, iter_lines, iter_npy, iter_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,6 +32,14 @@ class Sample(NamedTuple):
     data: bytes
 
 
+def _iter_plink(path: Path) -> ColumnStream:
+    """Open genotypes of which one file is damaged, and the two beside it are whole."""
+    for suffix, data in _plink().items():
+        if suffix != path.suffix:
+            path.with_suffix(suffix).write_bytes(data)
+    return iter_bed(path.with_suffix(".bed"))
+
+
 OPENERS: dict[str, tuple[str, Callable[[Any], ColumnStream]]] = {
     "ipc": (".arrow", iter_ipc),
     "parquet": (".parquet", iter_parquet),
@@ -38,6 +47,9 @@ OPENERS: dict[str, tuple[str, Callable[[Any], ColumnStream]]] = {
     "csv": (".csv", iter_csv),
     "lines": (".txt", iter_lines),
     "lines.gz": (".tsv.gz", iter_lines),
+    "bed": (".bed", _iter_plink),
+    "bim": (".bim", _iter_plink),
+    "fam": (".fam", _iter_plink),
 }
 """Of every format: the suffix of its files, and what reads them."""
 
@@ -53,7 +65,7 @@ TOKENS = {
         *(b"9" * 400, b"\r", b"\r\n", b"\n", b"\t", b" "),
     ],
 }
-TOKENS["lines"] = TOKENS["csv"]
+TOKENS["lines"] = TOKENS["bim"] = TOKENS["fam"] = TOKENS["csv"]
 
 
 def samples(kind: str) -> list[Sample]:
@@ -61,6 +73,8 @@ def samples(kind: str) -> list[Sample]:
     makers = {"ipc": _ipc, "parquet": _parquet, "npy": _npy, "csv": _csv, "lines": _lines}
     if kind == "lines.gz":
         return [Sample(f"{s.label}, gz", gzip.compress(s.data, mtime=0)) for s in _lines()]
+    if f".{kind}" in _plink():
+        return [Sample(f"of PLINK, {kind}", _plink()[f".{kind}"])]
     return list(makers[kind]())
 
 
@@ -253,6 +267,20 @@ def _lines() -> Iterator[Sample]:
     yield Sample("without header", _text(rows, ","))
     gaps = [[f'"{row[0]}, quoted"', *row[1:4], "NA", ""] for row in rows]
     yield Sample("gaps and quotes", _text(header + gaps, ","))
+
+
+def _plink() -> dict[str, bytes]:
+    """Return genotypes of 6 samples and 70 variants, and what is said of these."""
+    rng = np.random.default_rng(0)
+    codes = rng.choice([0, 1, 2, 3], size=(70, 8), p=[0.3, 0.02, 0.4, 0.28]) << [0, 2, 4, 6] * 2
+    packed = codes.reshape(70, 2, 4).sum(axis=2).astype(np.uint8).tobytes()
+    bim = "".join(f"1\t{'.' if j % 9 else f'rs{j}'}\t0\t{j // 2}\tA\tG\n" for j in range(70))
+    fam = "".join(f"F{i} s{i} 0 0 {i % 3} {i % 2 + 1}\n" for i in range(6))
+    return {
+        ".bed": b"\x6c\x1b\x01" + packed,
+        ".bim": bim.encode(),
+        ".fam": fam.encode(),
+    }
 
 
 def _text(rows: list[list[str]], mark: str) -> bytes:

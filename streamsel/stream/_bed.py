@@ -1,0 +1,298 @@
+"""Columns of genotypes: the .bed, .bim and .fam files of PLINK 1."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamsel.columns import Block
+from streamsel.stream._base import ColumnStream, indexed_stream
+from streamsel.stream._blocks import columns_per_block, drop_first
+from streamsel.stream._cells import numbered_lines, open_text
+from streamsel.stream._split import Stamp, kept_open, parts_of_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from streamsel.stream._split import Cut, Part
+
+_BY_VARIANT = b"\x6c\x1b\x01"
+_BY_SAMPLE = b"\x6c\x1b\x00"
+# Copies of the first allele that two bits say; 01 is missing.
+_COPIES = {"int8": (2, -1, 1, 0), "float32": (2.0, np.nan, 1.0, 0.0)}
+# Whether a column has missing values is asked of so many neighbours together, which then have one
+# dtype: single ones would make blocks of single columns.
+_NEIGHBOURS = 64
+
+
+def iter_bed(path: str | os.PathLike[str]) -> ColumnStream:
+    r"""Stream the variants of a PLINK 1 file of genotypes that may exceed memory.
+
+    Parameters
+    ----------
+    path
+        The .bed file, variant-major as PLINK writes it; the .bim and .fam files lie beside it.
+
+    Returns
+    -------
+    ColumnStream
+        A column a variant: how many copies of the first allele of the .bim file (A1, as a rule the
+        minor one) each sample has, 0, 1 or 2. Its `beside` has what the .fam file says of the
+        samples: "IID", "FID", "sex" and "phenotype".
+
+    Raises
+    ------
+    FileNotFoundError
+        If one of the three files is missing.
+    ValueError
+        If it is not such a .bed file, is sample-major, or has another size than the variants of the
+        .bim and the samples of the .fam file make; if a line of these has too few cells.
+
+    Notes
+    -----
+    Variants are called by their identifiers. Those that are "." or occur more than once are called
+    chromosome:position:A1:A2 instead, and where that is taken already :2, :3 and so on follow.
+
+    The .bim and .fam files are read once, now. About 1 MiB of genotypes is unpacked at a time, into
+    int8. Where one is missing, some neighbouring variants (64 or as many as make a block, if that
+    is less) are float32, and it is NaN: `screen` fills in means, or leaves such variants out.
+
+    Missing phenotypes (-9, what is no number, and 0 where the others are 1 and 2: control and case)
+    are NaN; so is a sex other than 1 (male) and 2 (female).
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "x.bed")
+    ...     _ = path.write_bytes(bytes([0x6C, 0x1B, 1, 0b00_10_11, 0b01_00_10]))
+    ...     _ = path.with_suffix(".bim").write_text("1 rs7 0 100 A G\n1 . 0 200 T C\n")
+    ...     _ = path.with_suffix(".fam").write_text("F a 0 0 1 2\nF b 0 0 2 1\nF c 0 0 2 1\n")
+    ...     stream = iter_bed(path)
+    ...     for name, values in stream:
+    ...         print(name, values)
+    rs7 [0. 1. 2.]
+    1:200:T:C [ 1.  2. nan]
+    >>> stream.beside["phenotype"]
+    array([2, 1, 1])
+    """
+    files = tuple(Stamp.of(one) for one in _triple(path))
+    file = _BedFile(path)
+    p = len(file.names)
+
+    def how(a: int, b: int) -> partial[ColumnStream]:
+        return partial(_bed_part, files[0].path, a, b)
+
+    def cut(parts: int | None, start: int) -> list[Part]:
+        size = max(1, file.packed)
+        before = range(0, (p + 1) * size, size)
+        made = parts_of_columns(path, files[0], before, how, parts, start)
+        return [replace(part, files=files) for part in made]
+
+    return _bed_stream(file, 0, p, cut)
+
+
+def _bed_part(path: str, first: int, end: int) -> ColumnStream:
+    return _bed_stream(kept_open(_BedFile, path), first, end)
+
+
+def _bed_stream(file: _BedFile, first: int, end: int, cut: Cut | None = None) -> ColumnStream:
+    def read(start: int) -> Iterator[Block]:
+        # The neighbours of a column are the same wherever one begins.
+        ahead = (first + start) % file.width
+        for a, values in file.read(first + start - ahead, end):
+            block = Block(file.names[a : a + values.shape[1]], values)
+            yield from drop_first([block], ahead)
+            ahead = max(0, ahead - values.shape[1])
+
+    def fetch(positions: list[int]) -> Iterator[npt.NDArray[Any]]:
+        for j in positions:
+            place = first + j
+            yield file.neighbours(place)[:, place % file.width].copy()
+
+    return indexed_stream(file.names[first:end], file.n_rows, read, fetch, cut, file.samples)
+
+
+class _BedFile:
+    """A .bed file, and what the files beside it say.
+
+    Attributes
+    ----------
+    names
+        Of the variants.
+    samples
+        What is said of the samples.
+    n_rows
+        Number of samples.
+    packed
+        Bytes of a variant in the file.
+    width
+        How many neighbours have one dtype.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path, bim, fam = _triple(path)
+        self.names = _variants(bim)
+        self.samples = _samples(fam)
+        self.n_rows = len(self.samples["IID"])
+        self.packed = -(-self.n_rows // 4)
+        self.width = min(_NEIGHBOURS, columns_per_block(self.n_rows, 4))
+        self._check()
+
+    def _check(self) -> None:
+        with Path(self._path).open("rb") as file:
+            start = file.read(3)
+            size = file.seek(0, os.SEEK_END)
+        if start == _BY_SAMPLE:
+            raise ValueError(
+                f"Expected a .bed file with one variant after the other. Got: {self._path!r}, with "
+                "one sample after the other.\nHint: plink --bfile NAME --make-bed writes it so."
+            )
+        if start != _BY_VARIANT:
+            raise ValueError(
+                f"Expected a .bed file of PLINK 1. Got: {self._path!r}, which begins otherwise."
+            )
+        if size != 3 + len(self.names) * self.packed:
+            raise ValueError(
+                f"Expected {3 + len(self.names) * self.packed:,} bytes for {len(self.names):,} "
+                f"variants of the .bim and {self.n_rows:,} samples of the .fam file. Got: "
+                f"{size:,} bytes in {self._path!r}."
+            )
+
+    def read(self, start: int, end: int) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        """Yield (position, columns from there on) from a first of neighbours on."""
+        step = self.width * max(1, columns_per_block(self.n_rows, 4) // self.width)
+        with Path(self._path).open("rb") as file:
+            file.seek(3 + start * self.packed)
+            for a in range(start, end, step):
+                # Neighbours to the last, whose dtype they share.
+                b = min(a + step, -(-end // self.width) * self.width, len(self.names))
+                raw = self._packed(file.read((b - a) * self.packed), b - a)
+                for place, values in self._unpacked(raw):
+                    if a + place < end:
+                        yield a + place, values[:, : end - a - place]
+
+    def neighbours(self, place: int) -> npt.NDArray[Any]:
+        """Return a column, and those whose dtype it shares."""
+        first = place - place % self.width
+        b = min(first + self.width, len(self.names))
+        with Path(self._path).open("rb") as file:
+            file.seek(3 + first * self.packed)
+            raw = self._packed(file.read((b - first) * self.packed), b - first)
+        ((_, values),) = self._unpacked(raw)
+        return values
+
+    def _packed(self, data: bytes, n: int) -> npt.NDArray[np.uint8]:
+        if len(data) != n * self.packed:
+            raise ValueError(f"Expected {self._path!r} as it was. Got: fewer bytes than before.")
+        return np.frombuffer(data, np.uint8).reshape(n, self.packed)
+
+    def _unpacked(self, raw: npt.NDArray[np.uint8]) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        """Yield (place, columns), neighbours without missing values as int8, others as float32."""
+        whole = self._copies(raw, "int8")
+        lacks = whole.min(axis=1, initial=0) < 0
+        kinds = np.logical_or.reduceat(lacks, range(0, len(raw), self.width))
+        edges = np.flatnonzero(np.diff(kinds)) + 1
+        starts = [0, *(self.width * edges).tolist(), len(raw)]
+        for a, b in pairwise(starts):
+            columns = self._copies(raw[a:b], "float32") if lacks[a:b].any() else whole[a:b]
+            yield a, columns.T
+
+    def _copies(self, raw: npt.NDArray[np.uint8], dtype: str) -> npt.NDArray[Any]:
+        """Unpack variants, one a row: each byte is looked up as a whole, four samples at once."""
+        rows = _TABLES[dtype][raw].view(dtype)
+        return np.ascontiguousarray(rows[:, : self.n_rows])
+
+
+def _table(dtype: str) -> npt.NDArray[Any]:
+    """Return, for every byte, the four values that it packs, as if they were one number."""
+    four = (np.arange(256)[:, None] >> np.array([0, 2, 4, 6])) & 3
+    values = np.array(_COPIES[dtype], dtype)[four]
+    return values.view({4: np.uint32, 16: np.complex128}[4 * values.itemsize])[:, 0]
+
+
+_TABLES = {dtype: _table(dtype) for dtype in _COPIES}
+
+
+def _triple(path: str | os.PathLike[str]) -> tuple[str, str, str]:
+    """Return the names of the three files."""
+    bed = os.fspath(path)
+    stem = bed[:-4] if bed.lower().endswith(".bed") else bed
+    return bed, f"{stem}.bim", f"{stem}.fam"
+
+
+def _cells(path: str, n: int, what: str) -> Iterator[list[str]]:
+    """Yield the cells of every line, which has at least n."""
+    with open_text(path) as file:
+        for number, line in numbered_lines(file, path):
+            cells = line.split()
+            if len(cells) < n:
+                raise ValueError(
+                    f"Expected {n} cells for a {what} in line {number} of {path!r}. "
+                    f"Got: {len(cells)}."
+                )
+            yield cells
+
+
+def _variants(path: str) -> list[Hashable]:
+    """Return the names of the variants, each distinct."""
+    names = [cells[1] for cells in _cells(path, 6, "variant")]
+    counts = Counter(names)
+    repeated = {name for name, count in counts.items() if count > 1} | {"."}
+    if len(counts) == len(names) and "." not in counts:
+        return list(names)
+    taken = counts.keys() - repeated
+    for i, cells in enumerate(_cells(path, 6, "variant")):
+        if names[i] in repeated:
+            place = ":".join((cells[0], *cells[3:6]))
+            names[i], again = place, 2
+            while names[i] in taken:
+                names[i], again = f"{place}:{again}", again + 1
+            taken.add(names[i])
+    return list(names)
+
+
+def _samples(path: str) -> dict[str, npt.NDArray[Any]]:
+    """Return what is said of the samples; first of all how they are called."""
+    lines = list(_cells(path, 6, "sample"))
+    columns: Sequence[Sequence[str]] = list(zip(*lines, strict=False)) or [()] * 6
+    family, individual, _, _, sex, phenotype = columns[:6]
+    numbers = _numbers(phenotype, lambda number: number == -9)
+    if set(numbers[~np.isnan(numbers)]) <= {0.0, 1.0, 2.0}:
+        numbers[numbers == 0] = np.nan
+    return {
+        "IID": np.array(individual, dtype=object),
+        "FID": np.array(family, dtype=object),
+        "sex": _whole(_numbers(sex, lambda number: number not in (1, 2))),
+        "phenotype": _whole(numbers),
+    }
+
+
+def _numbers(cells: Sequence[str], is_missing: Callable[[float], bool]) -> npt.NDArray[np.float64]:
+    """Return numbers, NaN for what is none, or stands for none."""
+
+    def number(cell: str) -> float:
+        try:
+            value = float(cell)
+        except ValueError:
+            return np.nan
+        return np.nan if is_missing(value) else value
+
+    return np.array([number(cell) for cell in cells], dtype=np.float64)
+
+
+def _whole(numbers: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+    """Return codes as integers, if none is missing: they may be taken for classes."""
+    is_whole = np.isfinite(numbers) & (np.abs(numbers) < 2**53) & (numbers == np.floor(numbers))
+    if is_whole.all():
+        return numbers.astype(np.int64)
+    return numbers

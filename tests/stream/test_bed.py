@@ -1,0 +1,194 @@
+"""Genotypes of PLINK: what bed-reader has written is read as bed-reader reads it."""
+
+import pickle
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bed_reader import open_bed, to_bed
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamsel import ProjSe
+from streamsel.stream import iter_bed, iter_files, screen
+
+
+def _genotypes(n, p, missing=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, 3, size=(n, p)).astype(np.int8)
+    values[rng.random((n, p)) < missing] = -127
+    return values
+
+
+def _write(path, values, **properties):
+    to_bed(path, np.asfortranarray(values), properties=properties)
+    return path
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory):
+    """Few gaps: of 200 variants some neighbourhoods have none."""
+    values = _genotypes(50, 200)
+    values[3, [5, 195]] = -127
+    path = tmp_path_factory.mktemp("bed") / "x.bed"
+    return _write(path, values, iid=[f"s{i}" for i in range(50)], pheno=["1", "2"] * 25), values
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    n=st.integers(1, 9),
+    p=st.integers(1, 140),
+    missing=st.sampled_from([0.0, 0.002, 0.3]),
+    seed=st.integers(0, 99),
+    start=st.integers(0, 150),
+    parts=st.integers(1, 5),
+)
+def test_as_bed_reader_reads_it(tmp_path_factory, n, p, missing, seed, start, parts):
+    path = tmp_path_factory.mktemp("bed") / "x.bed"
+    _write(path, _genotypes(n, p, missing, seed))
+    with open_bed(path) as theirs:
+        expected, names = theirs.read(dtype="float32"), theirs.sid.tolist()
+    stream = iter_bed(path)
+    whole = dict(stream)
+    assert list(whole) == stream.names == names
+    np.testing.assert_array_equal(np.column_stack(list(whole.values())), expected)
+    # What a column is does not depend on where reading begins, or whether it is read alone.
+    taken = stream.take(names[::-7])
+    for found in (dict(stream.skip(start)), taken, dict(_of_parts(stream, parts))):
+        for name, values in found.items():
+            assert values.dtype == whole[name].dtype
+            np.testing.assert_array_equal(values, whole[name])
+    assert list(dict(_of_parts(stream, parts))) == names
+    assert list(dict(stream.skip(start))) == names[start:]
+
+
+def _of_parts(stream, parts):
+    for part in stream.split(parts):
+        yield from pickle.loads(pickle.dumps(part)).open()  # noqa: S301
+
+
+def test_genotypes_stay_small_where_none_is_missing(cohort):
+    path, values = cohort
+    blocks = list(iter_bed(path).blocks())
+    assert [str(block.values.dtype) for block in blocks] == ["float32", "int8", "float32"]
+    assert [len(block.names) for block in blocks] == [64, 128, 8]
+    assert all(block.values.flags.f_contiguous for block in blocks)
+    np.testing.assert_array_equal(blocks[1].values, values[:, 64:192])
+
+
+def test_a_pass_learns_what_the_matrix_says(cohort):
+    path, values = cohort
+    y = values[:, 20] - 0.5 * values[:, 70]
+    filled = np.where(values < 0, np.nan, values)
+    model, same = ProjSe(3), ProjSe(3)
+    for one, source in ((model, iter_bed(path)), (same, filled)):
+        one.learn_target(y)
+        one.learn_columns(screen(source, missing="mean"))
+    assert [int(name[3:]) - 1 for name in model.selected] == list(same.selected)
+    assert model.selected[0] == "sid21"
+
+
+def test_variants_without_a_name_of_their_own(tmp_path):
+    path = _write(
+        tmp_path / "x.bed",
+        _genotypes(5, 7),
+        sid=["rs1", ".", "rs1", ".", "1:9:A:G", ".", "rs2"],
+        chromosome=["1"] * 7,
+        bp_position=[7, 9, 7, 9, 3, 11, 12],
+        allele_1=list("AAAAAAA"),
+        allele_2=list("GGTGGGG"),
+    )
+    # The second "." is where the first is, and that is what another is called.
+    names = ["1:7:A:G", "1:9:A:G:2", "1:7:A:T", "1:9:A:G:3", "1:9:A:G", "1:11:A:G", "rs2"]
+    assert iter_bed(path).names == names
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["1", "2", "2"], np.array([1, 2, 2])),
+        (["1", "0", "-9"], np.array([1, np.nan, np.nan])),
+        (["0", "7.5", "-9"], np.array([0, 7.5, np.nan])),
+        (["NA", "3", "4"], np.array([np.nan, 3, 4])),
+    ],
+)
+def test_phenotypes(given, expected, tmp_path):
+    path = _write(tmp_path / "x.bed", _genotypes(3, 2), pheno=given, iid=list("abc"), sex=[1, 2, 0])
+    beside = iter_bed(path).without(["sid1"]).beside
+    np.testing.assert_array_equal(beside["phenotype"], expected)
+    assert beside["phenotype"].dtype == expected.dtype
+    assert next(iter(beside)) == "IID"
+    assert beside["IID"].tolist() == list("abc")
+    np.testing.assert_array_equal(beside["sex"], [1, 2, np.nan])
+    assert screen(iter_bed(path)).skip(0).beside.keys() == beside.keys()
+
+
+def test_chromosomes_side_by_side(tmp_path):
+    for i in (1, 2, 10):
+        sid = [f"{i}_{j}" for j in range(4)]
+        _write(tmp_path / f"chr{i}.bed", _genotypes(6, 4, seed=i), sid=sid, iid=list("abcdef"))
+    stream = iter_files(tmp_path / "chr*.bed")
+    assert stream.names == [f"{i}_{j}" for i in (1, 2, 10) for j in range(4)]
+    assert stream.beside["IID"].tolist() == list("abcdef")
+    sid = ["z", "zz"]
+    _write(tmp_path / "chr11.bed", _genotypes(6, 2), sid=sid, iid=list("abcdfe"))
+    with pytest.raises(ValueError, match=r"same IID in every file.*'e'.*chr1.*'f'.*chr11"):
+        iter_files(tmp_path / "chr*.bed")
+
+
+def test_a_sample_file_that_has_changed_is_refused(cohort, tmp_path):
+    path, _ = cohort
+    for suffix in (".bed", ".bim", ".fam"):
+        (tmp_path / "y").with_suffix(suffix).write_bytes(path.with_suffix(suffix).read_bytes())
+    part = iter_bed(tmp_path / "y.bed").split(2)[1]
+    (tmp_path / "y.fam").write_text((tmp_path / "y.fam").read_text() + "\n")
+    with pytest.raises(ValueError, match=r"y\.fam"):
+        part.open()
+
+
+@pytest.mark.parametrize(
+    ("suffix", "change", "told"),
+    [
+        (".bed", lambda data: data[:-1], r"Expected 2,603 bytes .* Got: 2,602 bytes"),
+        (".bed", lambda data: data + b"\0", r"Got: 2,604 bytes"),
+        (
+            ".bed",
+            lambda data: b"\x6c\x1b\x00" + data[3:],
+            r"one sample after the other.*\n.*--make",
+        ),
+        (".bed", lambda _: b"chr1\t100\t200\tgene\n", r"\.bed file of PLINK 1"),
+        (".bed", lambda _: b"", r"\.bed file of PLINK 1"),
+        (".bim", lambda data: data.replace(b"\t", b"", 1), r"6 cells for a variant in line 1 "),
+        (".bim", lambda data: data[: data.rindex(b"\n", 0, -1)], r"199 variants"),
+        (".bim", lambda data: b"\xff" + data, r"UTF-8"),
+        (".fam", lambda data: data + data, r"100 samples"),
+        (".fam", lambda data: b"a b\n" + data, r"6 cells for a sample in line 1 of .* Got: 2"),
+        (".fam", lambda _: b"", r" 0 samples"),
+    ],
+)
+def test_what_is_no_such_file_is_refused(suffix, change, told, cohort, tmp_path):
+    path, _ = cohort
+    for one in (".bed", ".bim", ".fam"):
+        data = path.with_suffix(one).read_bytes()
+        (tmp_path / "y").with_suffix(one).write_bytes(change(data) if one == suffix else data)
+    with pytest.raises(ValueError, match=re.compile(told, re.DOTALL)):
+        iter_bed(tmp_path / "y.bed")
+
+
+def test_the_three_belong_together(cohort, tmp_path):
+    (tmp_path / "y.bed").write_bytes(cohort[0].read_bytes())
+    with pytest.raises(FileNotFoundError, match=r"y\.bim"):
+        iter_bed(tmp_path / "y.bed")
+
+
+def test_a_file_that_shrinks_while_it_is_read(cohort, tmp_path):
+    for suffix in (".bed", ".bim", ".fam"):
+        data = cohort[0].with_suffix(suffix).read_bytes()
+        Path(tmp_path / "y").with_suffix(suffix).write_bytes(data)
+    stream = iter_bed(tmp_path / "y.bed")
+    (tmp_path / "y.bed").write_bytes(cohort[0].read_bytes()[:100])
+    with pytest.raises(ValueError, match="fewer bytes"):
+        list(stream)
+    with pytest.raises(ValueError, match="fewer bytes"):
+        stream.take(["sid190"])
