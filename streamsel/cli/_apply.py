@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel.cli._errors import CommandError, no_column
+from streamsel.cli._ids import parted
 from streamsel.cli._inputs import files_of, open_source
 from streamsel.cli._log import log
 from streamsel.cli._outputs import check_distinct, check_table, write_csv_to_stdout, write_table
@@ -87,7 +88,8 @@ def _all_but_dropped(source: Source, notes: dict[str, Any]) -> ColumnStream:
     """Return the columns that a run would take of a file which left out the same ones."""
     from streamsel.stream._screen import Screen
 
-    names = {source.name(name) for name in notes.get("dropped", ())}
+    apart = [*notes.get("dropped", ()), *([parted(notes["id"])[0]] if notes.get("id") else [])]
+    names = {source.name(name) for name in apart}
     there = names if source.stream.names is None else names & {*source.stream.names}
     stream = source.stream.without(sorted(there, key=str)) if there else source.stream
     return Screen(stream, None, notes.get("missing", "error"), None, notes.get("min_count", 0))

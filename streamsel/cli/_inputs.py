@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from streamsel.cli._errors import CommandError, no_column
+from streamsel.cli._orientation import text_orientation
 from streamsel.cli._spool import spooled
 from streamsel.stream._base import find_positions, raise_missing
 from streamsel.stream._cells import numbered_lines, open_text, split_cells, text_of, to_number
@@ -16,7 +17,7 @@ from streamsel.stream._formats import delimiter_of, file_format
 from streamsel.stream._layout import split_off_name
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Collection, Hashable, Sequence
 
     from streamsel.stream._base import ColumnStream
     from streamsel.stream._lines import OnBad
@@ -43,6 +44,8 @@ class Source:
         Files of text with one variable a line, and their delimiters.
     is_numbered
         Whether there are columns without names: of .npy files.
+    delimiter
+        Of text, if one was asked for.
     """
 
     path: str
@@ -51,14 +54,16 @@ class Source:
     stream: ColumnStream
     lines: Sequence[tuple[str, str]]
     is_numbered: bool
+    delimiter: str | None = None
 
     def name(self, text: str) -> Hashable:
         """Return the column's name that the user means by this text: npy columns are numbered."""
+        if not (self.is_numbered and text.isdecimal()):
+            return text
         names = self.stream.names
-        is_number = self.is_numbered and text.isdecimal()
         # Beside arrays there may be tables, whose columns have names that are numbers.
         is_name = names is not None and not isinstance(names, range) and text in names
-        return int(text) if is_number and not is_name else text
+        return text if is_name else int(text)
 
     def take(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
         """Fetch columns, or what is said of the rows beside them; say which are not there."""
@@ -123,6 +128,7 @@ def open_source(
     on_bad: OnBad | None = None,
     delimiter: str | None = None,
     shown: str | None = None,
+    ids: Collection[str] = (),
 ) -> Source:
     """Open files of columns, each in the format that its name or its first bytes say.
 
@@ -141,12 +147,15 @@ def open_source(
         Of text; None goes by each file's suffix and first line.
     shown
         What the user calls them; one file is called by its path.
+    ids
+        What rows may be called.
     """
     files = [spooled(path) for path in files]
     formats = [file_format(path) for path in files]
     texts = [path for path, format_ in zip(files, formats, strict=True) if format_ == "text"]
     if texts and orientation == "auto":
-        orientation = text_orientation(texts, wanted, delimiter, alone=len(texts) == len(files))
+        alone = len(texts) == len(files)
+        orientation = text_orientation(texts, wanted, delimiter, ids, alone=alone)
     is_lines = bool(texts) and orientation == "variables"
     return Source(
         path=shown or files[0],
@@ -160,61 +169,8 @@ def open_source(
         ),
         lines=[(path, delimiter_of(path, delimiter)) for path in texts] if is_lines else [],
         is_numbered="npy" in formats,
+        delimiter=delimiter,
     )
-
-
-def text_orientation(
-    paths: Sequence[str], wanted: Sequence[str], delimiter: str | None = None, *, alone: bool = True
-) -> str:
-    """Find out whether a line of text is a sample or a variable, by where names are found.
-
-    Parameters
-    ----------
-    paths
-        The files.
-    wanted
-        Names to look for.
-    delimiter
-        Between cells; None to find out.
-    alone
-        Whether the names must be in one of these files.
-    """
-    looks = []
-    for path in paths if wanted else ():
-        found, looks_like = _orientation_of(path, wanted, delimiter)
-        if found:
-            return looks_like
-        looks.append(looks_like)
-    if looks and alone:
-        # Found nowhere: whoever says so should look for what comes close in the right place.
-        return looks[0]
-    raise CommandError(
-        f"{paths[0]}: is a line a sample or a variable? Hint: say --orientation samples "
-        "(a header names the columns) or --orientation variables (a line begins with its name)"
-    )
-
-
-def _orientation_of(path: str, wanted: Sequence[str], delimiter: str | None) -> tuple[bool, str]:
-    """Return whether a text has one of some names, and what its lines then are, or look like."""
-    with open_text(path) as file, text_of(path):
-        lines = (line for _, line in numbered_lines(file, path))
-        line = next(lines, "")
-        delimiter = delimiter_of(path, delimiter)
-        first = [cell.strip() for cell in split_cells(line, delimiter)] if line else []
-        if not set(wanted).isdisjoint(first):
-            # A variable's line may stand first, where a header would: then numbers follow its name.
-            is_variable = first[0] in wanted and all(map(is_number, first[1:])) and len(first) > 1
-            return True, "variables" if is_variable else "samples"
-        second = split_off_name(next(lines, ""), delimiter)[0]
-        if second in wanted or any(split_off_name(line, delimiter)[0] in wanted for line in lines):
-            return True, "variables"
-    is_table = is_number(second) and not any(map(is_number, first))
-    return False, "samples" if is_table else "variables"
-
-
-def is_number(cell: str) -> bool:
-    """Tell whether a cell holds a number, or stands for a missing one."""
-    return to_number(cell) is not None
 
 
 def lines_found(

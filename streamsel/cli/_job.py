@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamsel import __version__
 from streamsel.cli._distributed import check_resumed
+from streamsel.cli._ids import parted, refuse_position
 from streamsel.cli._inputs import Source, open_source
 from streamsel.cli._resume import rest_of
 from streamsel.cli._skipped import Skipped
@@ -62,8 +63,9 @@ class Job:
     def _start(self) -> None:
         request = self.request
         file, left_out, wanted = self._columns_apart()
-        source = self._open(wanted)
+        source = self._open(wanted, file)
         source.check(request.drop)
+        self._match(source, file)
         covariates = read_covariates(request.covariates, source, file)
         # Only the file says what its columns are called: those of an array are numbers.
         known = {"covariates": tuple(covariates)} if covariates else {}
@@ -77,7 +79,8 @@ class Job:
         request, notes, self.model = self.request, self.notes, saved.model
         check_resumed(request, notes)
         file, left_out, wanted = self._columns_apart()
-        source = self._open(wanted)
+        source = self._open(wanted, file)
+        self._match(source, file, begins=False)
         covariates = read_covariates(request.covariates, source, file)
         y = read_target(request, source, file, self.model.target)
         now = fingerprint(source, [y, *covariates.values()])
@@ -98,14 +101,33 @@ class Job:
     def _columns_apart(self) -> tuple[TargetFile | None, list[str], list[str]]:
         """Return the target's file, the columns that are not to be learnt, and those of FILE."""
         request = self.request
-        file = TargetFile(request.target_file, request.target) if request.target_file else None
+        of_file, of_target = (None, None) if request.id is None else parted(request.id)
+        file = None
+        if request.target_file:
+            file = TargetFile(request.target_file, request.target, of_target)
         left_out = [*([] if file else request.target), *request.drop, *request.covariates]
+        left_out += [] if of_file is None else [of_file]
         # A name that the target's file has may not be in this one.
         elsewhere = [name for name in request.covariates if file is not None and file.holds(name)]
         return file, left_out, [name for name in left_out if name not in elsewhere]
 
-    def _open(self, wanted: Sequence[str]) -> Source:
+    def _match(self, source: Source, file: TargetFile | None, *, begins: bool = True) -> None:
+        """Find the rows of the target's file that belong to those of FILE."""
         request = self.request
+        if file is None:
+            if request.id is not None and not source.lines:
+                source.check([parted(request.id)[0]])
+            return
+        if request.id is not None:
+            file.join(source, parted(request.id)[0])
+        elif begins and file.table is not None and not request.by_position:
+            refuse_position(source, file.table, {*request.target, *request.covariates})
+
+    def _open(self, wanted: Sequence[str], file: TargetFile | None) -> Source:
+        request = self.request
+        ids: Sequence[str] = ()
+        if file is not None and request.orientation == "auto" and not request.by_position:
+            ids = file.ids({*request.target, *request.covariates})
         # Whoever reads a part counts its bad lines too.
         heard: OnBad = "pass" if request.in_parts else self.skipped.on_bad_line
         source = open_source(
@@ -115,6 +137,7 @@ class Job:
             heard,
             request.delimiter,
             shown=request.file,
+            ids=ids,
         )
         is_text = source.format in ("samples", "variables")
         self.notes["orientation"] = source.format if is_text else None
@@ -229,6 +252,7 @@ def _new_notes(request: Request) -> dict[str, Any]:
         "delimiter": request.delimiter,
         "target": list(request.target),
         "target_file": request.target_file,
+        "id": request.id,
         "covariates": list(request.covariates),
         "dropped": list(request.drop),
         "missing": request.missing or ("keep" if request.learner.takes_missing else "skip"),

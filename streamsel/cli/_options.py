@@ -205,6 +205,20 @@ input_options = all_of(
         "columns --target, or all).",
     ),
     option(
+        "--id",
+        metavar="COLUMN",
+        section=INPUT,
+        help="Column of identifiers, by which FILE and the --target-file are joined, in whatever "
+        "order they are; FILE_COLUMN=TARGET_COLUMN if it has two names. Of text with one variable "
+        "a line FILE's identifiers are its header. Never a candidate.",
+    ),
+    option(
+        "--by-position",
+        is_flag=True,
+        section=INPUT,
+        help="Match FILE and the --target-file row after row, though both have identifiers.",
+    ),
+    option(
         "--target-kind",
         metavar="KIND",
         section=INPUT,

@@ -38,6 +38,9 @@ class Request:
         A fresh one, of the method and the parameters asked for.
     target, target_file
         Where the target is; neither of them learns without one.
+    id, by_position
+        Which columns of FILE and of the target's file say which row is which, as `--id` has them;
+        whether their rows are taken as they stand.
     drop
         Names of columns to leave out.
     orientation, delimiter, missing, min_count
@@ -63,6 +66,8 @@ class Request:
     learner: Any
     target: Sequence[str]
     target_file: str | None
+    id: str | None
+    by_position: bool
     drop: Sequence[str]
     orientation: str
     delimiter: str | None
@@ -111,6 +116,8 @@ def make_request(ctx: click.Context) -> Request:
 
     options = ctx.params
     _check_workers(ctx)
+    if options["by_position"] and options["id"] is not None:
+        raise click.UsageError("--id joins rows by name, --by-position by place: say one", ctx)
     model, resume = _model_files(ctx)
     saved = None if resume is None else read_saved(resume, str(ctx.info_name))
     if saved is None:
@@ -128,6 +135,8 @@ def make_request(ctx: click.Context) -> Request:
         learner=learner,
         target=options["target"],
         target_file=options["target_file"],
+        id=options["id"],
+        by_position=options["by_position"],
         drop=options["drop"],
         orientation=options["orientation"],
         delimiter=options["delimiter"],

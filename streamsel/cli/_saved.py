@@ -23,6 +23,7 @@ _NOTES: dict[str, tuple[tuple[type, ...], Any]] = {
     "complete": ((bool,), False),
     "target": ((list,), []),
     "target_file": ((str, type(None)), None),
+    "id": ((str, type(None)), None),
     "covariates": ((list,), []),
     "dropped": ((list,), []),
     "orientation": ((str, type(None)), None),
@@ -115,6 +116,7 @@ def agreed(ctx: click.Context, saved: Saved) -> dict[str, Any]:
     return {
         "target": notes["target"],
         "target_file": ctx.params["target_file"] or notes["target_file"],
+        "id": notes["id"],
         "drop": notes["dropped"],
         "orientation": notes["orientation"] or "auto",
         "delimiter": notes["delimiter"],
@@ -140,6 +142,10 @@ def _told_twice(ctx: click.Context, saved: Saved) -> Iterator[tuple[str, Any, An
         elif name != "n_jobs":
             yield spelt, known, value
     yield from _targets(ctx, notes)
+    if is_said(ctx, "id"):
+        yield "--id", notes["id"], options["id"]
+    if options["by_position"] and notes["id"]:
+        yield "--by-position", False, True
     if is_said(ctx, "drop"):
         yield "--drop", notes["dropped"], options["drop"]
     if options["orientation"] != "auto" and notes["orientation"] is not None:

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel.cli._errors import CommandError
-from streamsel.cli._inputs import Source, integral, is_number, numbers_or_labels, open_source
+from streamsel.cli._ids import identifiers_of, likely, rows_of
+from streamsel.cli._inputs import Source, integral, numbers_or_labels, open_source
+from streamsel.cli._orientation import is_number, orientation_that_fits
 from streamsel.cli._spool import spooled
-from streamsel.stream._formats import BINARY_SUFFIXES, suffix_of
+from streamsel.stream._formats import BINARY_SUFFIXES, TEXT_SUFFIXES, suffix_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Collection, Hashable, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from streamsel.cli._request import Request
 
@@ -28,23 +32,32 @@ class TargetFile:
     path
         Where it is.
     names
-        Of the target's columns in a table; none of them for all but the covariates.
+        Of the target's columns in a table; none of them for all but the covariates and the
+        identifiers.
+    id_
+        Of its column of identifiers, if that is known.
 
     Attributes
     ----------
     table
         Its columns, if it has names for them.
+    rows
+        Which of its rows are meant, in their order; None for all of them as they are.
     """
 
-    def __init__(self, path: str, names: Sequence[str]) -> None:
-        path = spooled(path, is_table=bool(names))
-        self._path, self._names = path, names
+    def __init__(self, path: str, names: Sequence[str], id_: str | None = None) -> None:
+        is_table = bool(names) or id_ is not None
+        path = spooled(path, is_table=is_table)
+        self.path = path
+        self._names, self._id = names, id_
         suffix = suffix_of(path)
-        is_text = suffix in {".csv", ".tsv"}
+        # Who names a column has a table.
+        is_text = suffix in {".csv", ".tsv"} or (is_table and suffix in TEXT_SUFFIXES)
         self.table: Source | None = None
+        self.rows: NDArray[np.intp] | None = None
         if suffix != ".npy" and (is_text or suffix in BINARY_SUFFIXES):
             # A list of numbers has no header.
-            is_list = is_text and not names and is_plain_list(path)
+            is_list = is_text and not is_table and is_plain_list(path)
             self.table = None if is_list else open_source([path], "samples", names)
 
     def holds(self, name: str) -> bool:
@@ -52,16 +65,44 @@ class TargetFile:
         return self.table is not None and name in (self.table.stream.names or ())
 
     def target(self, kind: str, covariates: Sequence[str]) -> Any:
-        """Read the target; the covariates are none of it."""
+        """Read the target; covariates and identifiers are none of it."""
         if self.table is not None:
+            apart = {*covariates, self._id}
             names = self._names or [
-                str(name) for name in self.table.stream.names or () if name not in covariates
+                str(name) for name in self.table.stream.names or () if name not in apart
             ]
             if not names:
-                raise CommandError(f"{self._path}: covariates, and no target")
-            return target_of(self.table, names, kind)
-        is_array = suffix_of(self._path) == ".npy"
-        return load_array(self._path) if is_array else one_per_line(self._path)
+                raise CommandError(f"{self.path}: covariates, and no target")
+            return target_of(self.table, names, kind, self.rows)
+        is_array = suffix_of(self.path) == ".npy"
+        return load_array(self.path) if is_array else one_per_line(self.path)
+
+    def take(self, names: Sequence[str]) -> dict[Hashable, Any]:
+        """Read columns of the table, in the rows that are meant."""
+        assert self.table is not None  # noqa: S101
+        return {name: _rows_of(v, self.rows) for name, v in self.table.take(names).items()}
+
+    def join(self, source: Source, column: str) -> None:
+        """Put its rows into the order of a file of columns, by identifier."""
+        if self.table is None or self._id is None:
+            raise CommandError(
+                f"--id: {self.path} has no columns with names, and so no identifiers. Hint: a "
+                "table with a header, of identifiers and targets; or leave out --id"
+            )
+        known = identifiers_of(self.table, self._id)
+        if fits := orientation_that_fits(source, self.ids(())):
+            raise CommandError(f"--id: no row of {source.path} is in {known}. Hint: {fits}")
+        self.rows = rows_of(identifiers_of(source, column), known)
+
+    def ids(self, apart: Collection[str]) -> list[str]:
+        """Return what its rows may be called, other columns apart."""
+        if self.table is None:
+            return []
+        if self._id is not None:
+            found = [identifiers_of(self.table, self._id)]
+        else:
+            found = list(likely(self.table, apart=apart).values())
+        return [value for one in found for value in one.values if value is not None]
 
 
 def read_target(request: Request, source: Source, file: TargetFile | None, kind: str) -> Any:
@@ -70,9 +111,9 @@ def read_target(request: Request, source: Source, file: TargetFile | None, kind:
         return target_of(source, request.target, kind) if request.target else None
     y, n_rows = file.target(kind, request.covariates), source.stream.n_rows
     if n_rows is not None and len(y) != n_rows:
-        raise CommandError(
-            f"{request.target_file}: {len(y):,} values, but {request.file} has {n_rows:,} rows"
-        )
+        text = f"{request.target_file}: {len(y):,} values, but {request.file} has {n_rows:,} rows"
+        fits = orientation_that_fits(source, n=len(y))
+        raise CommandError(f"{text}. Hint: {fits}" if fits else text)
     return y
 
 
@@ -88,15 +129,14 @@ def read_covariates(
     """
     if not names:
         return {}
-    table = None if file is None else file.table
     wanted = [source.name(name) for name in names]
-    if table is None:
+    if file is None or file.table is None:
         columns = source.take(wanted)
     else:
         found = source.take_some(wanted)
         wanted = [name if name in found else str(name) for name in wanted]
         try:
-            found |= table.take([name for name in wanted if name not in found])
+            found |= file.take([str(name) for name in wanted if name not in found])
         except CommandError as error:
             raise CommandError(f"not in {source.path}, nor in {error.message}") from None
         columns = {name: found[name] for name in wanted}
@@ -138,10 +178,17 @@ def together(columns: Mapping[Hashable, Any]) -> Any:
     return _table({name: values.tolist() for name, values in columns.items()})
 
 
-def target_of(source: Source, names: Sequence[str], kind: str) -> Any:
-    """Read the target from columns of a file."""
+def _rows_of(values: Any, rows: NDArray[np.intp] | None) -> Any:
+    """Return some rows of a column, all of them for None."""
+    return np.asarray(values) if rows is None else np.asarray(values)[rows]
+
+
+def target_of(
+    source: Source, names: Sequence[str], kind: str, rows: NDArray[np.intp] | None = None
+) -> Any:
+    """Read the target from columns of a file; None takes all rows."""
     columns = source.take([source.name(name) for name in names])
-    arrays = {str(name): np.asarray(values) for name, values in columns.items()}
+    arrays = {str(name): _rows_of(values, rows) for name, values in columns.items()}
     if source.format in ("samples", "variables"):
         arrays = {name: integral(values) for name, values in arrays.items()}
     return as_target(arrays, kind)

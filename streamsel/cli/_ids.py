@@ -1,0 +1,282 @@
+"""Identifiers: which row of the target's file belongs to which row of FILE."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamsel.cli._errors import CommandError
+from streamsel.cli._inputs import integral
+from streamsel.stream._layout import find_layout
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Hashable, Sequence
+
+    from numpy.typing import NDArray
+
+    from streamsel.cli._inputs import Source
+
+# What columns of identifiers are called, in lower case and without what stands between words.
+THINGS = "sample|barcode|cell|patient|subject|participant|donor|individual|case|specimen|run|row"
+USUAL = re.compile(rf"({THINGS})(s|id|ids|name|names|barcode)?|[ief]?id|uuid|key|index|names?")
+# Identifiers stand in front: so many columns of a file are looked at, besides those of such names.
+_NEAR = 8
+_MOST = 32
+_FIRST = 1000
+# Of two columns that say which row is which so many values are the same.
+_ALIKE = 0.5
+EXAMPLES = 3
+HEADER = "its header"
+
+
+@dataclass(frozen=True)
+class Identifiers:
+    """What the rows of a file are called.
+
+    Parameters
+    ----------
+    file
+        The file.
+    column
+        Where they stand in it; HEADER of text with one variable a line.
+    values
+        A text for every row, None where there is none.
+    """
+
+    file: str
+    column: str
+    values: Sequence[str | None]
+
+    def __str__(self) -> str:
+        return f"{self.file} ({self.column})"
+
+
+def parted(text: str) -> tuple[str, str]:
+    """Return the column of FILE and that of the target's file which `--id` names."""
+    of_file, sign, of_target = text.partition("=")
+    return of_file, of_target if sign else of_file
+
+
+def rows_of(wanted: Identifiers, known: Identifiers) -> NDArray[np.intp]:
+    """Return where in one file the rows of another stand.
+
+    Parameters
+    ----------
+    wanted
+        Of FILE.
+    known
+        Of the target's file, which may have more.
+
+    Raises
+    ------
+    CommandError
+        If an identifier of FILE is missing, is there twice in either, or is not in the other.
+    """
+    without = [row for row, value in enumerate(wanted.values) if value is None]
+    if without:
+        raise CommandError(
+            f"--id: no identifier in {_of(len(without), wanted)}, the first of them row "
+            f"{without[0]}. Hint: fill it in, or leave the row out"
+        )
+    asked = {value for value in wanted.values if value is not None}
+    _refuse_repeated(wanted, asked)
+    _refuse_repeated(known, asked)
+    place = {value: row for row, value in enumerate(known.values)}
+    missing = [value for value in wanted.values if value not in place]
+    if missing:
+        others = [value for value in known.values if value is not None]
+        there = f", where there is {_some(others)}" if len(missing) == len(wanted.values) else ""
+        raise CommandError(
+            f"--id: {_of(len(missing), wanted)} are not in {known}: {_some(missing)}{there}. "
+            "Hint: leave them out, or add their targets"
+        )
+    return np.array([place[value] for value in wanted.values], dtype=np.intp)
+
+
+def _of(n: int, identifiers: Identifiers) -> str:
+    return f"{n:,} of {len(identifiers.values):,} rows of {identifiers}"
+
+
+def _some(values: Sequence[str | None]) -> str:
+    return ", ".join(map(repr, values[:EXAMPLES])) + (", ..." if len(values) > EXAMPLES else "")
+
+
+def _refuse_repeated(identifiers: Identifiers, asked: Collection[str]) -> None:
+    """Raise if one that is asked for is there more than once."""
+    seen: set[str] = set()
+    repeated: dict[str, None] = {}
+    for value in identifiers.values:
+        if value is not None and value in asked:
+            if value in seen:
+                repeated[value] = None
+            seen.add(value)
+    if repeated:
+        raise CommandError(
+            f"--id: {len(repeated):,} of {len(seen):,} identifiers of {identifiers} are there more "
+            f"than once: {_some(list(repeated))}. Hint: which of their rows is meant? Leave out "
+            "the others"
+        )
+
+
+def identifiers_of(source: Source, column: str) -> Identifiers:
+    """Read the identifiers of a file.
+
+    Raises
+    ------
+    CommandError
+        If there are none: it has no such column, or one of other things.
+    """
+    if source.lines:
+        found = of_header(source)
+        if found is None:
+            raise CommandError(
+                f"--id: {source.path} has no header that names its samples. Hint: --by-position, "
+                "if the target is in their order"
+            )
+        return found
+    if source.stream.names is None or isinstance(source.stream.names, range):
+        raise CommandError(
+            f"--id: {source.path} has no names of columns. Hint: --by-position, if the target is "
+            "in the order of its rows"
+        )
+    ((name, values),) = source.take([source.name(column)]).items()
+    texts = _texts(np.asarray(values))
+    if texts is None:
+        raise CommandError(
+            f"--id {column}: in {source.path} it is numbers with fractions, and no identifier. "
+            "Hint: identifiers are text, or whole numbers"
+        )
+    return Identifiers(source.path, str(name), texts)
+
+
+def of_header(source: Source) -> Identifiers | None:
+    """Return what the header of text with one variable a line calls the rows; None without one.
+
+    Raises
+    ------
+    CommandError
+        If there are several files, and their headers differ.
+    """
+    found: Identifiers | None = None
+    for path, delimiter in source.lines:
+        names = find_layout(path, delimiter, None).row_names
+        if names is None:
+            continue
+        other = Identifiers(path, HEADER, [name.strip() or None for name in names])
+        if found is not None and found.values != other.values:
+            raise CommandError(
+                f"{other} names other samples than {found}, or in another order. Hint: columns of "
+                "several files stand side by side: bring them into one order"
+            )
+        found = found or other
+    return found
+
+
+def likely(source: Source, shared: Collection[Hashable] = (), apart: Collection[str] = ()) -> Any:
+    """Return the columns of a file that may be identifiers: text or whole numbers, all distinct.
+
+    Parameters
+    ----------
+    source
+        The file; of a wide one only a few columns are read.
+    shared
+        Names worth a look wherever they stand: those that another file has too.
+    apart
+        Names of columns that are something else.
+
+    Returns
+    -------
+    Identifiers by the name of their column.
+    """
+    if source.lines:
+        header = of_header(source)
+        return {} if header is None else {HEADER: header}
+    names = source.stream.names
+    if names is None or isinstance(names, range):
+        return {}
+    looked_at = list(names[:_NEAR])
+    if len(source.files) == 1:
+        # Of several texts each one looked into would be read whole.
+        further = (name for name in names[_NEAR:] if name in shared or is_usual(str(name)))
+        looked_at += [name for name, _ in zip(further, range(_MOST), strict=False)]
+    looked_at = [name for name in looked_at if str(name) not in apart]
+    found = {}
+    for name, values in source.take(looked_at).items():
+        array = np.asarray(values)
+        # Most columns say in the first rows that they are none.
+        first = array[:_FIRST].tolist()
+        texts = _texts(array) if len(dict.fromkeys(map(str, first))) == len(first) else None
+        if texts is not None and None not in texts and len(set(texts)) == len(texts) > 1:
+            found[str(name)] = Identifiers(source.path, str(name), texts)
+    return found
+
+
+def is_usual(name: str) -> bool:
+    """Tell whether columns of identifiers are usually called so."""
+    return USUAL.fullmatch("".join(c for c in name.lower() if c.isalnum())) is not None
+
+
+def refuse_position(source: Source, table: Source, apart: Collection[str]) -> None:
+    """Raise if both files know which row is which, and do not agree row by row.
+
+    Parameters
+    ----------
+    source, table
+        The file of columns, and that of the target.
+    apart
+        Columns of the latter that are target or covariates.
+    """
+    names = source.stream.names
+    shared = frozenset() if names is None or isinstance(names, range) else frozenset(names)
+    of_table = likely(table, shared, apart)
+    if not of_table:
+        return
+    of_file = likely(source, frozenset(of_table), apart)
+    pairs = [
+        (one, other) for one in of_file.values() for other in of_table.values() if _go(one, other)
+    ]
+    if not pairs or any(one.values == other.values for one, other in pairs):
+        return
+    # Those of the same name before all others.
+    one, other = min(pairs, key=lambda pair: pair[0].column != pair[1].column)
+    same = one.column in (other.column, HEADER)
+    spelt = other.column if same else f"{one.column}={other.column}"
+    raise CommandError(
+        f"{one} and {other} say which row is which, and not in the same order. Hint: --id {spelt} "
+        "joins them by it; --by-position takes row after row as they are"
+    )
+
+
+def _go(one: Identifiers, other: Identifiers) -> bool:
+    """Tell whether two columns are identifiers of the same things."""
+    has_name = one.column == other.column or (is_usual(one.column) and is_usual(other.column))
+    first = (*one.values[:64], *other.values[:64])
+    is_text = not all(value.lstrip("-").isdecimal() for value in first if value)
+    n_common = len({*one.values} & {*other.values})
+    if n_common < _ALIKE * min(len(one.values), len(other.values)):
+        # Other identifiers under the same name are a mistake all the same.
+        return one.column == other.column and is_text
+    return has_name or is_text
+
+
+def _texts(values: Any) -> list[str | None] | None:
+    """Return identifiers as texts, None for a missing one; None if they are none at all."""
+    if values.ndim != 1:
+        return None
+    if values.dtype.kind == "f" and np.isfinite(values).any():
+        whole = integral(values[np.isfinite(values)])
+        if whole.dtype.kind != "i":
+            return None
+        texts: list[str | None] = [None] * len(values)
+        for row, value in zip(np.flatnonzero(np.isfinite(values)), whole.tolist(), strict=True):
+            texts[int(row)] = str(value)
+        return texts
+    if values.dtype.kind not in "iuUO":
+        return None
+    return [
+        None if value is None or value != value else str(value).strip() or None  # noqa: PLR0124
+        for value in values.tolist()
+    ]

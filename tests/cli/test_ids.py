@@ -1,0 +1,257 @@
+"""`--id`: the target is joined by identifier, whatever the order; by position only if asked for."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from streamsel import load
+from streamsel.persist import read_notes
+from tests.cli.conftest import write_text
+
+N, P = 40, 12
+
+
+@pytest.fixture(scope="module")
+def study():
+    """Genes of 40 samples, g3 tells most; and patients in another order, with ten more."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(N, P)).round(4)
+    y = (X[:, 3] + 0.1 * rng.normal(size=N)).round(4)
+    samples = [f"S{j:02}" for j in range(N)]
+    order = rng.permutation(N)
+    others = [f"S{j}" for j in range(90, 100)]
+    patients = {
+        "sample": [*(samples[i] for i in order), *others],
+        "site": [*rng.choice(["lund", "oslo"], N + 10)],
+        "y": [*y[order].tolist(), *rng.normal(size=10).round(4).tolist()],
+    }
+    genes = {"sample": samples} | {f"g{j}": X[:, j].tolist() for j in range(P)}
+    return genes, patients, order
+
+
+@pytest.fixture(scope="module")
+def folder(study, tmp_path_factory):
+    """The study as genes by samples, by variables, as Parquet; patients, and only those known."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    folder = tmp_path_factory.mktemp("ids")
+    genes, patients, order = study
+    write(folder / "genes.csv", genes)
+    write(folder / "patients.csv", patients)
+    write(folder / "patients.txt", patients, "\t")
+    shuffled = {name: values[:N] for name, values in patients.items()}
+    write(folder / "shuffled.csv", shuffled)
+    write(folder / "renamed.csv", {"Sample_ID": shuffled["sample"], "y": shuffled["y"]})
+    inverse = np.argsort(order)
+    ordered = {name: [values[i] for i in inverse] for name, values in shuffled.items()}
+    write(folder / "ordered.csv", ordered)
+    lines = [["gene", *genes["sample"]], *([name, *v] for name, v in list(genes.items())[1:])]
+    write_text(folder / "genes.tsv.gz", lines, "\t")
+    parquet.write_table(pa.table(genes), folder / "genes.parquet")
+    parquet.write_table(pa.table(patients), folder / "patients.parquet")
+    return folder
+
+
+def write(path, columns, delimiter=","):
+    write_text(path, [list(columns), *map(list, zip(*columns.values(), strict=True))], delimiter)
+    return path
+
+
+def names_of(result):
+    return [row["name"] for row in result.rows()]
+
+
+@pytest.mark.parametrize("genes", ["genes.csv", "genes.parquet", "genes.tsv.gz"])
+@pytest.mark.parametrize("patients", ["patients.csv", "patients.parquet", "patients.txt"])
+def test_the_order_does_not_matter(call, folder, genes, patients):
+    by_hand = ["--target-file", folder / "ordered.csv", "-t", "y", "--id", "sample"]
+    expected = call("select", folder / "genes.csv", *by_hand, "-k", 3).stdout
+    joined = ["--target-file", folder / patients, "-t", "y", "--id", "sample"]
+    found = call("select", folder / genes, *joined, "-k", 3)
+    assert found.stdout == expected
+    assert names_of(found)[0] == "g3"
+
+
+def test_names_that_differ(call, folder):
+    joined = ["--target-file", folder / "renamed.csv", "--id", "sample=Sample_ID"]
+    assert names_of(call("select", folder / "genes.csv", *joined))[0] == "g3"
+
+
+def test_covariates_are_joined_too(call, folder, study, tmp_path):
+    model, found = tmp_path / "m", []
+    for name in ("patients.csv", "ordered.csv"):
+        given = ["--target-file", folder / name, "-t", "y", "--covariate", "site"]
+        call("select", folder / "genes.csv", *given, "--id", "sample", "-m", model)
+        found.append(read_notes(model)["fingerprint"]["target"])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("genes", ["genes.csv", "genes.parquet", "genes.tsv.gz"])
+def test_a_match_by_position_is_refused(call, folder, genes):
+    given = ["--target-file", folder / "shuffled.csv", "-t", "y"]
+    error = call("select", folder / genes, *given, code=1).stderr
+    assert "--id sample joins them" in error
+    assert "--by-position" in error
+    assert error.count("\n") == 1
+
+
+def test_names_are_guessed_from_values(call, folder):
+    given = ["--target-file", folder / "renamed.csv", "-t", "y"]
+    error = call("select", folder / "genes.parquet", *given, code=1).stderr
+    assert "--id sample=Sample_ID joins them" in error
+
+
+def test_by_position_if_asked_for(call, folder):
+    given = ["--target-file", folder / "shuffled.csv", "-t", "y", "--by-position"]
+    found = call("select", folder / "genes.parquet", *given, "-k", 3)
+    assert names_of(found)[0] != "g3"  # nonsense, but asked for
+
+
+def test_the_same_order_needs_no_word(call, folder):
+    given = ["--target-file", folder / "ordered.csv", "-t", "y"]
+    for genes in ("genes.csv", "genes.parquet", "genes.tsv.gz"):
+        assert names_of(call("select", folder / genes, *given))[0] == "g3"
+
+
+def test_numbers_are_no_identifiers_but_under_their_names(call, table):
+    rng = np.random.default_rng(0)
+    x, y = rng.permutation(30), rng.permutation(30)
+    file = table("x.csv", count=x.tolist(), g=rng.normal(size=30).tolist())
+    other = table("y.csv", y=y.tolist())
+    call("select", file, "--orientation", "samples", "--target-file", other)
+    file = table("x.csv", id=x.tolist(), g=rng.normal(size=30).tolist())
+    other = table("y.csv", y=rng.normal(size=30).tolist(), patient_id=y.tolist())
+    given = ["--orientation", "samples", "--target-file", other, "-t", "y"]
+    assert "--id id=patient_id" in call("select", file, *given, code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            lambda ids: ids[:-2],
+            "2 of 40 rows of {x} (sample) are not in {y} (sample): 'S38', 'S39'",
+        ),
+        (lambda ids: [*ids[:-1], "S00"], "more than once: 'S00'"),
+        (lambda ids: [*ids, "S00", "S01"], "2 of 40 identifiers of {y} (sample) are there more"),
+        (
+            lambda ids: [f"P{i}" for i in ids],
+            "40 of 40 rows of {x} (sample) are not in {y} (sample)",
+        ),
+        (lambda ids: [*ids, "S99", "S99"], None),
+        (lambda ids: [*ids, ""], None),
+    ],
+)
+def test_what_does_not_match(call, folder, study, tmp_path, change, says):
+    ids = change(study[0]["sample"])
+    y = write(tmp_path / "y.csv", {"sample": ids, "y": np.arange(len(ids)) ** 2 / 7})
+    x = folder / "genes.csv"
+    given = ["select", x, "--target-file", y, "-t", "y", "--id", "sample"]
+    result = call(*given, code=1 if says else 0)
+    if says:
+        assert says.format(x=x, y=y) in result.stderr
+        assert result.stderr.count("\n") == 1
+
+
+def test_rows_without_identifier_and_repeated_ones(call, table, tmp_path):
+    y = table("y.csv", sample=["a", "b", "c"], y=[1.5, 2.0, 0.1])
+    given = ["--orientation", "samples", "--target-file", y, "-t", "y", "--id", "sample"]
+    x = table("x.csv", sample=["a", "", "c"], g=[1, 3, 2])
+    assert "1 of 3 rows" in call("select", x, *given, code=1).stderr
+    x = table("x.csv", sample=["a", "a", "c"], g=[1, 3, 2])
+    assert "more than once: 'a'" in call("select", x, *given, code=1).stderr
+    x = table("x.csv", sample=[0.5, 0.25, 3], g=[1, 3, 2])
+    assert "no identifier" in call("select", x, *given, code=1).stderr
+
+
+def test_where_there_are_none(call, files, folder):
+    for file in ("data.npy", "variables.csv"):
+        given = ["--target-file", folder / "patients.csv", "-t", "y", "--id", "sample"]
+        error = call(
+            "select",
+            files / file,
+            *given,
+            code=1,
+        ).stderr
+        assert "--by-position" in error
+    error = call(
+        "select", folder / "genes.csv", "--target-file", files / "y.txt", "--id", "sample", code=1
+    )
+    assert "no such column" in error.stderr
+    given = ["--target-file", files / "y.npy", "--id", "sample"]
+    assert "no identifiers" in call("select", folder / "genes.csv", *given, code=1).stderr
+    call(
+        "select",
+        folder / "genes.csv",
+        "--target-file",
+        files / "y.txt",
+        "--id",
+        "a",
+        "--by-position",
+        code=2,
+    )
+
+
+def test_no_candidate_with_the_target_in_the_same_file(call, table):
+    rng = np.random.default_rng(3)
+    ids = np.arange(20)
+    x = table(
+        id=ids.tolist(), y=(ids + rng.normal(size=20)).tolist(), g=rng.normal(size=20).tolist()
+    )
+    assert names_of(call("select", x, "-t", "y"))[0] == "id"
+    assert names_of(call("select", x, "-t", "y", "--id", "id")) == ["g"]
+    assert "no such column" in call("select", x, "-t", "y", "--id", "ids", code=1).stderr
+
+
+def test_headers_of_several_files_agree(call, folder, study, tmp_path):
+    genes, _, order = study
+    for i, rows in enumerate((np.arange(N), order)):
+        part = [["gene", *(genes["sample"][r] for r in rows)]]
+        part += [[f"h{i}{j}", *(genes[f"g{j}"][r] for r in rows)] for j in range(2)]
+        write_text(tmp_path / f"part-{i}.tsv", part, "\t")
+    given = ["--target-file", folder / "ordered.csv", "-t", "y", "--orientation", "variables"]
+    for further in ([], ["--id", "sample"]):
+        error = call("select", tmp_path / "part-*.tsv", *given, *further, code=1).stderr
+        assert "other samples" in error
+
+
+def test_resume_knows_it(call, folder, tmp_path):
+    model = tmp_path / "m"
+    given = ["--target-file", folder / "patients.csv", "-t", "y"]
+    call("select", folder / "genes.csv", *given, "--id", "sample", "-m", model)
+    assert read_notes(model)["id"] == "sample"
+    again = ["select", folder / "genes.csv", "--model", model, "--resume"]
+    call(*again)
+    call(*again, "--id", "sample")
+    assert "--id sample. Got: --id other" in call(*again, "--id", "other", code=1).stderr
+    assert "--by-position" in call(*again, "--by-position", code=1).stderr
+    # The same targets in another order are the same.
+    call(*again, "-t", "y", "--target-file", folder / "ordered.csv")
+
+
+def test_an_identifier_is_no_part_of_what_is_applied(call, folder, study, tmp_path):
+    model = tmp_path / "m"
+    joined = ["--target-file", folder / "patients.csv", "-t", "y", "--id", "sample"]
+    call("select", folder / "genes.csv", *joined, "-k", 2, "-m", model)
+    out = call("transform", model, folder / "genes.csv").stdout
+    assert next(csv.reader(out.splitlines())) == load(model).selected
+
+
+@pytest.mark.parametrize("orientation", ["samples", "variables"])
+def test_the_wrong_orientation_is_seen(call, folder, orientation):
+    right = {"samples": "variables", "variables": "samples"}[orientation]
+    genes = {"samples": "genes.tsv.gz", "variables": "genes.csv"}[orientation]
+    given = ["select", folder / genes, "--orientation", orientation, "-t", "y"]
+    joined = ["--target-file", folder / "patients.csv", "--id", "sample"]
+    assert f"--orientation {right} fits" in call(*given, *joined, code=1).stderr
+    # By the number of values.
+    plain = ["--target-file", folder / "shuffled.csv", "--by-position"]
+    assert f"--orientation {right} fits" in call(*given, *plain, code=1).stderr
+
+
+def test_orientation_is_seen_from_identifiers(call, folder):
+    for genes in ("genes.csv", "genes.tsv.gz"):
+        given = ["--target-file", folder / "ordered.csv", "-t", "y"]
+        assert names_of(call("select", folder / genes, *given))[0] == "g3"
