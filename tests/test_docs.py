@@ -1,5 +1,6 @@
 """Every Python example that a reader of README.md or of the docs can see is run, as a doctest."""
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -62,3 +63,20 @@ def test_examples_run(tmp_path):
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     assert f"{written} passed" in run.stdout
+
+
+def test_badges_say_what_the_project_says():
+    path = ROOT / "docs" / "badges.py"
+    spec = importlib.util.spec_from_file_location("badges", path)
+    badges = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(badges)
+    for name, svg in badges.badges().items():
+        assert (badges.IMAGES / f"badge-{name}.svg").read_text(encoding="utf-8") == svg, (
+            "python docs/badges.py"
+        )
+
+
+def test_the_citation_is_of_the_newest_release():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    released = re.search(r"^## \[(.+)\] - (.+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
+    assert f"version: {released[1]}\ndate-released: {released[2]}\n" in citation
