@@ -78,5 +78,7 @@ def test_badges_say_what_the_project_says():
 
 def test_the_citation_is_of_the_newest_release():
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    released = re.search(r"^## \[(.+)\] - (.+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
+    released = re.search(
+        r"^## \[(.+)\] - (.+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE
+    )
     assert f"version: {released[1]}\ndate-released: {released[2]}\n" in citation
