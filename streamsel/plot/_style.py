@@ -121,6 +121,23 @@ def drawing(ax: Axes | None, height: float = 62.0) -> Iterator[Axes]:
         yield ax
 
 
+def blend(*colours: str, bad: str) -> Any:
+    """Return a scale of colours, from the first to the last; `bad` is of what has no value."""
+    linear = extras.matplotlib("colors").LinearSegmentedColormap.from_list
+    return linear("streamsel", colours).with_extremes(bad=bad)
+
+
+def key_of_colours(panel: Axes, drawn: Any, label: str, **how: Any) -> None:
+    """Draw beside a panel which colour is which number."""
+    bar = panel.figure.colorbar(drawn, ax=panel, fraction=0.046, pad=0.03, **how)
+    solids: Any = bar.solids
+    solids.set_rasterized(True)  # or an SVG has hundreds of rectangles
+    outline: Any = bar.outline
+    outline.set_visible(False)
+    bar.ax.tick_params(labelsize=TINY, length=2)
+    bar.set_label(label)
+
+
 def dateless(to: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Return options of `savefig` by which what is saved tells nothing of when it was made."""
     suffix = PurePath(to).suffix if isinstance(to, str | PurePath) else ""

@@ -1,0 +1,112 @@
+"""How the selected variables go together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamsel.held.part import Floats
+from streamsel.plot._reports import expect_found, report_of
+from streamsel.plot._style import (
+    ACCENT,
+    CHOSEN,
+    FAINT,
+    TINY,
+    blend,
+    describe,
+    drawing,
+    key_of_colours,
+)
+from streamsel.plot._words import count, name_of
+from streamsel.rows import gather
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# More names than these do not fit.
+_NAMED = 32
+
+
+def heatmap(model: Any, X: Any, ax: Axes | None = None) -> Axes:
+    """Draw how the selected variables correlate, in order of selection.
+
+    Parameters
+    ----------
+    model
+        A selector, or its report.
+    X
+        Rows that have these variables: a frame, an array or sparse matrix (whose columns are named
+        from 0), or a `ColumnStream`. Only the selected are read.
+    ax
+        Where to draw; None makes a figure, 85 mm wide.
+
+    Returns
+    -------
+    The axes; `ax.figure` is the figure.
+
+    Raises
+    ------
+    TypeError
+        For an extractor, and for what is no model.
+    ValueError
+        For a model that has selected nothing, and for rows without one of the variables, or with
+        infinite values.
+    ImportError
+        Without matplotlib.
+
+    Notes
+    -----
+    A missing value counts as the mean of the others, as everywhere. A variable that does not vary
+    in these rows correlates with none, and is grey.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsel import SelectKBest, plot
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 500))
+    >>> model = SelectKBest(k=3)
+    >>> model.learn_target(X[:, 7])
+    >>> model.learn_columns(X)
+    >>> ax = plot.heatmap(model, X)
+    >>> ax.images[0].get_array().shape
+    (3, 3)
+    """
+    report = report_of(model)
+    expect_found(report, "selected")
+    names = [row["name"] for row in report.found]
+    found = correlations(gather(X, names))
+    with drawing(ax, height=72.0) as panel:
+        image = panel.imshow(
+            np.ma.masked_invalid(found),
+            cmap=blend(CHOSEN, "#f7f7f7", ACCENT, bad=FAINT),
+            vmin=-1.0,
+            vmax=1.0,
+            interpolation="none",
+        )
+        key_of_colours(panel, image, "correlation", ticks=[-1, 0, 1])
+        if len(names) <= _NAMED:
+            shown = [name_of(name) for name in names]
+            panel.set_xticks(range(len(names)), shown, rotation=90, fontsize=TINY)
+            panel.set_yticks(range(len(names)), shown, fontsize=TINY)
+        panel.tick_params(length=0)
+        panel.spines[:].set_visible(False)
+        describe(panel, f"Correlations of {count(len(names), 'selected variable')}.")
+    return panel
+
+
+def correlations(X: Floats) -> Floats:
+    """Return the correlations of the columns of X, NaN of those that do not vary."""
+    if np.isinf(X).any():
+        raise ValueError("Expected finite values, or missing ones. Got: an infinite one.")
+    missing = np.isnan(X)
+    n = np.maximum(1, (~missing).sum(axis=0))
+    C = np.where(missing, 0.0, X - np.where(missing, 0.0, X).sum(axis=0) / n)
+    length = np.linalg.norm(C, axis=0)
+    # What is left of a constant is rounding.
+    size = np.abs(np.where(missing, 0.0, X)).max(axis=0, initial=0.0)
+    length[length <= 1e-12 * size * np.sqrt(len(X))] = np.nan
+    C /= length
+    found: Floats = np.clip(C.T @ C, -1.0, 1.0)
+    return found

@@ -1,0 +1,94 @@
+"""What a component is made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamsel import params
+from streamsel.plot._reports import expect_found, report_of
+from streamsel.plot._rows import height_of, name_rows
+from streamsel.plot._style import ACCENT, CHOSEN, INK, describe, drawing
+from streamsel.plot._words import count
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from streamsel.learner.report import Report
+
+_RULES = {"component": params.Whole(0), "n": params.Whole(1)}
+
+
+def loadings(model: Any, ax: Axes | None = None, component: int = 0, n: int = 15) -> Axes:
+    """Draw the largest loadings of a component.
+
+    Parameters
+    ----------
+    model
+        An extractor whose components are linear in the variables, or its report.
+    ax
+        Where to draw; None makes a figure, 85 mm wide.
+    component
+        Its number, as in its name: 0 is `pca0`.
+    n
+        How many loadings, the largest first.
+
+    Returns
+    -------
+    The axes; `ax.figure` is the figure.
+
+    Raises
+    ------
+    TypeError
+        For a selector, and for what is no model.
+    ValueError
+        For a model that has found nothing or has no loadings, and for a component that it has not.
+    ImportError
+        Without matplotlib.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsel import SOSPCA, plot
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 500))
+    >>> model = SOSPCA(n_components=2)
+    >>> model.learn_target(X[:, 7] - X[:, 400])
+    >>> model.learn_columns(X)
+    >>> ax = plot.loadings(model, n=5)
+    >>> ax.get_xlabel()
+    'loading on sospca0'
+    """
+    params.check("loadings", _RULES, {"component": component, "n": n})
+    report = report_of(model)
+    expect_found(report, "components")
+    name, parts = _of(report, component)
+    shown = parts[:n]
+    weights = [part["weight"] for part in shown]
+    with drawing(ax, height_of(len(shown))) as panel:
+        colours = [CHOSEN if weight < 0.0 else ACCENT for weight in weights]
+        panel.barh(range(len(shown)), weights, height=0.62, color=colours)
+        panel.axvline(0.0, color=INK, lw=0.6)
+        name_rows(panel, [part["variable"] for part in shown])
+        panel.spines["left"].set_visible(False)
+        panel.set_xlabel(f"loading on {name}")
+        all_of_them = count(len(parts), "variable")
+        describe(panel, f"The {len(shown)} largest loadings on {name}, of {all_of_them}.")
+    return panel
+
+
+def _of(report: Report, component: int) -> tuple[str, list[dict[str, Any]]]:
+    """Return the name of a component, and its loadings."""
+    wanted = f"{report.learner.lower()}{component}"
+    for row in report.found:
+        if row["name"] == wanted:
+            if not row["loadings"]:
+                raise ValueError(
+                    f"Expected a component that is a sum of variables. Got: {wanted}, of which "
+                    "none has a loading.\nHint: scatter shows where it places the rows."
+                )
+            return wanted, row["loadings"]
+    known = sorted(int(row["name"].removeprefix(report.learner.lower())) for row in report.found)
+    raise ValueError(
+        f"Expected a component from {known[0]} to {known[-1]}. Got: {component}.\n"
+        "Hint: components are counted from 0, as in their names."
+    )

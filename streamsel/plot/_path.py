@@ -1,0 +1,183 @@
+"""The order of selection: what each of the chosen was worth when it was its turn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamsel import extras
+from streamsel.plot._reports import expect_found, report_of
+from streamsel.plot._rows import height_of, name_rows
+from streamsel.plot._style import (
+    ACCENT,
+    CHOSEN,
+    FAINT,
+    MARKS,
+    NOISE,
+    SERIES,
+    TINY,
+    describe,
+    drawing,
+)
+from streamsel.plot._words import count, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    from matplotlib.axes import Axes
+
+    from streamsel.learner.report import Report
+
+# So many coefficients have a colour and a name.
+_NAMED = 6
+
+
+def path(model: Any, ax: Axes | None = None) -> Axes:
+    """Draw what each of the selected variables was worth, in order of selection.
+
+    Parameters
+    ----------
+    model
+        A selector, or its report.
+    ax
+        Where to draw; None makes a figure, 85 mm wide.
+
+    Returns
+    -------
+    The axes; `ax.figure` is the figure.
+
+    Raises
+    ------
+    TypeError
+        For an extractor, and for what is no model.
+    ValueError
+        For a model that has selected nothing.
+    ImportError
+        Without matplotlib.
+
+    Notes
+    -----
+    Dots are relevances, open ones of variables that are not proven to be those of a selection over
+    all columns at once; diamonds the scores that variables had when they were picked, as a part of
+    the largest score. The dashed line is the noise floor, and thin lines part rounds. Of `Lasso`,
+    not of its report, it is the coefficients of variables as they are, as the penalty becomes less;
+    the six that end largest have names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsel import ProjSe, plot
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 500))
+    >>> model = ProjSe(k=3)
+    >>> model.learn_target(X[:, 7] - 0.5 * X[:, 400])
+    >>> model.learn_columns(X)
+    >>> ax = plot.path(model)
+    >>> [tick.get_text() for tick in ax.get_yticklabels()][:2]
+    ['7', '400']
+    """
+    report = report_of(model)
+    expect_found(report, "selected")
+    solutions = getattr(model, "path", None)
+    if isinstance(solutions, dict) and len(solutions) > 1:
+        return _coefficients(solutions, report, ax)
+    with drawing(ax, height_of(len(report.found)) + 5.0) as panel:
+        _draw_relevances(panel, report)
+        _draw_scores(panel, report)
+        _part_rounds(panel, [row["round"] for row in report.found])
+        name_rows(panel, [row["name"] for row in report.found])
+        panel.set_xlabel("relevance; score as a part of the largest")
+        panel.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, borderpad=0.1)
+        what = count(len(report.found), "variable")
+        describe(panel, f"Relevance and score of {what} in order of selection.")
+    return panel
+
+
+def _part_rounds(panel: Axes, rounds: list[int]) -> None:
+    if len({*rounds}) == len(rounds):  # each of one variable
+        return
+    for i in range(1, len(rounds)):
+        if rounds[i] != rounds[i - 1]:
+            panel.axhline(i - 0.5, color=FAINT, lw=0.5, gid="round")
+
+
+def _draw_relevances(panel: Axes, report: Report) -> None:
+    known = [
+        (i, row["relevance"], row["certified"])
+        for i, row in enumerate(report.found)
+        if row["relevance"] is not None
+    ]
+    for proven, label in ((True, "relevance"), (False, "relevance, not proven")):
+        mine = [(i, value) for i, value, certified in known if certified is proven]
+        if mine:
+            y, x = zip(*mine, strict=True)
+            face = CHOSEN if proven else "none"
+            panel.plot(
+                x, y, "o", ms=4.0, mec=CHOSEN, mfc=face, mew=0.9, label=label, gid=label, zorder=3
+            )
+    if known and report.noise_floor is not None:
+        panel.axvline(
+            report.noise_floor, color=NOISE, lw=0.9, ls=(0, (4, 2.5)), label="noise floor"
+        )
+    panel.set_xlim(0.0, 1.04)
+
+
+def _draw_scores(panel: Axes, report: Report) -> None:
+    scores = np.array([np.nan if row["score"] is None else row["score"] for row in report.found])
+    largest = np.nanmax(np.abs(scores), initial=0.0)
+    if not largest > 0.0:
+        return
+    parts = scores / largest
+    panel.plot(
+        parts,
+        range(len(parts)),
+        "D",
+        ms=3.2,
+        mec=ACCENT,
+        mfc="none",
+        mew=0.9,
+        label="score",
+        gid="score",
+    )
+    if np.nanmin(parts) < 0.0:
+        panel.set_xlim(1.04 * np.nanmin(parts), 1.04)
+
+
+def _coefficients(
+    solutions: Mapping[float, Mapping[Hashable, float]], report: Report, ax: Axes | None
+) -> Axes:
+    """Draw the solutions of a Lasso, from the largest penalty to the least."""
+    alphas = list(solutions)
+    names = list(dict.fromkeys(name for found in solutions.values() for name in found))
+    last = solutions[alphas[-1]]
+    named = sorted(last, key=lambda name: -abs(last[name]))[:_NAMED]
+    with drawing(ax) as panel:
+        for name in sorted(names, key=lambda name: name in named):
+            values = [found.get(name, 0.0) for found in solutions.values()]
+            if name not in named:
+                panel.plot(alphas, values, color=FAINT, lw=0.6, gid="other")
+                continue
+            place = named.index(name)
+            panel.plot(
+                alphas,
+                values,
+                color=SERIES[place],
+                marker=MARKS[place],
+                markevery=[-1],
+                clip_on=False,
+                label=name_of(name),
+                gid=name_of(name),
+            )
+        panel.axhline(0.0, color=NOISE, lw=0.5)
+        panel.set_xscale("log", subs=[])
+        panel.set_xlim(alphas[0], alphas[-1])
+        ticks = extras.matplotlib("ticker")
+        panel.xaxis.set_major_locator(ticks.LogLocator(subs=(1.0, 2.0, 5.0)))
+        panel.xaxis.set_major_formatter("{x:g}")
+        panel.set_xlabel("penalty α")
+        panel.set_ylabel("coefficient")
+        panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=TINY)
+        what = f"{count(len(names), 'variable')} in {count(len(alphas), 'solution')}"
+        describe(panel, f"Coefficients of {what}; {len(report.found):,} are selected.")
+    return panel

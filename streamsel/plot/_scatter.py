@@ -1,0 +1,151 @@
+"""Where two components place the rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamsel.held.part import Floats
+from streamsel.learner.report import Report
+from streamsel.plain import array_of
+from streamsel.plot._reports import expect_found, report_of
+from streamsel.plot._style import ACCENT, FAINT, MARKS, SERIES, describe, drawing, key_of_colours
+from streamsel.plot._words import count, name_of
+from streamsel.rows import as_frame
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# More points than these are an image in an SVG.
+_MANY = 2_000
+
+
+def scatter(
+    model: Any,
+    X: Any = None,
+    y: Any = None,
+    ax: Axes | None = None,
+    components: tuple[int, int] = (0, 1),
+) -> Axes:
+    """Draw where two components place rows.
+
+    Parameters
+    ----------
+    model
+        An extractor that has learnt; not its report, which does not hold the rows.
+    X
+        Rows, as `transform_many` takes them; None for those that were learnt, of a model that has
+        learnt columns only.
+    y
+        What is known of each row, by which it is coloured: labels, of which the six most frequent
+        have a colour, or numbers; None for one colour. Whole numbers of no more than six kinds are
+        labels.
+    ax
+        Where to draw; None makes a figure, 85 mm wide.
+    components
+        The numbers of two components, as in their names: (0, 1) are `pca0` and `pca1`.
+
+    Returns
+    -------
+    The axes; `ax.figure` is the figure.
+
+    Raises
+    ------
+    TypeError
+        For a selector, a report, and for what is no model.
+    ValueError
+        For a model that has found nothing, one that has learnt rows where X is None, a component
+        that it has not, and for y of another length.
+    ImportError
+        Without matplotlib.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsel import PCA, plot
+    >>> X = np.random.default_rng(0).normal(size=(100, 500))
+    >>> X[:50] += 1.0
+    >>> model = PCA(n_components=2)
+    >>> model.learn_columns(X)
+    >>> ax = plot.scatter(model, y=["a"] * 50 + ["b"] * 50)
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['a (50)', 'b (50)']
+    """
+    if isinstance(model, Report):
+        raise TypeError(
+            f"Expected an extractor. Got: a report of {model.learner}, which holds no rows.\n"
+            "Hint: hand over the model itself."
+        )
+    report = report_of(model)
+    expect_found(report, "components")
+    Z = _placed(model, X)
+    known = [c for c in components if isinstance(c, Integral) and 0 <= c < Z.shape[1]]
+    if len(known) != 2 or len(components) != 2:
+        raise ValueError(
+            f"Expected two components, from 0 to {Z.shape[1] - 1}. Got: {components!r}.\n"
+            "Hint: components are counted from 0, as in their names."
+        )
+    said = None if y is None else array_of(y, "y")
+    if said is not None and said.shape != (len(Z),):
+        raise ValueError(f"Expected a y for each of {len(Z)} rows. Got: shape {said.shape}.")
+    a, b = (Z[:, component] for component in components)
+    with drawing(ax, height=70.0) as panel:
+        if said is None:
+            _points(panel, a, b, color=ACCENT, marker="o")
+        elif _are_labels(said):
+            _groups(panel, a, b, said)
+        else:
+            drawn = _points(panel, a, b, c=said.astype(np.float64), cmap="cividis", marker="o")
+            key_of_colours(panel, drawn, "y")
+        names = [model.components[component] for component in components]
+        panel.set_xlabel(names[0])
+        panel.set_ylabel(names[1])
+        panel.margins(0.05)
+        describe(panel, f"{count(len(Z), 'row')} by {names[0]} and {names[1]}.")
+    return panel
+
+
+def _placed(model: Any, X: Any) -> Floats:
+    """Return the components of rows, (n, q)."""
+    if X is None:
+        found: Floats = model.embedding
+        if not found.size:
+            raise ValueError(
+                f"Expected a model that holds its rows. Got: {type(model).__name__}, which does "
+                "not.\nHint: hand over the rows, scatter(model, X)."
+            )
+        return found
+    Z = model.transform_many(X)
+    frame = as_frame(Z)
+    return np.asarray(Z if frame is None else frame.to_numpy(), dtype=np.float64)
+
+
+def _are_labels(y: Any) -> bool:
+    if y.dtype.kind not in "iuf":
+        return True
+    kinds = np.unique(y)
+    return bool(len(kinds) <= len(SERIES) and (kinds == np.rint(kinds)).all())
+
+
+def _groups(panel: Axes, a: Floats, b: Floats, y: Any) -> None:
+    """Draw groups of rows, the most frequent with a colour and a mark of its own."""
+    labels = y.tolist()
+    sizes = Counter(labels)
+    ranked = sorted(sizes, key=lambda label: (-sizes[label], str(label)))
+    first = sorted(ranked[: len(SERIES)], key=str)
+    rest = np.array([label not in first for label in labels])
+    if rest.any():
+        how = {"color": FAINT, "marker": ".", "label": f"other ({rest.sum():,})"}
+        _points(panel, a[rest], b[rest], **how)
+    for place, label in enumerate(first):
+        mine = np.array([other == label for other in labels])
+        how = {"color": SERIES[place], "marker": MARKS[place]}
+        _points(panel, a[mine], b[mine], label=f"{name_of(label)} ({sizes[label]:,})", **how)
+    panel.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, handletextpad=0.2)
+
+
+def _points(panel: Axes, a: Floats, b: Floats, **how: Any) -> Any:
+    return panel.scatter(a, b, s=9, linewidths=0, alpha=0.75, rasterized=len(a) > _MANY, **how)

@@ -1,0 +1,87 @@
+"""Of every learner every picture is drawn, or refused in words that say what is there instead."""
+
+import re
+
+import numpy as np
+import pytest
+
+from streamsel import plot
+from tests.conformance.modes import CLASSES, REGISTERED, Mode, data, learnt
+
+SELECTORS = {entry.name for entry in REGISTERED if entry.kind == "selector"}
+EXTRACTORS = {entry.name for entry in REGISTERED} - SELECTORS
+# New rows are compared with landmarks, or weights follow from names.
+WITHOUT_LOADINGS = {"KernelPCA", "LaplacianEigenmaps", "RandomProjection", "RandomFourier"}
+ALIKE = {
+    *("LaplacianEigenmaps", "RandomProjection", "RandomFourier"),
+    # Their codes have the variance 1.
+    *("SparsePCA", "RobustPCA", "ProbabilisticPCA"),
+}
+DRAWN = {
+    "path": SELECTORS,
+    "heatmap": SELECTORS,
+    "scree": EXTRACTORS - ALIKE,
+    "loadings": EXTRACTORS - WITHOUT_LOADINGS,
+    "scatter": EXTRACTORS,
+}
+REFUSED = re.compile(r"Expected .*\. Got: .*\.\nHint: .*\.", re.DOTALL)
+
+
+@pytest.fixture(scope="module", params=REGISTERED, ids=lambda entry: entry.name)
+def learned(request):
+    """Return a learner in one of its modes that has learnt, and its columns."""
+    name = request.param.name
+    cls = CLASSES[name]
+    mode = Mode(name, next(iter(cls._unit_test_params())), cls.supervised)
+    X, y = data(mode)
+    return learnt(mode, X, y), X
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_a_picture_is_drawn_or_refused(learned, kind):
+    model, X = learned
+    draw = getattr(plot, kind)
+    further = (X,) if kind == "heatmap" else ()
+    if type(model).__name__ in DRAWN[kind]:
+        ax = draw(model, *further)
+        assert ax.get_label()
+        assert ax.has_data()
+        assert ax.get_xlabel() or kind == "heatmap"
+        return
+    with pytest.raises((TypeError, ValueError)) as refused:
+        draw(model, *further)
+    assert REFUSED.fullmatch(str(refused.value)), str(refused.value)
+
+
+def test_a_report_does_where_rows_are_not_asked_for(learned):
+    """It says the same, for all that is drawn of it."""
+    model, _ = learned
+    name = type(model).__name__
+    for kind in ("path", "scree", "loadings"):
+        # The coefficients and embeddings that some pictures are of no report holds.
+        if name not in DRAWN[kind] or (kind, name) == ("path", "Lasso"):
+            continue
+        if kind == "scree" and (np.array([*model.relevance.values()]) == 1.0).all():
+            continue
+        draw = getattr(plot, kind)
+        drawn = [
+            [np.asarray(line.get_data(), dtype=float).tolist() for line in ax.lines]
+            for ax in (draw(model), draw(model.report()))
+        ]
+        assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+@pytest.mark.parametrize("name", ["ProjSe", "PCA"])
+def test_nothing_is_drawn_before_there_is_anything(kind, name):
+    further = (np.zeros((3, 2)),) if kind == "heatmap" else ()
+    with pytest.raises((TypeError, ValueError)) as refused:
+        getattr(plot, kind)(CLASSES[name](), *further)
+    assert REFUSED.fullmatch(str(refused.value)), str(refused.value)
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_what_is_no_model(kind):
+    further = (np.zeros((3, 2)),) if kind == "heatmap" else ()
+    with pytest.raises(TypeError, match=r"Expected a learner, or its report\(\)\. Got: list"):
+        getattr(plot, kind)([], *further)

@@ -1,0 +1,290 @@
+"""What is drawn is what was learnt, value by value."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamsel import MRMR, PCA, SOSPCA, Lasso, ProjSe, SelectKBest, plot
+from streamsel.plot._heatmap import correlations
+from streamsel.plot._scree import largest_share
+from streamsel.plot._style import SERIES
+
+
+def learnt(model, columns, names=None):
+    X, y = columns
+    if model.supervised:
+        model.learn_target(y)
+    model.learn_columns(X, names)
+    return model
+
+
+def line(ax, gid):
+    (found,) = [line for line in ax.lines if line.get_gid() == gid]
+    return np.asarray(found.get_data(), dtype=float)
+
+
+def ticks(axis):
+    return [text.get_text() for text in axis.get_ticklabels()]
+
+
+class TestPath:
+    """`plot.path`."""
+
+    def test_relevances_and_scores_in_order(self, columns):
+        model = learnt(MRMR(k=6), columns)
+        ax = plot.path(model)
+        assert ticks(ax.yaxis) == [str(name) for name in model.selected]
+        assert line(ax, "relevance").tolist() == [[*model.relevance.values()], [*range(6)]]
+        scores = np.array([*model.scores.values()])
+        np.testing.assert_array_equal(line(ax, "score"), [scores / scores.max(), range(6)])
+        assert ax.get_ylim()[0] > ax.get_ylim()[1]
+
+    def test_the_floor(self, columns):
+        model = learnt(SelectKBest(k=4), columns)
+        ax = plot.path(model)
+        (floor,) = [line for line in ax.lines if line.get_label() == "noise floor"]
+        assert list(floor.get_xdata()) == [model.noise_floor()] * 2
+
+    def test_what_is_not_proven_is_open(self, report):
+        found = [row | {"certified": rank < 1} for rank, row in enumerate(report.found)]
+        ax = plot.path(replace(report, found=found))
+        values = [row["relevance"] for row in found]
+        assert line(ax, "relevance").tolist() == [values[:1], [0]]
+        assert line(ax, "relevance, not proven").tolist() == [values[1:], [1, 2, 3]]
+
+    def test_rounds_are_parted(self, report):
+        found = [row | {"round": rank // 2} for rank, row in enumerate(report.found)]
+        ax = plot.path(replace(report, found=found))
+        parted = [line.get_ydata()[0] for line in ax.lines if line.get_gid() == "round"]
+        assert parted == [1.5]
+
+    def test_scores_below_zero_are_seen(self, report):
+        found = [row | {"score": 1.0 - rank} for rank, row in enumerate(report.found)]
+        ax = plot.path(replace(report, found=found))
+        assert ax.get_xlim()[0] < line(ax, "score")[0].min() < 0.0
+
+    def test_many_have_ranks_instead_of_names(self, report):
+        row = report.found[0]
+        ax = plot.path(replace(report, found=[row | {"name": j} for j in range(80)]))
+        assert ax.get_ylabel() == "rank"
+
+    def test_without_a_target_there_are_scores_only(self, columns):
+        model = ProjSe(k=3)
+        model.learn_target(None)
+        model.learn_columns(columns[0])
+        ax = plot.path(model)
+        assert line(ax, "score").shape == (2, 3)
+
+    def test_coefficients_of_a_lasso(self, columns):
+        model = learnt(Lasso(k=9), columns)
+        ax = plot.path(model)
+        solutions = model.path
+        named = [line for line in ax.lines if line.get_gid() not in (None, "other")]
+        largest = sorted(model.coefficients, key=lambda name: -abs(model.coefficients[name]))[:6]
+        assert {line.get_gid() for line in named} == {str(name) for name in largest}
+        for drawn in named:
+            alphas, values = drawn.get_data()
+            name = int(drawn.get_gid())
+            assert list(alphas) == list(solutions)
+            assert list(values) == [found.get(name, 0.0) for found in solutions.values()]
+
+
+class TestScree:
+    """`plot.scree`."""
+
+    def test_shares_of_variance(self, columns):
+        model = learnt(PCA(n_components=5), columns)
+        ax = plot.scree(model)
+        shares = np.sort(model.explained_variance_ratio_)[::-1]
+        np.testing.assert_array_equal(line(ax, "components")[1], shares)
+        # What noise reaches is not known of columns that vary by different amounts.
+        assert "noise" not in [line.get_gid() for line in ax.lines]
+
+    def test_relevances_and_the_floor(self, columns):
+        model = learnt(SOSPCA(n_components=3), columns)
+        ax = plot.scree(model)
+        assert line(ax, "components")[1].tolist() == sorted(model.relevance.values())[::-1]
+        assert list(line(ax, "noise")[1]) == [model.noise_floor()] * 2
+        ranked = sorted(model.relevance, key=model.relevance.get, reverse=True)
+        assert [f"sospca{number}" for number in ticks(ax.xaxis)] == ranked
+
+    @pytest.mark.parametrize(("n", "p"), [(30, 20), (20, 200), (60, 60)])
+    def test_noise_exceeds_its_level_once_in_twenty_times_at_most(self, n, p):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(300, n, p))
+        X -= X.mean(axis=1, keepdims=True)
+        X /= X.std(axis=1, keepdims=True)
+        largest = np.linalg.svd(X, compute_uv=False)[:, 0] ** 2 / (n * p)
+        level = np.quantile(largest, 0.95)
+        assert level <= largest_share(n, p) < 1.15 * level
+
+    def test_its_level_is_drawn(self, columns):
+        ax = plot.scree(learnt(PCA(n_components=5, scale=True), columns))
+        assert list(line(ax, "noise")[1]) == [largest_share(60, 300)] * 2
+
+
+class TestLoadings:
+    """`plot.loadings`."""
+
+    def test_the_largest_first(self, columns):
+        names = [f"v{j}" for j in range(300)]
+        model = learnt(PCA(n_components=3), columns, names)
+        ax = plot.loadings(model, component=1, n=7)
+        weights = {name: parts["pca1"] for name, parts in model.loadings.items()}
+        largest = sorted(weights, key=lambda name: -abs(weights[name]))[:7]
+        assert ticks(ax.yaxis) == largest
+        bars = [bar.get_width() for bar in ax.patches]
+        assert bars == [weights[name] for name in largest]
+
+    @pytest.mark.parametrize("component", [3, 10**6])
+    def test_a_component_that_is_not_there(self, columns, component):
+        with pytest.raises(ValueError, match=rf"from 0 to 2\. Got: {component}"):
+            plot.loadings(learnt(PCA(n_components=3), columns), component=component)
+
+    @pytest.mark.parametrize("how", [{"component": -1}, {"component": "pca0"}, {"n": 0}])
+    def test_what_is_no_number(self, columns, how):
+        with pytest.raises(ValueError, match=f"The '{next(iter(how))}' parameter of loadings"):
+            plot.loadings(learnt(PCA(n_components=3), columns), **how)
+
+
+@pytest.fixture(scope="module")
+def components(columns):
+    return learnt(PCA(n_components=3), columns)
+
+
+class TestScatter:
+    """`plot.scatter`."""
+
+    def test_the_rows_that_were_learnt(self, components):
+        (points,) = plot.scatter(components, components=(2, 0)).collections
+        np.testing.assert_array_equal(points.get_offsets(), components.embedding[:, [2, 0]])
+
+    @pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame])
+    def test_other_rows(self, components, columns, kind):
+        X = columns[0][:7]
+        (points,) = plot.scatter(components, kind(X)).collections
+        expected = components.transform_many(X)[:, :2]
+        np.testing.assert_allclose(points.get_offsets(), expected, rtol=1e-12)
+
+    def test_labels_have_a_colour_each_the_rest_none(self, components):
+        y = np.array([*"aaaaaaaabbbbbbbccccccddddddeeeeeeffffffgh".ljust(60, "a")])
+        ax = plot.scatter(components, y=y)
+        drawn = {part.get_label(): part.get_offsets().tolist() for part in ax.collections}
+        assert {label[0] for label in drawn} == {*"abcdefo"}
+        Z = components.embedding[:, :2]
+        assert drawn["c (6)"] == Z[y == "c"].tolist()
+        assert drawn["other (2)"] == Z[np.isin(y, ["g", "h"])].tolist()
+        assert len({tuple(part.get_facecolor()[0][:3]) for part in ax.collections}) == 7
+
+    def test_numbers_have_a_scale(self, components, columns):
+        ax = plot.scatter(components, y=columns[1])
+        np.testing.assert_array_equal(ax.collections[0].get_array(), columns[1])
+        assert len(ax.figure.axes) == 2
+
+    def test_few_whole_numbers_are_labels(self, components):
+        ax = plot.scatter(components, y=np.arange(60) % 2)
+        assert [part.get_label() for part in ax.collections] == ["0 (30)", "1 (30)"]
+
+    @pytest.mark.parametrize("y", [[1.0], np.zeros((60, 2)), 3])
+    def test_y_that_is_not_of_these_rows(self, components, y):
+        with pytest.raises(ValueError, match="Expected a y for each of 60 rows"):
+            plot.scatter(components, y=y)
+
+    @pytest.mark.parametrize("places", [(0, 3), (0,), (0, 1, 2), (-1, 0), ("a", 0)])
+    def test_components_that_are_not_there(self, components, places):
+        with pytest.raises(ValueError, match="Expected two components, from 0 to 2"):
+            plot.scatter(components, components=places)
+
+    def test_a_report_holds_no_rows(self, components):
+        with pytest.raises(TypeError, match=r"Expected an extractor\. Got: a report of PCA"):
+            plot.scatter(components.report())
+
+    def test_many_points_are_an_image(self, components):
+        X = np.random.default_rng(0).normal(size=(2_500, 300))
+        assert plot.scatter(components, X).collections[0].get_rasterized()
+
+
+class TestHeatmap:
+    """`plot.heatmap`."""
+
+    @pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame])
+    def test_correlations_of_the_selected(self, columns, kind):
+        model = learnt(SelectKBest(k=5), columns)
+        X = columns[0] + 0.5 * columns[1][:, None]
+        drawn = plot.heatmap(model, kind(X)).images[0].get_array()
+        np.testing.assert_allclose(drawn, np.corrcoef(X[:, model.selected].T), atol=1e-12)
+
+    def test_a_variable_that_does_not_vary_has_none(self, columns):
+        model = learnt(SelectKBest(k=3), columns)
+        X = columns[0].copy()
+        X[:, model.selected[1]] = 0.1
+        drawn = plot.heatmap(model, X).images[0].get_array()
+        assert drawn.mask.tolist() == [[i == 1 or j == 1 for j in range(3)] for i in range(3)]
+
+    def test_an_infinite_value(self, columns):
+        model = learnt(SelectKBest(k=3), columns)
+        X = columns[0].copy()
+        X[3, model.selected[0]] = np.inf
+        with pytest.raises(ValueError, match="finite"):
+            plot.heatmap(model, X)
+
+
+@given(
+    values=st.lists(
+        st.lists(st.floats(-1e3, 1e3) | st.just(float("nan")), min_size=3, max_size=3),
+        min_size=2,
+        max_size=8,
+    )
+)
+@settings(max_examples=50)
+def test_missing_values_count_as_the_mean(values):
+    X = np.array(values)
+    some = np.isfinite(X).any(axis=0)
+    mean = np.array([X[np.isfinite(X[:, j]), j].mean() if some[j] else 0.0 for j in range(3)])
+    filled = np.where(np.isnan(X), mean, X)
+    found = correlations(X)
+    varies = filled.std(axis=0) > 1e-9 * np.abs(filled).max(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        expected = np.corrcoef(filled.T)
+    inside = np.ix_(varies, varies)
+    np.testing.assert_allclose(found[inside], expected[inside], atol=1e-6)
+
+
+class TestStability:
+    """`plot.stability`."""
+
+    def test_how_often_each(self):
+        ax = plot.stability([["a", "b"], ["b"], ["b", "c"], []])
+        assert ticks(ax.yaxis) == ["b", "a", "c"]
+        assert [bar.get_width() for bar in ax.patches] == [0.75, 0.25, 0.25]
+        assert ax.get_title(loc="left") == ""
+
+    def test_the_index_and_those_that_all_rows_select(self):
+        found = SimpleNamespace(
+            frequency={"a": 0.9, "b": 0.5}, index=(0.5, 0.25, 0.75), selected=["b"]
+        )
+        ax = plot.stability(found)
+        assert ax.get_title(loc="left") == "stability 0.50 (0.25 to 0.75)"
+        colours = [bar.get_facecolor() for bar in ax.patches]
+        assert colours[0] != colours[1]
+
+    def test_thirty_are_enough(self):
+        assert len(plot.stability([range(100), range(100)]).patches) == 30
+
+    @pytest.mark.parametrize("found", [3, "abc", [3], ["abc"]])
+    def test_what_are_no_selections(self, found):
+        with pytest.raises(TypeError, match="Expected "):
+            plot.stability(found)
+
+    def test_when_nothing_was_selected(self):
+        with pytest.raises(ValueError, match="Got: none in any"):
+            plot.stability([[], []])
+
+
+def test_six_groups_at_most():
+    assert len(SERIES) == 6
