@@ -6,6 +6,7 @@ handed. Classes are made out of the catalogue when they are first asked for.
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import inspect
 import re
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel import catalogue
-from streamsel.stream import as_stream
+from streamsel.stream import ColumnStream, as_stream
 from streamsel.target.encode import encode
 
 try:
@@ -29,7 +30,38 @@ except ImportError as error:
         'Estimators need scikit-learn. Hint: pip install "streamsel[sklearn]".'
     ) from error
 
-__all__ = ["ExtractorEstimator", "SelectorEstimator", *catalogue.names()]
+__all__ = [
+    "MRMR",
+    "OSFS",
+    "PCA",
+    "PLS",
+    "SAOLA",
+    "SOSPCA",
+    "AlphaInvesting",
+    "BackwardElimination",
+    "Discriminant",
+    "ExtractorEstimator",
+    "ForwardSelection",
+    "KernelPCA",
+    "LaplacianEigenmaps",
+    "Lasso",
+    "OnlineFDR",
+    "PrivateFeatures",
+    "ProbabilisticPCA",
+    "ProjSe",
+    "RandomFourier",
+    "RandomProjection",
+    "RankedPCA",
+    "RidgeComponents",
+    "RobustPCA",
+    "SelectKBest",
+    "SelectorEstimator",
+    "SparsePCA",
+    "SupervisedPCA",
+]
+
+# What scikit-learn takes for a method, where it is an attribute, has another name.
+_CALLED = {"score": "score_func"}
 
 P = ParamSpec("P")
 
@@ -39,6 +71,9 @@ if TYPE_CHECKING:
     def _selector(learner: Callable[P, Any]) -> Callable[P, SelectorEstimator]:
         """Tell of the estimator of a learner: it has the same parameters."""
 
+    def _renamed(learner: Callable[..., Any]) -> Callable[..., SelectorEstimator]:
+        """Tell of the estimator of a learner: one of its parameters has another name."""
+
     def _extractor(learner: Callable[P, Any]) -> Callable[P, ExtractorEstimator]:
         """Tell of the estimator of a learner: it has the same parameters."""
 
@@ -46,12 +81,12 @@ if TYPE_CHECKING:
     BackwardElimination = _selector(streamsel.BackwardElimination)
     ForwardSelection = _selector(streamsel.ForwardSelection)
     Lasso = _selector(streamsel.Lasso)
-    MRMR = _selector(streamsel.MRMR)
+    MRMR = _renamed(streamsel.MRMR)
     OSFS = _selector(streamsel.OSFS)
     OnlineFDR = _selector(streamsel.OnlineFDR)
     ProjSe = _selector(streamsel.ProjSe)
     SAOLA = _selector(streamsel.SAOLA)
-    SelectKBest = _selector(streamsel.SelectKBest)
+    SelectKBest = _renamed(streamsel.SelectKBest)
     Discriminant = _extractor(streamsel.Discriminant)
     KernelPCA = _extractor(streamsel.KernelPCA)
     LaplacianEigenmaps = _extractor(streamsel.LaplacianEigenmaps)
@@ -107,19 +142,22 @@ class _Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         values = self._validated(X, y)
         names = list(X.columns) if hasattr(X, "columns") else range(values.shape[1])
-        params = self.get_params(deep=False)
-        learner = self._learner(**params)
-        Z, values, kept = _parted(values, names, learner.covariates)
+        learner = self._learner(**self._params())
+        Z, values, rest = _parted(values, names, learner.covariates)
         if self._learner.supervised:
             check_consistent_length(X, y)
-            if y is not None and learner.target == "auto" and encode(y, "auto").codes:
-                learner = self._learner(**params | {"target": "class"})
+            learner = self._learner(**self._params() | {"target": _kind(learner, y)})
             learner.learn_target(y, Z)
-        stream = as_stream(values, kept)
+        stream = as_stream(values, rest)
         learner.learn_columns(stream)
         self.learner_ = learner
         self._take(names, stream)
         return self
+
+    def _params(self) -> dict[str, Any]:
+        """Return the parameters as the learner calls them."""
+        learners = {other: name for name, other in _CALLED.items()}
+        return {learners.get(name, name): v for name, v in self.get_params(deep=False).items()}
 
     def _validated(self, X: Any, y: Any) -> Any:
         """Return X as an array or a CSC matrix; whether it is finite the learner sees."""
@@ -132,9 +170,9 @@ class _Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             ensure_min_samples=2,
         )
 
-    def _take(self, names: Sequence[Hashable], X: Any) -> None:
-        """Take from the learner what scikit-learn asks for."""
-        raise NotImplementedError
+    @abc.abstractmethod
+    def _take(self, names: Sequence[Hashable], X: ColumnStream) -> None:
+        """Take from the learner, which has learnt X, what scikit-learn asks for."""
 
 
 class SelectorEstimator(SelectorMixin, _Estimator):  # type: ignore[misc]
@@ -153,23 +191,29 @@ class SelectorEstimator(SelectorMixin, _Estimator):  # type: ignore[misc]
         How many features X had, and their names if they were text.
     """
 
-    def _take(self, names: Sequence[Hashable], X: Any) -> None:
-        del X
+    def _take(self, names: Sequence[Hashable], X: ColumnStream) -> None:
+        k, p = self.learner_._asked, X.n_columns
+        if k is not None and p is not None and k > p:
+            warnings.warn(
+                f"{k=} is greater than the number of features, {p}: as many are selected as are "
+                "relevant.",
+                UserWarning,
+                stacklevel=3,
+            )
         place = {name: j for j, name in enumerate(names)}
         scores = self.learner_.scores
+        places = [place[name] for name in scores]
         self.scores_ = np.full(len(names), np.nan)
-        self.scores_[[place[name] for name in scores]] = list(scores.values())
-        self.support_ = np.zeros(len(names), dtype=np.bool_)
-        self.support_[[place[name] for name in scores]] = True
+        self.scores_[places] = list(scores.values())
+        self.support_: NDArray[np.bool_] = np.zeros(len(names), dtype=np.bool_)
+        self.support_[places] = True
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
         return self.support_
 
 
-class ExtractorEstimator(  # type: ignore[misc]
-    ClassNamePrefixFeaturesOutMixin, _Estimator
-):
+class ExtractorEstimator(ClassNamePrefixFeaturesOutMixin, _Estimator):  # type: ignore[misc]
     """An extractor of streamsel as an estimator of scikit-learn.
 
     Attributes
@@ -186,8 +230,11 @@ class ExtractorEstimator(  # type: ignore[misc]
         How many features X had, and their names if they were text.
     """
 
-    def _take(self, names: Sequence[Hashable], X: Any) -> None:
+    def _take(self, names: Sequence[Hashable], X: ColumnStream) -> None:
         learner = self.learner_
+        if learner._reads_again:
+            # Of all columns: they are at hand.
+            learner.learn_loadings(X, max_loadings=len(names))
         self._names = names
         self.relevance_ = np.array(list(learner.relevance.values()))
         self.n_components_ = self._n_features_out = len(self.relevance_)
@@ -208,8 +255,24 @@ class ExtractorEstimator(  # type: ignore[misc]
             ensure_all_finite="allow-nan" if self._learner.takes_missing else True,
             reset=False,
         )
-        Z = self.learner_.transform_many(as_stream(values, self._names))
+        Z = self.learner_.transform_many(as_stream(values, self._names))[:, : self.n_components_]
         return Z.astype(values.dtype if values.dtype == np.float32 else np.float64, copy=False)
+
+
+def _kind(learner: Any, y: Any) -> str:
+    """Return what the target is: integers that may be codes of classes are, where classes can be.
+
+    So do the classifiers of scikit-learn take them.
+    """
+    kind: str = learner.target
+    codes = encode(y, kind).codes if y is not None else 0
+    if not codes:
+        return kind
+    try:
+        learner._check_target(codes, is_class=True)
+    except ValueError:
+        return "numeric"
+    return "class"
 
 
 def _parted(
@@ -233,19 +296,19 @@ def _parted(
 
 def _made(name: str) -> type[_Estimator]:
     """Return the estimator of a learner, which has its name, its parameters and its summary."""
-    (kind,) = (entry.kind for entry in catalogue.LEARNERS if entry.name == name)
     learner = catalogue.fetch(name)
-    parent = SelectorEstimator if kind == "selector" else ExtractorEstimator
+    parent = SelectorEstimator if name in catalogue.names("selector") else ExtractorEstimator
+    parameters = [
+        (
+            _CALLED.get(p.name, p.name),
+            p.annotation,
+            dataclasses.field(default=p.default, kw_only=p.kind is p.KEYWORD_ONLY),
+        )
+        for p in inspect.signature(learner).parameters.values()
+    ]
     made: type[_Estimator] = dataclasses.make_dataclass(
         name,
-        [
-            (
-                p.name,
-                p.annotation,
-                dataclasses.field(default=p.default, kw_only=p.kind == p.KEYWORD_ONLY),
-            )
-            for p in inspect.signature(learner).parameters.values()
-        ],
+        parameters,
         bases=(parent,),
         namespace={"__module__": __name__, "__doc__": _doc(learner, parent), "_learner": learner},
         repr=False,
@@ -257,13 +320,12 @@ def _made(name: str) -> type[_Estimator]:
 
 def _doc(learner: type, parent: type) -> str:
     """Return what a learner says of itself and its parameters, and what is known after a fit."""
-    summary = inspect.cleandoc(learner.__doc__ or "").partition("\n\nRaises\n---")[0]
-    summary, _, _ = summary.partition("\n\nAttributes\n---")
-    _, heading, fitted = inspect.cleandoc(parent.__doc__ or "").partition("Attributes\n---")
-    also = (
-        f"See Also\n--------\nstreamsel.{learner.__name__} : The learner: cost, memory, references."
-    )
-    return f"{summary}\n\n{heading}{fitted}\n\n{also}\n"
+    about = re.split(r"\n\n(?:Attributes|Raises)\n--", inspect.getdoc(learner) or "")[0]
+    for name, other in _CALLED.items():
+        about = re.sub(rf"^{name}$", other, about, flags=re.MULTILINE)
+    fitted = (inspect.getdoc(parent) or "").partition("\n\n")[2]
+    also = "The learner, which tells of costs, memory and references."
+    return f"{about}\n\n{fitted}\n\nSee Also\n--------\nstreamsel.{learner.__name__} : {also}\n"
 
 
 # Names are made when first asked for (PEP 562), and stay: a pickle finds its class by its name.

@@ -213,13 +213,22 @@ class Factorisation(Extractor):
         held = self._on_columns
         return held is not None and not held.complete and held.loadings is None
 
-    def learn_loadings(self, X: Any, names: Sequence[Hashable] | None = None) -> None:
+    def learn_loadings(
+        self,
+        X: Any,
+        names: Sequence[Hashable] | None = None,
+        *,
+        max_loadings: int | None = None,
+    ) -> None:
         """Read the same columns again, for the loadings of all of them, or of the largest.
 
         Parameters
         ----------
         X, names
             As `learn_columns` has them: all columns that were learnt, and no others, in any order.
+        max_loadings
+            How many variables have loadings then; None for as many as the parameter of this name
+            says.
 
         Raises
         ------
@@ -240,7 +249,8 @@ class Factorisation(Extractor):
                 "Expected columns that were learnt, and vary. Got: none yet.\n"
                 "Hint: learn_columns(X) first."
             )
-        reading = CodesAgain(held, self._loadings_of, Same(held, self.n_columns), self.max_loadings)
+        same = Same(held, self.n_columns)
+        reading = CodesAgain(held, self._loadings_of, same, max_loadings or self.max_loadings)
         for chunk, stats in self._scanned(as_stream(X, names)):
             reading.read(chunk, stats)
         loadings = reading.found()

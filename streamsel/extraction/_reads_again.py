@@ -57,7 +57,12 @@ class ReadsAgain(JointExtractor):
         return isinstance(held, GramAndPool) and not held.complete and held.loadings is None
 
     def learn_loadings(
-        self, X: Any, names: Sequence[Any] | None = None, to: str | Path | None = None
+        self,
+        X: Any,
+        names: Sequence[Any] | None = None,
+        to: str | Path | None = None,
+        *,
+        max_loadings: int | None = None,
     ) -> None:
         """Read the same columns again, for the loadings of all of them, or of the largest.
 
@@ -68,6 +73,9 @@ class ReadsAgain(JointExtractor):
         to
             A file to which the loadings of all columns are written as they come, whatever their
             number: a line each, the name, the mean and a weight a component. `.csv` or `.parquet`.
+        max_loadings
+            How many variables have loadings then, and are held meanwhile; None for as many as the
+            parameter of this name says.
 
         Raises
         ------
@@ -93,15 +101,17 @@ class ReadsAgain(JointExtractor):
             while source.rereadable and (settling := self._settling_reading()) is not None:
                 self._take_settled(settling.read(source))
             with nullcontext() if to is None else loadings_file(to, self.components) as sink:
-                found = self._loadings_reading().read(source, sink=sink)
+                found = self._loadings_reading(max_loadings).read(source, sink=sink)
             self._take_loadings(found)
 
-    def _loadings_reading(self) -> LoadingsReading:
+    def _loadings_reading(self, limit: int | None = None) -> LoadingsReading:
         """Return what the columns are read again for."""
         held = self._columns
         assert isinstance(held, GramAndPool)  # noqa: S101
         learnt = Learnt(held, self.n_columns)
-        return LoadingsReading(self._blank(), self._again(), held.given, learnt, self.max_loadings)
+        again, limit = self._again(), limit or self.max_loadings
+        observed = limit < self.n_columns or again.hidden is not None
+        return LoadingsReading(self._blank(), again, held.given, learnt, limit, observed=observed)
 
     def _take_loadings(self, found: LoadingsFound) -> None:
         """Take up what was found in all columns."""

@@ -92,7 +92,7 @@ class LoadingsFound:
     Parameters
     ----------
     shape
-        Observations and components, (n, q).
+        Observations, none where they are not kept, and components, (n, q).
     probe
         (n, k) as `Again` has it.
     limit
@@ -175,12 +175,22 @@ class LoadingsReading:
         What tells whether these are the columns of the first reading.
     limit
         How many variables are kept.
+    observed
+        Whether their observations are too: what is regressed on them, or taken out, needs these.
     """
 
     def __init__(
-        self, model: Any, again: Again, given: Floats | None, learnt: Learnt, limit: int
+        self,
+        model: Any,
+        again: Again,
+        given: Floats | None,
+        learnt: Learnt,
+        limit: int,
+        *,
+        observed: bool,
     ) -> None:
         self._model, self._learnt, self._limit = model, learnt, limit
+        self._observed = observed
         self._shape, self._scales = again.scores.shape, again.scales
         # Without the covariates, of which columns are not freed as long as they are sparse.
         self._duals, self._probe = (_left(V, given) for V in (again.duals, again.probe))
@@ -200,8 +210,9 @@ class LoadingsReading:
             Who is told the loadings of all columns, as they come.
         """
         del arrival
-        found = LoadingsFound(self._shape, self._probe, self._limit)
-        held: GramAndPool = self._model._new_columns(self._shape[0])
+        n, q = self._shape
+        found = LoadingsFound((n if self._observed else 0, q), self._probe, self._limit)
+        held: GramAndPool = self._model._new_columns(n)
         for chunk, stats in self._model._scanned(stream):
             found.seen |= self._learnt.check(chunk.names, stats)
             found.n_read += len(chunk.names)
@@ -243,7 +254,9 @@ class LoadingsReading:
                 sink(names, means, loadings * factors[:, None])
             large = found.large(loadings)
             if large.size:
-                weighted = weigh(piece[large]) if dense is None else dense[large]
+                weighted = np.empty((large.size, 0))
+                if self._observed:
+                    weighted = weigh(piece[large]) if dense is None else dense[large]
                 names = [names[place] for place in large.tolist()]
                 found.keep(Kept(names, means[large], factors[large], weighted, loadings[large]))
 
