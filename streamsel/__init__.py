@@ -75,6 +75,7 @@ __all__ = [
 # Names are fetched when first asked for (PEP 562): the import itself costs milliseconds.
 def __getattr__(name: str) -> Any:
     if name in ("distributed", "evaluate", "plot", "stream"):
+    if name in ("distributed", "evaluate", "sklearn", "stream"):
         return import_module(f"streamsel.{name}")
     if name in ("load", "save"):
         return getattr(import_module("streamsel.persist"), name)

@@ -15,6 +15,7 @@ import json
 import math
 import os
 import zipfile
+from collections.abc import Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
@@ -63,9 +64,9 @@ def save(model: Any, path: str | os.PathLike[str], notes: Any = None) -> None:
     Raises
     ------
     TypeError
-        If `model` is not a learner of streamsel, or if one of its variables' names, or something in
-        `notes`, is not made of str, int, float, bool, None and tuples or lists of them. NumPy
-        scalars are stored as the Python value they equal.
+        If `model` is not a learner of streamsel, but a pipeline that one is in, say; or if one of
+        its variables' names, or something in `notes`, is not made of str, int, float, bool, None
+        and tuples or lists of them. NumPy scalars are stored as the Python value they equal.
     OSError
         If the file cannot be written. What stood there before then stands there still.
 
@@ -92,13 +93,10 @@ def save(model: Any, path: str | os.PathLike[str], notes: Any = None) -> None:
     {'source': 'made up'}
     """
     learner = type(model)
-    if (
-        learner.__name__ not in catalogue.names()
-        or catalogue.fetch(learner.__name__) is not learner
-    ):
+    if not _is_learner(model):
         raise TypeError(
             f"Expected one of streamsel's learners ({', '.join(sorted(catalogue.names()))}). "
-            f"Got: {learner.__module__}.{learner.__qualname__}."
+            f"Got: {learner.__module__}.{learner.__qualname__}.{_hint_for(model)}"
         )
     arrays: dict[str, NDArray[Any]] = {}
     state = {key: encode(value, arrays, key) for key, value in model._get_state().items()}
@@ -117,6 +115,35 @@ def save(model: Any, path: str | os.PathLike[str], notes: Any = None) -> None:
 
     with whole_file(path) as beside, beside.open("w+b") as file:
         _write(file, text, arrays)
+
+
+def _is_learner(model: Any) -> bool:
+    name = type(model).__name__
+    return name in catalogue.names() and catalogue.fetch(name) is type(model)
+
+
+def _hint_for(model: Any) -> str:
+    """Return what to do with a model of River or scikit-learn that a learner is in."""
+    if _is_learner(getattr(model, "learner_", None)):
+        return "\nHint: save(model.learner_, path) saves the learner; pickle keeps the estimator."
+    for name, part in _parts_of(model):
+        fitted = ".learner_" if hasattr(part, "learner_") else ""
+        if fitted or _is_learner(part):
+            return (
+                f"\nHint: save(model[{name!r}]{fitted}, path) saves the learner in it, and of "
+                "load(path) a new pipeline can be made; pickle keeps the whole of this one."
+            )
+    return ""
+
+
+def _parts_of(model: Any) -> list[tuple[Any, Any]]:
+    """Return the named parts of a pipeline or a union: River's is a dict, scikit-learn's a list."""
+    for parts in (getattr(model, "steps", None), getattr(model, "transformers", None)):
+        if isinstance(parts, Mapping):
+            return list(parts.items())
+        if isinstance(parts, list):
+            return [(part[0], part[1]) for part in parts]
+    return []
 
 
 def _encoded_params(model: Any) -> Any:

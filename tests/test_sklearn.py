@@ -1,0 +1,391 @@
+"""Learners as estimators of scikit-learn: they are that, and learn what the learner learns."""
+
+import ast
+import copy
+import importlib.util
+import inspect
+import pickle
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import streamsel
+import streamsel.sklearn
+from streamsel import catalogue, load, save
+
+NAMES = catalogue.names()
+# Small enough for the few features of scikit-learn's checks.
+FEW = {"k": 2, "n_components": 2}
+# Those that know all columns only by reading them again.
+AGAIN = [
+    entry.name
+    for entry in catalogue.LEARNERS
+    if hasattr(catalogue.fetch(entry.name), "learn_loadings")
+]
+RNG = np.random.default_rng(0)
+X = np.abs(RNG.normal(size=(60, 12)) + 3.0)
+CLASSES = RNG.integers(3, size=60)
+X[:, 3] += CLASSES
+X[:, 7] -= CLASSES == 1
+Y = X[:, 3] - X[:, 7] + 0.1 * RNG.normal(size=60)
+
+
+def few(name):
+    """Return an estimator that looks for few."""
+    cls = getattr(streamsel.sklearn, name)
+    return cls(**{key: value for key, value in FEW.items() if key in cls().get_params()})
+
+
+def plain(name, X, y, names=None, **params):
+    """Return the learner itself, after the same columns."""
+    cls = catalogue.fetch(name)
+    learner = cls(**{key: v for key, v in FEW.items() if key in inspect.signature(cls).parameters})
+    learner = learner.clone(params)
+    if learner.supervised:
+        learner.learn_target(y)
+    learner.learn_columns(X, names)
+    return learner
+
+
+# ---------------------------------------------------------------------------- they are estimators
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.filterwarnings("ignore:No features were selected")
+def test_scikit_learn_takes_it_for_an_estimator(name):
+    found = check_estimator(few(name), on_skip=None)
+    skipped = {check["check_name"] for check in found if check["status"] != "passed"}
+    assert len(found) > 40
+    # For this one alone it wants another package.
+    assert skipped <= {"check_array_api_input"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parameters_are_those_of_the_learner(name):
+    renamed = {"score": "score_func"}
+    own = inspect.signature(catalogue.fetch(name)).parameters.values()
+    cls = getattr(streamsel.sklearn, name)
+    told = list(inspect.signature(cls).parameters.values())
+    assert [(p.name, p.default, p.kind) for p in told] == [
+        (renamed.get(p.name, p.name), p.default, p.kind) for p in own
+    ]
+    doc = inspect.getdoc(cls)
+    for p in told:
+        assert p.name in doc.partition("Parameters\n-----")[2].partition("Attributes\n")[0]
+    assert "learner_" in doc.partition("Attributes\n----------\n")[2]
+
+
+def test_type_checkers_know_every_estimator():
+    tree = ast.parse(inspect.getsource(streamsel.sklearn))
+    (block,) = (
+        node
+        for node in tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    told = {
+        node.targets[0].id: ast.unparse(node.value)
+        for node in block.body
+        if isinstance(node, ast.Assign)
+    }
+    assert sorted(told) == sorted(NAMES)
+    for name, value in told.items():
+        kinds = (
+            ("_selector", "_renamed") if name in catalogue.names("selector") else ("_extractor",)
+        )
+        assert value in [f"{kind}(streamsel.{name})" for kind in kinds]
+
+
+def test_names_are_listed_and_others_refused():
+    assert {*NAMES} < {*dir(streamsel.sklearn)} == {*streamsel.sklearn.__all__}
+    with pytest.raises(AttributeError, match="nonesuch"):
+        _ = streamsel.sklearn.nonesuch
+
+
+def test_without_scikit_learn_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.base", None)
+    spec = importlib.util.find_spec("streamsel.sklearn")
+    with pytest.raises(ImportError, match=r"streamsel\[sklearn\]"):
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def test_notebooks_show_it():
+    shown = streamsel.sklearn.ProjSe(7)._repr_html_()
+    assert "ProjSe" in shown
+    assert "7" in shown
+    assert repr(streamsel.sklearn.ProjSe(7, scale=False)) == "ProjSe(k=7, scale=False)"
+
+
+# ----------------------------------------------------------------- they learn what the learner does
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_finds_what_the_learner_finds(name):
+    expected = plain(name, X, Y)
+    found = few(name).fit(X, Y)
+    assert found.learner_.relevance == expected.relevance
+    if name in catalogue.names("selector"):
+        assert found.learner_.selected == expected.selected
+        assert expected.selected
+        assert found.get_support(indices=True).tolist() == sorted(expected.selected)
+        assert {j: s for j, s in enumerate(found.scores_) if s == s} == expected.scores  # noqa: PLR0124
+        np.testing.assert_array_equal(found.transform(X), X[:, sorted(expected.selected)])
+    else:
+        np.testing.assert_array_equal(found.relevance_, list(expected.relevance.values()))
+        Z = expected.transform_many(X)
+        np.testing.assert_allclose(found.transform(X), Z[:, : found.n_components_], atol=1e-12)
+        assert found.get_feature_names_out().tolist() == expected.components[: found.n_components_]
+        assert not Z[:, found.n_components_ :].any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_containers_do_not_matter(name):
+    columns = [f"v{j}" for j in range(X.shape[1])]
+    expected = few(name).fit(X, Y)
+    Z = expected.transform(X)
+    for values in (np.asfortranarray(X), sparse.csc_array(X), sparse.csr_matrix(X)):
+        found = few(name).fit(values, Y)
+        other = found.transform(values)
+        if name in catalogue.names("selector"):
+            assert sparse.issparse(other) == sparse.issparse(values)
+        other = other.toarray() if sparse.issparse(other) else other
+        np.testing.assert_allclose(other, Z, rtol=1e-8, atol=1e-8)
+    by_name = few(name).fit(pd.DataFrame(X, columns=columns), Y)
+    for frame, kind in (
+        (pd.DataFrame(X, columns=columns), "pandas"),
+        (pl.DataFrame(X, columns), "polars"),
+    ):
+        found = few(name).set_output(transform=kind).fit(frame, pd.Series(Y))
+        other = found.transform(frame)
+        assert type(other) is type(frame)
+        assert list(other.columns) == found.get_feature_names_out().tolist()
+        assert found.feature_names_in_.tolist() == columns
+        np.testing.assert_array_equal(other.to_numpy(), np.asarray(by_name.transform(frame)))
+        assert found.learner_.relevance == by_name.learner_.relevance
+    if name not in ("RandomProjection", "RandomFourier"):  # whose weights go by the name
+        np.testing.assert_allclose(by_name.transform(frame), Z, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_of_float32_it_makes_float32(name):
+    single = X.astype(np.float32)
+    found, expected = few(name).fit(single, Y), few(name).fit(single.astype(np.float64), Y)
+    Z = found.transform(single)
+    assert Z.dtype == np.float32
+    np.testing.assert_allclose(
+        Z, expected.transform(single.astype(np.float64)), rtol=1e-4, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_new_rows_are_made_of_all_columns(name):
+    """Whatever `max_loadings` says: of four it would know those of eight."""
+    found = few(name).set_params(max_loadings=4).fit(X, Y)
+    assert not found.learner_._reads_again
+    Z, expected = found.transform(X), few(name).fit(X, Y).transform(X)
+    signs = np.sign(np.sum(Z * expected, axis=0))  # the largest loading held is positive
+    np.testing.assert_allclose(Z * signs, expected, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(Z, found.learner_.transform_many(X)[:, : Z.shape[1]], atol=1e-12)
+
+
+def test_columns_are_read_in_place():
+    values = np.asfortranarray(RNG.normal(size=(50, 40)))
+    seen = []
+
+    class Watching(streamsel.sklearn.ProjSe):
+        def _take(self, names, X):
+            seen.extend(values for _, values in X.blocks())
+            super()._take(names, X)
+
+    Watching(2).fit(values, values[:, 0])
+    assert all(np.shares_memory(part, values) for part in seen)
+
+
+# --------------------------------------------------------------------------------------- targets
+
+
+def test_integers_that_may_be_codes_are_classes():
+    found = streamsel.sklearn.ProjSe(2).fit(X, CLASSES)
+    labels = np.array(["a", "b", "c"])[CLASSES]
+    assert found.learner_.target == "class"
+    assert found.learner_.scores == plain("ProjSe", X, labels).scores
+    assert found.target == "auto"
+    numeric = streamsel.sklearn.ProjSe(2, target="numeric").fit(X, CLASSES)
+    assert numeric.learner_.scores == plain("ProjSe", X, CLASSES.astype(float)).scores
+    assert numeric.learner_.scores != found.learner_.scores
+
+
+def test_where_no_classes_can_be_they_are_numbers():
+    found = streamsel.sklearn.Lasso(2).fit(X, CLASSES)
+    assert found.learner_.target == "numeric"
+    assert found.learner_.scores == plain("Lasso", X, CLASSES.astype(float)).scores
+
+
+def test_several_targets_keep_their_names():
+    frame = pd.DataFrame({"one": Y, "two": X[:, 7] + Y**2})
+    found = streamsel.sklearn.ProjSe(3).fit(X, frame)
+    assert found.learner_.selected == plain("ProjSe", X, frame, k=3).selected
+    learner = copy.deepcopy(found.learner_)
+    learner.learn_one(dict(enumerate(X[0])), {"one": 0.5, "two": 1.0})
+    assert learner.n_rows == len(X) + 1
+    array = streamsel.sklearn.ProjSe(3).fit(X, frame.to_numpy())
+    assert array.learner_.selected == found.learner_.selected
+
+
+def test_without_a_target_variables_explain_each_other():
+    found = streamsel.sklearn.ProjSe(3).fit(X)
+    assert found.learner_.selected == plain("ProjSe", X, None, k=3).selected
+    with pytest.raises(ValueError, match="requires y"):
+        streamsel.sklearn.MRMR(3).fit(X)
+
+
+def test_covariates_are_columns_of_X():
+    frame = pd.DataFrame(X).rename(columns=str)
+    found = streamsel.sklearn.ProjSe(2, covariates=("3", "0")).fit(frame, Y)
+    expected = streamsel.ProjSe(2, covariates=("3", "0"))
+    expected.learn_target(Y, covariates=frame[["3", "0"]])
+    expected.learn_columns(frame.drop(columns=["3", "0"]))
+    assert found.learner_.scores == expected.scores
+    assert not found.support_[[0, 3]].any()
+    assert found.get_feature_names_out().tolist() == sorted(expected.selected, key=int)
+    by_number = streamsel.sklearn.ProjSe(2, covariates=(3, 0))
+    for values in (X, sparse.csc_array(X)):
+        by_number.fit(values, Y)
+        np.testing.assert_array_equal(by_number.support_, found.support_)
+    with pytest.raises(ValueError, match="'age'"):
+        streamsel.sklearn.ProjSe(2, covariates=("age",)).fit(frame, Y)
+
+
+def test_parameters_are_checked_by_fit():
+    estimator = streamsel.sklearn.ProjSe(0, kernel="cubic")
+    assert estimator.set_params(k=-1).k == -1
+    with pytest.raises(ValueError, match="'k' parameter of ProjSe"):
+        estimator.fit(X, Y)
+    assert not hasattr(estimator, "learner_")
+
+
+def test_more_than_there_are_is_told():
+    with pytest.warns(UserWarning, match="k=20 is greater than the number of features, 12"):
+        found = streamsel.sklearn.ProjSe(20).fit(X, Y)
+    assert found.transform(X).shape == X.shape
+
+
+# ------------------------------------------------------------------- in the company of scikit-learn
+
+
+def test_a_grid_is_searched_by_several_processes():
+    pipeline = Pipeline(
+        [
+            ("scale", StandardScaler()),
+            ("select", streamsel.sklearn.ProjSe()),
+            ("classify", LogisticRegression()),
+        ]
+    )
+    grid = {"select__k": np.array([1, 2, 4]), "select__scale": [True, False]}
+    search = GridSearchCV(pipeline, grid, cv=3, n_jobs=2).fit(X, CLASSES)
+    best = search.best_estimator_["select"]
+    assert best.transform(X).shape[1] == search.best_params_["select__k"]
+    assert search.best_score_ > 0.5
+    again = pickle.loads(pickle.dumps(search))  # noqa: S301
+    np.testing.assert_array_equal(again.predict(X), search.predict(X))
+
+
+def test_folds_select_for_themselves():
+    noise = RNG.normal(size=(60, 2000))
+    chance = cross_val_score(
+        make_pipeline(streamsel.sklearn.ProjSe(5), LinearRegression()),
+        noise,
+        RNG.normal(size=60),
+        cv=5,
+    )
+    assert chance.mean() < 0.0
+
+
+def test_it_stands_beside_others():
+    frame = pd.DataFrame(X).rename(columns=lambda j: f"v{j}")
+    union = FeatureUnion([("pick", few("ProjSe")), ("build", few("PCA"))]).set_output(
+        transform="pandas"
+    )
+    both = union.fit_transform(frame, Y)
+    assert list(both.columns) == ["pick__v3", "pick__v7", "build__pca0", "build__pca1"]
+    parts = ColumnTransformer(
+        [
+            ("left", few("SOSPCA"), [f"v{j}" for j in range(6)]),
+            ("right", few("MRMR"), ["v7", "v8", "v9"]),
+        ]
+    ).fit(frame, Y)
+    assert parts.transform(frame).shape == (60, 4)
+    assert parts.get_feature_names_out().tolist()[0] == "left__sospca0"
+
+
+def test_what_was_not_selected_comes_back_as_nothing():
+    found = few("ProjSe").fit(X, Y)
+    back = found.inverse_transform(found.transform(X))
+    np.testing.assert_array_equal(back[:, found.support_], X[:, found.support_])
+    assert not back[:, ~found.support_].any()
+
+
+def test_a_clone_is_a_fresh_one():
+    found = streamsel.sklearn.SelectKBest(3, score_func="mutual_info").fit(X, Y)
+    fresh = clone(found)
+    assert fresh.get_params() == found.get_params()
+    assert not hasattr(fresh, "learner_")
+    assert found.learner_.score == "mutual_info"
+
+
+# ----------------------------------------------------------------------- on to River, and to files
+
+
+def test_the_learner_goes_on_in_river(tmp_path):
+    frame = pd.DataFrame(X).rename(columns=lambda j: f"v{j}")
+    found = few("ProjSe").fit(frame[:40], Y[:40])
+    save(found.learner_, tmp_path / "model")
+    learner = load(tmp_path / "model")
+    for x, y in zip(frame[40:].to_dict("records"), Y[40:], strict=True):
+        learner.learn_one(x, y)
+    expected = plain("ProjSe", frame, Y)
+    assert learner.selected == expected.selected
+    assert learner.relevance == pytest.approx(expected.relevance)
+    assert found.learner_.n_rows == 40
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_all_loadings_are_saved(name, tmp_path):
+    found = few(name).set_params(max_loadings=4).fit(X, Y)
+    save(found.learner_, tmp_path / "model")
+    np.testing.assert_array_equal(
+        load(tmp_path / "model").transform_many(X), found.learner_.transform_many(X)
+    )
+
+
+def test_an_estimator_is_not_saved_but_its_learner(tmp_path):
+    found = few("ProjSe").fit(X, Y)
+    with pytest.raises(TypeError, match=r"save\(model\.learner_, path\)"):
+        save(found, tmp_path / "model")
+    with pytest.raises(TypeError, match=r"save\(model\['projse'\]\.learner_, path\)"):
+        save(make_pipeline(StandardScaler(), found), tmp_path / "model")
+    with pytest.raises(TypeError) as refused:
+        save(few("ProjSe"), tmp_path / "model")
+    assert "Hint" not in str(refused.value)
+    again = pickle.loads(pickle.dumps(found))  # noqa: S301
+    np.testing.assert_array_equal(again.transform(X), found.transform(X))
+    assert again.learner_.scores == found.learner_.scores
+    assert not list(tmp_path.iterdir())
+
+
+def test_warnings_are_the_users_own():
+    """Nothing is warned of where nothing is odd."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        few("ProjSe").fit(X, CLASSES).transform(X)
