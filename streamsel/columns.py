@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsel._jit.scan import SMALL, UNDERFLOW, scan_dense, scan_sparse
+from streamsel._jit.scan import ROUNDINGS, SMALL, UNDERFLOW, scan_dense, scan_sparse
 from streamsel.params import shown
 from streamsel.plain import array_of
 from streamsel.sparse import expect_whole
+from streamsel.summation import two_sum
 from streamsel.target.target import NoTarget, Target
+from streamsel.target.weights import Weights
 from streamsel.threads import in_threads
 
 Floats = NDArray[np.float64]
@@ -29,6 +31,8 @@ _PIECE = 2 << 20
 _WIDTH = 8192
 # Blocks that were gathered from single columns have no more bytes than this.
 _GATHERED = 4 << 20
+# So many numbers are turned at once where observations have weights: as many as were gathered.
+_TURNED = _GATHERED
 # Fewer numbers than this are not worth waking threads for.
 _WORTH_THREADS = 1 << 18
 
@@ -105,6 +109,14 @@ class DenseChunk:
         column: Floats = self.X[j].astype(np.float64)
         return column
 
+    def part(self, which: slice) -> DenseChunk:
+        """Return some columns, which follow one another."""
+        return DenseChunk(self.names[which], self.X[which])
+
+    def about(self, stats: Stats) -> Stats:
+        """Return the moments of these columns, stats, with the means that the arrays have."""
+        return stats
+
 
 class SparseChunk:
     """Sparse columns behind the door.
@@ -152,7 +164,7 @@ class SparseChunk:
             in_threads(scan_part, b, n_jobs)
         if in_order:
             return stats
-        self._sum_duplicates()
+        self.sum_duplicates()
         return self.scan(target, n_jobs)
 
     def columns(self, places: NDArray[np.intp]) -> Floats:
@@ -168,7 +180,17 @@ class SparseChunk:
         x: Floats = self.columns(np.array([j]))[0]
         return x
 
-    def _sum_duplicates(self) -> None:
+    def part(self, which: slice) -> SparseChunk:
+        """Return some columns, which follow one another."""
+        names = self.names[which]
+        indptr = self.indptr[which.start : which.start + len(names) + 1]
+        return SparseChunk(names, self.data, self.indices, indptr, self.n)
+
+    def about(self, stats: Stats) -> Stats:
+        """Return the moments of these columns, stats, with the means that the arrays have."""
+        return stats
+
+    def sum_duplicates(self) -> None:
         """Put row indices in order and add up repeated ones, as scipy means them, in a copy."""
         from scipy.sparse import csc_array
 
@@ -185,10 +207,50 @@ class SparseChunk:
         self.data, self.indices, self.indptr = matrix.data, matrix.indices, matrix.indptr
 
 
+class TurnedChunk(DenseChunk):
+    """Columns of observations that have weights, behind the door: equal weights see them weighted.
+
+    Parameters
+    ----------
+    part
+        The columns as they came.
+    weights
+        Of the observations.
+    """
+
+    def __init__(self, part: Chunk, weights: Weights) -> None:
+        self._part = part
+        if isinstance(part, DenseChunk):
+            X = part.X
+        else:
+            part.sum_duplicates()
+            X = part.columns(np.arange(len(part.names)))
+        X, self._mean, self._low = weights.turned(X)
+        super().__init__(part.names, X)
+
+    def scan(self, target: Target | NoTarget, n_jobs: int) -> Stats:
+        """Compute the weighted moments of every column with itself and the target."""
+        stats = super().scan(target, n_jobs)
+        with np.errstate(all="ignore"):
+            mean, low = two_sum(self._mean, stats.mean)
+            rounding = self.n * np.square(ROUNDINGS * mean)
+        stats.m2[stats.m2 <= rounding] = 0.0
+        return stats._replace(mean=mean, low=low + (self._low + stats.low))
+
+    def column(self, j: int) -> Floats:
+        """Return a copy of one column as it came, as float64, (n,)."""
+        return self._part.column(j)
+
+    def about(self, stats: Stats) -> Stats:
+        """Return the moments of these columns, stats, with the means that the arrays have."""
+        b = stats.mean.size
+        return stats._replace(mean=stats.mean - self._mean[:b], low=stats.low - self._low[:b])
+
+
 Chunk = DenseChunk | SparseChunk
 
 
-def chunks(block: Block, n_rows: int) -> Iterator[Chunk]:
+def chunks(block: Block, n_rows: int, weights: Weights | None = None) -> Iterator[Chunk]:
     """Let a block in: yield its columns as chunks that the compiled loops can read.
 
     Parameters
@@ -197,6 +259,9 @@ def chunks(block: Block, n_rows: int) -> Iterator[Chunk]:
         Names and an (n, b) array or sparse matrix.
     n_rows
         The number of observations that the target has.
+    weights
+        Of the observations; None where all weigh the same. With them columns are copied, sparse
+        ones too, as dense ones, some at a time.
 
     Raises
     ------
@@ -205,6 +270,18 @@ def chunks(block: Block, n_rows: int) -> Iterator[Chunk]:
     TypeError
         Where the values are not real numbers.
     """
+    found = _chunks(block, n_rows)
+    return found if weights is None else _turned(found, weights)
+
+
+def _turned(found: Iterator[Chunk], weights: Weights) -> Iterator[Chunk]:
+    for chunk in found:
+        step = max(1, _TURNED // chunk.n)
+        for start in range(0, len(chunk.names), step):
+            yield TurnedChunk(chunk.part(slice(start, start + step)), weights)
+
+
+def _chunks(block: Block, n_rows: int) -> Iterator[Chunk]:
     names, values = block
     shape = getattr(values, "shape", None)
     if shape is None or len(shape) != 2 or shape[1] != len(names):
@@ -231,8 +308,13 @@ def chunks(block: Block, n_rows: int) -> Iterator[Chunk]:
         yield DenseChunk(names[part], _numbers(values[:, part].T, names[part]))
 
 
-def column(name: Hashable, values: Any, n_rows: int) -> Chunk:
+def column(name: Hashable, values: Any, n_rows: int, weights: Weights | None = None) -> Chunk:
     """Let one column in: n observations, dense or sparse; raise as `chunks` does."""
+    chunk = _column(name, values, n_rows)
+    return chunk if weights is None else TurnedChunk(chunk, weights)
+
+
+def _column(name: Hashable, values: Any, n_rows: int) -> Chunk:
     if hasattr(values, "toarray"):
         expect_whole(values)
         if values.ndim == 1:

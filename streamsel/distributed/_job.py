@@ -119,4 +119,6 @@ def _blank_of(model: Any, *, rows: bool) -> Any:
         blank._take_target(model._target)
     else:
         blank._without_target = model._without_target
+        if model._target is not None and model._target.weights is not None:
+            blank._target = model._target
     return blank

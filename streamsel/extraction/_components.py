@@ -111,8 +111,9 @@ class Components(ColumnHeld):
         support = self.table
         support.make_room(places.size)
         mean, low, m2, cxy = (array[places] for array in stats)
+        about = chunk.about(stats).mean[places]
         state = (self.Z, self.Mzz, self.Czy, support.with_room("B"), support.with_room("mean"))
-        new = (chunk.columns(places), mean, m2, cxy, relevance, self._bar, self.n_components)
+        new = (chunk.columns(places), about, m2, cxy, relevance, self._bar, self.n_components)
         joined = np.empty(places.size, dtype=np.bool_)
         self.count, unloaded, self._bar = take_up(
             *(*state, self.relevances, self.arrival, self.count, len(support), *new),
@@ -120,7 +121,7 @@ class Components(ColumnHeld):
         )
         names = [chunk.names[j] for j in places[joined].tolist()]
         new_rows = slice(len(support), len(support) + len(names))
-        for field, values in (("low", low), ("m2", m2), ("cxy", cxy)):
+        for field, values in (("mean", mean), ("low", low), ("m2", m2), ("cxy", cxy)):
             support.with_room(field)[new_rows] = values[joined]
         support.claim(names)
         if unloaded:

@@ -216,6 +216,11 @@ class PrivateFeatures(GramExtractor, Supervised):
                 "rows, of which the leading axes are kept.\n"
                 "Hint: a larger max_rows_gram, or a part of the rows."
             )
+        if target.weights is not None:
+            raise ValueError(
+                "Expected observations of equal weight, to learn from some and test on others. "
+                "Got: weights.\nHint: fit what is to be feared to transform_many(X) of other rows."
+            )
         if 2 * folds > target.n:
             raise ValueError(
                 f"Expected at most {target.n // 2} folds of {target.n} rows. Got: {folds}."

@@ -211,7 +211,9 @@ class RidgeComponents(ReadsAgain, Supervised):
         assert isinstance(target, Target)  # noqa: S101
         assert space is not None  # noqa: S101
         # Before the first cut all that came are held: there are twice as many when it matters.
-        least = noise_floor(n - len(space.given), space.rank, 2 * self._limit, NOISE_LEVEL)
+        least = noise_floor(
+            space.effective_rows - len(space.given), space.rank, 2 * self._limit, NOISE_LEVEL
+        )
         if self.max_support is not None:
             pool = Representatives(space, n, self._limit, least)
         else:
@@ -249,7 +251,7 @@ class RidgeComponents(ReadsAgain, Supervised):
         held = self._held
         if held is None or held.space is None or not held.space.rank or not held.names:
             return None
-        n = held.effective_rows if isinstance(held, Common) else held.n
+        n = held.effective_rows if isinstance(held, Common) else held.space.effective_rows
         left = float(n - len(held.space.given))
         asked = Asked(self.n_components, self.alpha, self._powers, left, held.n)
         if isinstance(held, GramPool):

@@ -122,6 +122,11 @@ class RobustPCA(Factorisation, Unsupervised):
     threshold: float = param(params.Real(0.0, open=True), default=3.0)
 
     @property
+    def _takes_weights(self) -> bool:
+        # A value is gross in its row.
+        return False
+
+    @property
     def _code(self) -> Code:
         return RobustCode(self.threshold)
 

@@ -36,7 +36,7 @@ def correlations(chunk: Chunk, stats: Stats, places: Places, V: Floats, left: Fl
     -------
     (b, q).
     """
-    mean = stats.mean[places]
+    mean = chunk.about(stats).mean[places]
     found = _raw_products(chunk, places, V)
     # The vectors are centred but for rounding.
     found -= mean[:, None] * V.sum(axis=1)

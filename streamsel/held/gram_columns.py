@@ -178,7 +178,8 @@ class GramColumns(GramAndPool):
         given = 0 if space is None else len(space.given)
         even = (self.total / self.largest) ** 2 / self.unevenness if self.largest else 0.0
         cyy = np.zeros((0, 0)) if space is None else space.own_products
-        return About(float(self.n - given), float(self.n), self.n - 1.0, self.varying, even, cyy)
+        n = self.n if space is None else space.effective_rows
+        return About(float(n - given), float(self.n), self.n - 1.0, self.varying, even, cyy)
 
     def settle(self, axes: Floats, V: Floats, images: Floats) -> None:
         """Take up what is known better of all columns so far, as `Subspace` has it."""

@@ -129,6 +129,8 @@ class Inflow(Part):
     def _center(
         self, chunk: Chunk, stats: Stats, places: Places, scale: Floats, to: Floats
     ) -> None:
+        stats = chunk.about(stats)
+
         def center_part(part: slice) -> None:
             at = (places[part], stats.mean, stats.low, scale[part], to[part])
             if isinstance(chunk, DenseChunk):

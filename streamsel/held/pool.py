@@ -409,7 +409,7 @@ def residuals(unit: Floats, given: Floats) -> Floats:
 
 def units(chunk: Chunk, stats: Stats, places: Places) -> Floats:
     """Return columns of a chunk, centred and of length 1, one a row; what does not vary is void."""
-    unit = chunk.columns(places)
+    unit, stats = chunk.columns(places), chunk.about(stats)
     unit -= stats.mean[places, None]
     m2, low = stats.m2[places], stats.low[places]
     # What rounding took from the means tells beside a large offset only.

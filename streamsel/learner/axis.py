@@ -57,6 +57,11 @@ class Axis(abc.ABC):
         return not self._by_window
 
     @property
+    def _takes_weights(self) -> bool:
+        """Whether observations may have weights: means and inner products tell what is asked."""
+        return self._takes_covariates and not self.takes_missing
+
+    @property
     def _one_source(self) -> bool:
         """Whether one source is learnt, once, and read again until the answer is proven."""
         return False

@@ -270,10 +270,10 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
         and the floor is 1. Covariates of rank d leave n - d observations.
 
         The floor is for single columns: a component of SOSPCA, chosen and rotated among them,
-        passes it more often. Rows that fade count as so many of equal weight, (Σw)² / Σw². With a
-        kernel that is not linear it is the largest relevance in feature space of 4,096 directions,
-        drawn once, along which a variable is as relevant as the linear floor; NaN where that kernel
-        sees the scale of a variable (scale=False).
+        passes it more often. Rows that fade, and those that have weights, count as so many of equal
+        weight, (Σw)² / Σw². With a kernel that is not linear it is the largest relevance in feature
+        space of 4,096 directions, drawn once, along which a variable is as relevant as the linear
+        floor; NaN where that kernel sees the scale of a variable (scale=False).
         """
         if not isinstance(level, numbers.Real) or not 0.0 < level < 1.0:
             raise ValueError(
@@ -298,7 +298,7 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
                 "Expected a target before the noise floor is asked for.\n"
                 "Hint: call learn_target(y) first, or learn rows."
             )
-        return float(self._target.n), self._space
+        return self._target.effective_rows, self._space
 
     # From columns to rows
 
@@ -369,7 +369,7 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
             "without_target": self._without_target,
             "n_rows": None if target is None else target.n,
         }
-        if isinstance(target, Target):
+        if target is not None:
             state |= target.to_state()
         parts = {
             "columns": self._columns,
@@ -397,7 +397,8 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
         if "target_Y" in state:
             self._take_target(Target.restored(state))
         elif state["n_rows"] is not None:
-            self._target = NoTarget(state["n_rows"])
+            self._target = NoTarget.restored(state)
+            self._refuse_weights(self._target)
         if "columns" in state:
             self._columns = self._new_columns(state["n_rows"])
             self._columns.set_state(state["columns"])

@@ -66,14 +66,18 @@ class Builder(Learner):
     def embedding(self) -> Floats:
         """The components on the training rows, (n, number of components there are): a copy.
 
-        ValueError once rows were learnt, for those are not kept.
+        ValueError once rows were learnt, for those are not kept. Of observations that have weights
+        a component is uncorrelated, weighted, where it is said to be, and NaN where one weighs 0.
         """
         if self._on_rows:
             raise ValueError(
                 "Expected a model that has learnt columns only. Got: one that has learnt rows, "
                 "which are not kept.\nHint: transform_many(X) is the embedding of X."
             )
-        return self._embedding()
+        found, target = self._embedding(), self._target
+        if target is None or target.weights is None:
+            return found
+        return target.weights.back(found)
 
     def _embedding(self) -> Floats:
         """Return the components on the columns' observations; none, where these are not kept."""

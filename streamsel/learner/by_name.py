@@ -90,6 +90,10 @@ class ByName(Extractor, Unsupervised):
         return self._passed is not None
 
     @property
+    def _takes_weights(self) -> bool:
+        return False
+
+    @property
     def n_rows(self) -> int | None:
         """Rows seen: observations in every column, and rows since; None before there is one."""
         return super().n_rows if self._passed is None else self._passed.rows

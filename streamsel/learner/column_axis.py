@@ -53,7 +53,7 @@ class ColumnAxis(Axis):
         # What columns fill; None before the first, and once there are rows.
         self._columns: ColumnHeld | None = None
 
-    def learn_target(self, y: Any, covariates: Any = None) -> None:
+    def learn_target(self, y: Any, covariates: Any = None, weights: Any = None) -> None:
         """Learn what is to be explained; once, before the columns.
 
         Parameters
@@ -66,18 +66,24 @@ class ColumnAxis(Axis):
             What everything is asked *given*, such as age or batch: numbers of shape (n,) or
             (n, d), labels, a Series or DataFrame of either, or a dict: name -> either. They are
             projected out of target and variables: relevance is that of what they leave.
+        weights
+            How much each observation counts beside the others, (n,) numbers, 0 or above; 2 for one
+            that stands for two. All that is asked is then weighted, and noise floor and p-values
+            count (Σw)² / Σw² observations. None for all the same.
 
         Raises
         ------
         ValueError
             For a target that is constant, not finite, of fewer than two rows, or given after
-            columns were learnt, and for covariates that explain all of it.
+            columns were learnt, for covariates that explain all of it, and for weights where what
+            is asked is not a function of weighted moments.
         TypeError
-            For values that are neither numbers nor labels.
+            For values that are neither numbers nor labels, and weights that are no numbers.
 
         Notes
         -----
-        Costs O(n (c + d)²) once; holds O(n (c + d)).
+        Costs O(n (c + d)²) once; holds O(n (c + d)). With weights each column is copied and turned,
+        O(n), and sparse ones become dense.
         """
         self._refuse_after_rows()
         if self.n_columns:
@@ -91,7 +97,7 @@ class ColumnAxis(Axis):
                 "Hint: learn_columns(X) is all that it takes."
             )
         if y is None:
-            self._learn_no_target(covariates)
+            self._learn_no_target(covariates, weights)
             return
         names = self.covariates
         if names and covariates is None:
@@ -99,7 +105,7 @@ class ColumnAxis(Axis):
                 f"Expected the covariates {list(names)}, as the parameter covariates says. Got: "
                 "none.\nHint: learn_target(y, covariates=Z)."
             )
-        target = Target(y, self.target, covariates, names)
+        target = Target(y, self.target, covariates, names, weights)
         if target.codes:
             warnings.warn(
                 f"The target is {target.codes} distinct integers and is taken as a quantity. If "
@@ -111,7 +117,14 @@ class ColumnAxis(Axis):
 
     def _take_target(self, target: Target) -> None:
         self._check_target(int((~target.is_given).sum()), is_class=target.is_class)
-        space = TargetSpace(target.cyy, target.n, self._variable_kernel(), target.is_given)
+        self._refuse_weights(target)
+        space = TargetSpace(
+            target.cyy,
+            target.n,
+            self._variable_kernel(),
+            target.is_given,
+            target.effective_rows,
+        )
         if not space.linear_rank:
             raise ValueError(
                 "Expected a target that varies beside its covariates. Got: one that they explain "
@@ -119,7 +132,7 @@ class ColumnAxis(Axis):
             )
         self._without_target, self._target, self._space = False, target, space
 
-    def _learn_no_target(self, covariates: Any) -> None:
+    def _learn_no_target(self, covariates: Any, weights: Any) -> None:
         if self.supervised and not self.takes_no_target:
             raise ValueError(
                 f"Expected a target: {type(self).__name__} is supervised. Got: None.\n"
@@ -130,7 +143,17 @@ class ColumnAxis(Axis):
                 "Expected a target beside covariates. Got: None.\n"
                 "Hint: to select given covariates, without a target, regress the columns on them."
             )
-        self._without_target, self._target, self._space = True, None, None
+        target = None if weights is None else NoTarget.of_weights(weights)
+        self._refuse_weights(target)
+        self._without_target, self._target, self._space = True, target, None
+
+    def _refuse_weights(self, target: Target | NoTarget | None) -> None:
+        if target is not None and target.weights is not None and not self._takes_weights:
+            raise ValueError(
+                f"Expected no weights: {type(self).__name__} as it is set looks at observations "
+                "one by one, not at weighted moments. Got: some.\n"
+                "Hint: repeat each row as often as it counts, or leave the weights out."
+            )
 
     def _refuse_after_rows(self) -> None:
         if self._on_rows:
@@ -171,7 +194,7 @@ class ColumnAxis(Axis):
                 values if hasattr(values, "shape") else array_of(values, f"values of {shown(name)}")
             )
             target = self._expected_target(shape[0] if shape else 0)
-        chunk = column(name, values, target.n)
+        chunk = column(name, values, target.n, target.weights)
         stats = self._scan(chunk, target, 1)
         m2 = stats.m2[0]
         if not math.isfinite(m2):
@@ -271,7 +294,7 @@ class ColumnAxis(Axis):
     def _learn_block(self, block: Block) -> None:
         with self._undone_by(BaseException):
             target = self._expected_target(block.values.shape[0])
-            for chunk in chunks(block, target.n):
+            for chunk in chunks(block, target.n, target.weights):
                 stats = self._scan(chunk, target, effective_jobs(self.n_jobs))
                 stop, error = self._first_bad(chunk, stats)
                 if error is not None:
@@ -296,7 +319,7 @@ class ColumnAxis(Axis):
         """Yield columns that are read again, with their moments; raise at the first bad one."""
         assert self._target is not None  # noqa: S101
         for block in source.blocks():
-            for chunk in chunks(block, self._target.n):
+            for chunk in chunks(block, self._target.n, self._target.weights):
                 stats = self._scan(chunk, self._target, effective_jobs(self.n_jobs))
                 bad = np.flatnonzero(~np.isfinite(stats.m2))
                 if bad.size:
@@ -327,6 +350,7 @@ class ColumnAxis(Axis):
         bar = held.indifferent_below
         return (
             bar > 0.0
+            and target.weights is None
             and type(values) is np.ndarray
             and values.dtype == np.float64
             and values.shape == (target.n,)

@@ -7,6 +7,7 @@ import numpy as np
 from streamsel.held.gram_columns import GramColumns
 from streamsel.learner.base import Learner
 from streamsel.target.target import Target
+from streamsel.target.weights import same_weights
 
 
 class Sharing(Learner):
@@ -56,6 +57,11 @@ class Sharing(Learner):
         mine = self._expected_target(target.n)
         if mine.n != target.n:
             raise ValueError(f"Expected columns of {mine.n} rows. Got: {target.n}.")
+        if not same_weights(mine.weights, target.weights):
+            raise ValueError(
+                "Expected columns of observations with the same weights. Got: others.\n"
+                "Hint: learn_target(y, weights=w) on both, with the same w."
+            )
         columns = self._new_columns(mine.n)
         assert isinstance(held, GramColumns)  # noqa: S101
         assert isinstance(columns, GramColumns)  # noqa: S101

@@ -17,7 +17,7 @@ _IN_FULL = math.sqrt(1.0 - 1e-10)
 
 
 @functools.lru_cache(maxsize=64)
-def bars(n: int, r: int, depth: int, level: float) -> Floats:
+def bars(n: float, r: int, depth: int, level: float) -> Floats:
     """Return up to which relevance² a variable counts as independent of the target.
 
     Parameters
@@ -58,10 +58,10 @@ def bars(n: int, r: int, depth: int, level: float) -> Floats:
     return found
 
 
-def freedom(held: Decided) -> tuple[int, int]:
+def freedom(held: Decided) -> tuple[float, int]:
     """Return observations, less those that covariates use up, and the rank of the target."""
     assert held.space is not None  # noqa: S101
-    return held.n - len(held.space.given), held.space.rank
+    return held.space.effective_rows - len(held.space.given), held.space.rank
 
 
 def least_relevance(up_to: Floats) -> float:
@@ -69,7 +69,7 @@ def least_relevance(up_to: Floats) -> float:
     return math.sqrt(up_to[0, -1]) if len(up_to) else math.inf
 
 
-def p_value(relevance: float, n: int, r: int) -> float:
+def p_value(relevance: float, n: float, r: int) -> float:
     """Return the chance of a variable that is independent to be as relevant, given none.
 
     Parameters

@@ -192,7 +192,7 @@ class _Given(NamedTuple):
     def _freedom(self, held: Decided) -> tuple[float, int]:
         """Return observations, less what is given, and the rank of what is left of the target."""
         assert held.space is not None  # noqa: S101
-        return held.n - len(held.space.given) - self.size, self.rank
+        return held.space.effective_rows - len(held.space.given) - self.size, self.rank
 
     def test(self, held: Decided, x: Floats) -> tuple[float, float]:
         """Return relevance and p-value of a variable, (n,), centred and of length 1."""

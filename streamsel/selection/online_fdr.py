@@ -167,7 +167,7 @@ class OnlineFDR(OnArrival):
     def _decide(self, held: Decisions, offer: Offer) -> None:
         space, rule = held.space, _RULES[self.rule]
         assert space is not None  # noqa: S101
-        free = held.n - len(space.given), space.rank
+        free = space.effective_rows - len(space.given), space.rank
         if free[0] - 1 <= free[1]:
             # The target explains every column, and no p-value is below 1.
             return
@@ -185,7 +185,7 @@ class OnlineFDR(OnArrival):
     def _decide_some(self, held: Decisions, offer: Offer, tests: _Tests, start: int) -> int:
         """Decide from a column on, up to the next discovery; return where to go on."""
         assert held.space is not None  # noqa: S101
-        free = held.n - len(held.space.given), held.space.rank
+        free = held.space.effective_rows - len(held.space.given), held.space.rank
         relevance, p_values, clock = tests
         level = self._level(held, clock[start])
         # The level falls until something is discovered.

@@ -44,6 +44,8 @@ class TargetSpace:
         The kernel between variables; its gamma is fitted to the target here.
     is_given
         (c,) which columns are covariates; None for none.
+    effective_rows
+        How many observations of equal weight tell as much; None for n.
 
     Attributes
     ----------
@@ -64,9 +66,11 @@ class TargetSpace:
         n: float,
         kernel: VariableKernel,
         is_given: NDArray[np.bool_] | None = None,
+        effective_rows: float | None = None,
     ) -> None:
         self.c = len(cyy)
         self.n = n
+        self.effective_rows = n if effective_rows is None else effective_rows
         self._columns = cyy, is_given
         self.given: Floats = np.zeros((0, self.c))
         # What turns products with the columns into those with what the covariates leave of them.

@@ -15,35 +15,38 @@ from numpy.typing import NDArray
 
 from streamsel.sparse import expect_whole
 from streamsel.target.encode import Encoded
+from streamsel.target.weights import Weights
 
 Floats = NDArray[np.float64]
 
 _NAMES = ("time", "event")
 
 
-def encode_survival(y: Any, weights: Floats | None = None) -> Encoded:
-    """Return times and events as one column, the martingale residuals of the null model.
+def encode_survival(y: Any, weights: Any = None) -> tuple[Encoded, Weights | None]:
+    """Return the martingale residuals of the null model, as one column, and the weights.
 
     Parameters
     ----------
     y
         As `times_and_events` has it.
     weights
-        (n,) weights of the observations, of any scale; None for equal ones.
+        As `Weights.of` has them; None for equal ones.
 
     Raises
     ------
     ValueError, TypeError
-        As `times_and_events`.
+        As `times_and_events` and `Weights.of`, and where there is no event.
     """
     time, event = times_and_events(y)
-    if weights is None:
-        weights = np.ones(len(time))
-    elif len(weights) != len(time):
-        # Who makes the target says so.
-        weights = np.resize(weights, len(time))
-    residuals = martingale_residuals(time, event, weights)
-    return Encoded(residuals[:, None], [0], is_class=False)
+    weighted = None if weights is None else Weights.of(weights, len(time))
+    w = np.ones(len(time)) if weighted is None else weighted.w
+    if not event[w > 0.0].any():
+        raise ValueError(
+            f"Expected an event, 1, in some row. Got: none in {len(event)} rows.\n"
+            "Hint: 1 is who had the event, 0 who left before it (censored)."
+        )
+    residuals = martingale_residuals(time, event, w)
+    return Encoded(residuals[:, None], [0], is_class=False), weighted
 
 
 def martingale_residuals(time: Floats, event: Floats, weights: Floats) -> Floats:
@@ -69,8 +72,8 @@ def times_and_events(y: Any) -> tuple[Floats, Floats]:
     Raises
     ------
     ValueError, TypeError
-        For what is not that, times that are negative, missing or infinite, events that are neither
-        0 nor 1, and where there is none.
+        For what is not that, times that are negative, missing or infinite, and events that are
+        neither 0 nor 1.
     """
     columns, names = _two_columns(y)
     order = _time_first(columns, names)
@@ -81,11 +84,6 @@ def times_and_events(y: Any) -> tuple[Floats, Floats]:
         raise ValueError(
             f"Expected times that are 0 or above, and finite. Got: {time[bad[0]]} in row {bad[0]}."
             "\nHint: drop the rows whose time is missing, in the columns too."
-        )
-    if not event.any():
-        raise ValueError(
-            f"Expected an event, 1, in some row. Got: none in {len(event)} rows.\n"
-            "Hint: 1 is who had the event, 0 who left before it (censored)."
         )
     return time, event
 

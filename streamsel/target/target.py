@@ -19,6 +19,7 @@ from streamsel.target.covariates import (
 )
 from streamsel.target.encode import encode, kinds_from_state, kinds_to_state
 from streamsel.target.survival import encode_survival
+from streamsel.target.weights import Weights, same_weights, weights_from_state, weights_to_state
 
 Floats = NDArray[np.float64]
 
@@ -43,6 +44,8 @@ class Target:
         Further columns, given which everything is asked; None for none.
     covariate_names
         What they are called, if not as their frame says.
+    weights
+        (n,) how much each observation counts; None for all the same.
 
     Attributes
     ----------
@@ -59,7 +62,11 @@ class Target:
         How many distinct integers it has, if those may be class codes; 0 otherwise.
     Y
         (c', n) the centred columns, one a row: c' = 1, or c and zero rows up to a multiple of four,
-        as the loops over them like it.
+        as the loops over them like it. With weights they are turned, as the columns will be.
+    weights
+        Of the observations; None where all weigh the same.
+    effective_rows
+        How many observations of equal weight tell as much.
     """
 
     def __init__(
@@ -68,8 +75,15 @@ class Target:
         kind: str = "auto",
         covariates: Any = None,
         covariate_names: tuple[Hashable, ...] | None = None,
+        weights: Any = None,
     ) -> None:
-        encoded = encode_survival(y) if kind == "survival" else encode(y, kind)
+        self.weights: Weights | None = None
+        if kind == "survival":
+            encoded, self.weights = encode_survival(y, weights)
+        else:
+            encoded = encode(y, kind)
+            if weights is not None:
+                self.weights = Weights.of(weights, len(encoded.columns))
         self.codes, self.is_class = encoded.codes, encoded.is_class
         self.kinds, self.given_kinds = dict(encoded.kinds), dict[Hashable, bool]()
         if covariates is not None:
@@ -93,6 +107,7 @@ class Target:
         """Return the target of these (n, c) columns."""
         target = cls.__new__(cls)
         target.codes, target.is_class, target.kinds, target.given_kinds = 0, is_class, {}, {}
+        target.weights = None
         target._centre(columns, names)
         return target
 
@@ -110,19 +125,27 @@ class Target:
                 f"{names[column]!r}.\n"
                 "Hint: drop the rows whose target is missing, in the columns too."
             )
-        # The first row is near enough to the mean to keep an offset of 1e9 from eating the digits.
-        shift = columns[0]
-        centred = columns - shift
-        offset = centred.mean(axis=0)
-        centred -= offset
-        self.mean, self.low = two_sum(shift, offset)
+        if self.weights is None:
+            # The first row is near enough to the mean to keep an offset of 1e9 from eating digits.
+            shift = columns[0]
+            centred = columns - shift
+            offset = centred.mean(axis=0)
+            centred -= offset
+            self.mean, self.low = two_sum(shift, offset)
+        else:
+            turned, self.mean, self.low = self.weights.turned(columns.T)
+            centred = turned.T
         squares = np.einsum("ij,ij->j", centred, centred)
         if not np.isfinite(squares).all():
             raise ValueError(
                 "Expected a target whose squares fit into float64. Got: values beyond 1e150.\n"
                 "Hint: divide the target by its scale; relevance does not depend on it."
             )
-        tiny = (squares < UNDERFLOW) & (np.abs(self.mean) < SMALL) & (columns != shift).any(axis=0)
+        tiny = (
+            (squares < UNDERFLOW)
+            & (np.abs(self.mean) < SMALL)
+            & (columns != columns[0]).any(axis=0)
+        )
         if tiny.any():
             raise ValueError(
                 "Expected a target whose squares float64 can tell from 0. Got: values up to "
@@ -154,6 +177,7 @@ class Target:
         target.kinds = kinds_from_state(state["target_kinds"])
         target.given_kinds = kinds_from_state(state["target_given_kinds"])
         target.mean, target.low = state["target_mean"], state["target_low"]
+        target.weights = weights_from_state(state, state["n_rows"])
         target._hold(state["target_Y"])
         return target
 
@@ -167,6 +191,7 @@ class Target:
             "target_mean": self.mean,
             "target_low": self.low,
             "target_Y": self.Y[: self.c],
+            **weights_to_state(self.weights),
         }
 
     def _hold(self, centred: Floats) -> None:
@@ -180,15 +205,25 @@ class Target:
         self._transposed: Floats | None = None
 
     @property
+    def effective_rows(self) -> float:
+        """How many observations of equal weight tell as much."""
+        return float(self.n) if self.weights is None else self.weights.effective_rows
+
+    @property
     def is_given(self) -> NDArray[np.bool_]:
         """Which columns are covariates, (c,)."""
         return is_given(self.names)
 
     def columns(self) -> Floats:
-        """Return the columns as they came, (n, number of them), without the covariates."""
+        """Return the columns as they came, (n, number of them), without the covariates.
+
+        NaN in rows that weigh nothing.
+        """
         asked = np.flatnonzero(~self.is_given)
-        found: Floats = self.Y[asked].T + self.mean[asked]
-        return found
+        found: Floats = self.Y[asked].T
+        if self.weights is not None:
+            found = self.weights.back(found)
+        return found + self.mean[asked]
 
     @property
     def YT(self) -> Floats:
@@ -203,6 +238,7 @@ class Target:
             self.names == other.names
             and self.Y.shape == other.Y.shape
             and bool(np.array_equal(self.Y, other.Y))
+            and same_weights(self.weights, other.weights)
         )
 
 
@@ -213,14 +249,40 @@ class NoTarget:
     is_class = False
     c = 0
 
-    def __init__(self, n: int) -> None:
-        self.n = n
+    def __init__(self, n: int, weights: Weights | None = None) -> None:
+        self.n, self.weights = n, weights
         self.mean: Floats = np.zeros(0)
         self.cyy: Floats = np.zeros((0, 0))
         self.is_given = np.zeros(0, dtype=np.bool_)
         self.Y: Floats = np.zeros((0, n))
         self.YT: Floats = np.zeros((n, 0))
 
+    @classmethod
+    def of_weights(cls, weights: Any) -> NoTarget:
+        """Return what stands for no target of observations that have weights."""
+        n = np.size(weights)
+        if n < 2:
+            raise ValueError(f"Expected weights of at least 2 observations. Got: {n}.")
+        return cls(n, Weights.of(weights, n))
+
+    @property
+    def effective_rows(self) -> float:
+        """How many observations of equal weight tell as much."""
+        return float(self.n) if self.weights is None else self.weights.effective_rows
+
+    @classmethod
+    def restored(cls, state: dict[str, Any]) -> NoTarget:
+        """Return what `to_state` described."""
+        return cls(state["n_rows"], weights_from_state(state, state["n_rows"]))
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what a file needs, but for n."""
+        return weights_to_state(self.weights)
+
     def same_as(self, other: Target | NoTarget) -> bool:
         """Whether the other stands for no target too, of as many rows."""
-        return isinstance(other, NoTarget) and self.n == other.n
+        return (
+            isinstance(other, NoTarget)
+            and self.n == other.n
+            and same_weights(self.weights, other.weights)
+        )

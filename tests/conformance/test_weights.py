@@ -1,0 +1,60 @@
+"""Weights of observations, in every mode: whole ones say how often a row was there."""
+
+import numpy as np
+import pytest
+
+from streamsel.target.weights import Weights
+from tests.conformance.modes import COLUMN_MODES, close, data, fresh, learnt, over, shown
+
+N = 30
+# How often each row was there: some never.
+W = np.random.default_rng(3).integers(0, 4, size=N).astype(float)
+ROWS = np.repeat(np.arange(N), W.astype(int))
+# An online factorisation begins at random vectors of n numbers.
+BEGINS_ANYWHERE = {"SparsePCA"}
+# What depends on how many rows there are, and not on their weights alone.
+COUNTS = {"n_rows", "scores", "loadings", "landmarks"}
+
+
+def weighted(mode, X, y):
+    """Return a model of weighted columns whose tests count as many rows as the weights say."""
+    model = fresh(mode, y)
+    model.learn_target(y, weights=W)
+    model._target.weights.effective_rows = W.sum()
+    if model._space is not None:
+        model._space.effective_rows = W.sum()
+    model.learn_columns(X)
+    return model
+
+
+def shapes(Z):
+    """Return components, (n, q), each of mean square 1."""
+    return Z / np.sqrt(np.square(Z).mean(axis=0))
+
+
+@over(COLUMN_MODES)
+def test_whole_weights_are_repeated_rows_or_are_refused(mode):
+    X, y = data(mode, n=N, p=60)
+    if not fresh(mode, y)._takes_weights:
+        with pytest.raises(ValueError, match="Expected no weights"):
+            fresh(mode, y).learn_target(y, weights=W)
+        return
+    model = weighted(mode, X, y)
+    if mode.learner in BEGINS_ANYWHERE:
+        turn = Weights.of(W, N)
+        expected = learnt(mode, turn.turned(X.T)[0].T, y)
+        np.testing.assert_allclose(model.embedding, turn.back(expected.embedding), atol=1e-9)
+        return
+    expected = learnt(mode, X[ROWS], None if y is None else y[ROWS])
+    found = shown(expected)
+    for name in found.keys() - COUNTS:
+        close(getattr(model, name), found[name], 1e-9)
+    if hasattr(model, "embedding") and found["components"]:
+        Z = model.embedding
+        assert np.isnan(Z[W == 0.0]).all()
+        np.testing.assert_allclose(shapes(Z[ROWS]), shapes(expected.embedding), atol=1e-9)
+        if "max_loadings" in mode.params:
+            # What stands for the columns that are not held depends on how many rows there are.
+            return
+        Z, told = model.transform_many(X), expected.transform_many(X)
+        np.testing.assert_allclose(shapes(Z), shapes(told), atol=1e-9)
