@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from streamsel.stream._blocks import columns_per_block
+
 
 def stored_values(values: Any, j: int) -> Any:
     """Return the stored values of column j."""
@@ -49,19 +51,50 @@ def columns_with_missing(values: Any) -> Any:
     return np.flatnonzero(~np.isfinite(values).all(axis=0))
 
 
+def without_finite(values: Any, columns: Any) -> Any:
+    """Tell of each of some columns whether none of its values is finite."""
+    if not sparse.issparse(values):
+        return ~np.isfinite(values.T[columns]).any(axis=1)
+    # The values that are not stored are zeros: never missing.
+    stored = [stored_values(values, j) for j in columns]
+    full = values.shape[0]
+    return np.array([x.size == full and not np.isfinite(x).any() for x in stored], dtype=bool)
+
+
 def filled_in(values: Any, columns: Any) -> Any:
     """Copy the values with the mean of a column's finite values in place of its others."""
-    filled = values.copy() if sparse.issparse(values) else values.copy(order="F")
-    n = values.shape[0]
-    for j in columns:
-        column = stored_values(filled, j)  # a view
-        finite = np.isfinite(column)
-        n_finite = n - (finite.size - int(finite.sum()))
-        scale = np.abs(column[finite], dtype=np.float64).max(initial=0.0) or 1.0
-        # Scaled, so that the sum of values as large as the dtype holds does not overflow.
-        mean = scale * (np.sum(column[finite] / scale, dtype=np.float64) / n_finite)
-        column[~finite] = mean
+    if sparse.issparse(values):
+        filled = values.copy()
+        for j in columns:
+            column = stored_values(filled, j)  # a view
+            column[~np.isfinite(column)] = _mean_of_finite(column, values.shape[0])
+        return filled
+    filled = values.copy(order="F")
+    step = columns_per_block(values.shape[0])
+    for start in range(0, len(columns), step):
+        places = columns[start : start + step]
+        rows = filled.T[places]
+        finite = np.isfinite(rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = np.where(finite, rows, 0).sum(axis=1, dtype=np.float64)
+            means = sums / finite.sum(axis=1)
+        for k in np.flatnonzero(~np.isfinite(means)):
+            means[k] = _mean_of_finite(rows[k], rows.shape[1])
+        gaps = np.flatnonzero(~finite)
+        rows.reshape(-1)[gaps] = means[gaps // rows.shape[1]]
+        filled.T[places] = rows
     return filled
+
+
+def _mean_of_finite(stored: Any, n: int) -> Any:
+    """Return the mean of the finite ones of n values, given those stored; NaN if there is none."""
+    seen = stored[np.isfinite(stored)]
+    n_finite = n - (stored.size - seen.size)
+    if not n_finite:
+        return np.nan
+    scale = np.abs(seen, dtype=np.float64).max(initial=0.0) or 1.0
+    # Scaled, so that the sum of values as large as the dtype holds does not overflow.
+    return scale * (np.sum(seen / scale, dtype=np.float64) / n_finite)
 
 
 def constant_columns(values: Any) -> Any:

@@ -26,6 +26,7 @@ from streamsel.stream._bad_columns import (
     stored_values,
     tell_differing,
     tell_value,
+    without_finite,
 )
 from streamsel.stream._base import ColumnStream
 from streamsel.stream._convert import as_stream
@@ -226,28 +227,29 @@ class Screen(ColumnStream):
         bad = columns_with_missing(block.values)
         if not bad.size:
             return block
-        finite = [np.isfinite(stored_values(block.values, j)) for j in bad]
-        details = [count_missing(f, block.values.shape[0]) for f in finite]
+        values = block.values
+
+        def detail(j: int) -> str:
+            return count_missing(np.isfinite(stored_values(values, j)), values.shape[0])
+
         if self._missing == "error":
             raise ValueError(
-                f"Expected finite numbers in column {block.names[bad[0]]!r}. Got: {details[0]}"
+                f"Expected finite numbers in column {block.names[bad[0]]!r}. Got: {detail(bad[0])}"
             )
         hopeless = np.ones(bad.size, dtype=bool)
         if self._missing == "keep":
-            hopeless = np.array([_cannot_be_kept(block.values, j) for j in bad])
+            hopeless = np.array([_cannot_be_kept(values, j) for j in bad])
         elif self._missing == "mean":
-            # In a sparse column the values that are not stored are zeros: never missing.
-            n = block.values.shape[0]
-            hopeless = np.array([not f.any() and f.size == n for f in finite])
+            hopeless = without_finite(values, bad)
             filled = bad[~hopeless]
             if filled.size:
-                block = Block(block.names, filled_in(block.values, filled))
+                block = Block(block.names, filled_in(values, filled))
                 self.n_filled += int(filled.size) * fresh
         lost = bad[hopeless]
         self._drop(
             [block.names[j] for j in lost],
             "missing",
-            [detail for detail, h in zip(details, hopeless, strict=True) if h],
+            [detail(j) for j in lost],
             fresh,
         )
         return _without(block, lost)
