@@ -6,9 +6,19 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from streamsel import __version__
+from streamsel.cli._alarms import (
+    Alarm,
+    columns_of,
+    count_alike,
+    is_ranking,
+    of_result,
+    of_target,
+    ranking,
+)
 from streamsel.cli._distributed import check_resumed
 from streamsel.cli._ids import parted, refuse_position
 from streamsel.cli._inputs import Source, open_source
+from streamsel.cli._log import log
 from streamsel.cli._resume import rest_of
 from streamsel.cli._skipped import Skipped
 from streamsel.cli._target import TargetFile, read_covariates, read_target, together
@@ -25,6 +35,11 @@ if TYPE_CHECKING:
     from streamsel.stream import ColumnStream
     from streamsel.stream._lines import OnBad
     from streamsel.stream._screen import Screen
+
+# Of chosen variables so many values are fetched to compare them: 32 MB.
+MAX_CELLS = 2**22
+# And text with one variable a line is read again for them, if it is no larger: a second.
+MAX_BYTES = 2**25
 
 
 class Job:
@@ -55,6 +70,7 @@ class Job:
         self.notes: dict[str, Any] = _new_notes(request) if saved is None else saved.notes
         self._seconds, self._n_filled = self.notes["seconds"], self.notes["filled"]
         self._began = time.monotonic()
+        self._alarms: list[Alarm] = []
         if saved is None:
             self._start()
         else:
@@ -71,6 +87,7 @@ class Job:
         known = {"covariates": tuple(covariates)} if covariates else {}
         self.model = request.learner.clone(known)
         y = read_target(request, source, file, self.model.target)
+        self._sound(of_target(columns_of(y, request.target), self.model.target))
         self.model.learn_target(y, covariates=together(covariates) if covariates else None)
         self.notes["fingerprint"] = fingerprint(source, [y, *covariates.values()])
         self._screen_source(source, left_out)
@@ -83,6 +100,7 @@ class Job:
         self._match(source, file, begins=False)
         covariates = read_covariates(request.covariates, source, file)
         y = read_target(request, source, file, self.model.target)
+        self._sound(of_target(columns_of(y, request.target), self.model.target))
         now = fingerprint(source, [y, *covariates.values()])
         compared = Comparison(saved.path, request.file, notes, now, force=request.force)
         compared.check_given()
@@ -93,7 +111,11 @@ class Job:
                 compared.tell_if_written()
         known = notes["fingerprint"] or {}
         self.skipped.go_on(notes)
-        self.notes = notes | {"missing": request.missing, "file": _as_given(request)}
+        self.notes = notes | {
+            "missing": request.missing,
+            "file": _as_given(request),
+            "max_skipped": request.max_skipped,
+        }
         self.notes["fingerprint"] = {**now, "read": known.get("read")}
         self._note_force(compared)
         self._screen_source(source, left_out, compared)
@@ -233,6 +255,34 @@ class Job:
             "peak_memory": peak_bytes(),
         }
 
+    def look_at_result(self) -> bool:
+        """Sound the alarms that what was found gives cause for; return whether there are any."""
+        report, space = self.report(), self.model._space
+        found = of_result(report, self.notes, self.request.target)
+        if is_ranking(report, None if space is None else space.rank):
+            alarm = ranking(len(report.found), self._count_alike(report))
+            found += [] if alarm is None else [alarm]
+        self._sound(found)
+        return bool(found)
+
+    def _count_alike(self, report: Report) -> int | None:
+        """Count the variables that repeat one before them; None where looking costs too much."""
+        names = [row["name"] for row in report.found]
+        # Lines have to be read once more.
+        cheap = self.source.stream.names is not None or self._n_bytes() <= MAX_BYTES
+        if not cheap or len(names) * (report.rows or 0) > MAX_CELLS:
+            return None
+        return count_alike([*self.screen.take(names).values()])
+
+    def _n_bytes(self) -> int:
+        return int((self.notes["fingerprint"] or {}).get("bytes", 0))
+
+    def _sound(self, alarms: Sequence[Alarm]) -> None:
+        for alarm in alarms:
+            log().say("alarm", alarm.text, level="warning", code=alarm.code)
+        self._alarms += alarms
+        self.notes["alarms"] = [alarm._asdict() for alarm in self._alarms]
+
     def report(self) -> Report:
         """Return what was found."""
         report: Report = self.model.report()
@@ -257,6 +307,8 @@ def _new_notes(request: Request) -> dict[str, Any]:
         "dropped": list(request.drop),
         "missing": request.missing or ("keep" if request.learner.takes_missing else "skip"),
         "min_count": request.min_count,
+        "max_skipped": request.max_skipped,
+        "alarms": [],
         "columns_read": 0,
         "last_column": "",
         "bad_lines": 0,

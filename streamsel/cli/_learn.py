@@ -42,6 +42,7 @@ def run(request: Request) -> None:
         keeper = Keeper(job)
         try:
             if job.notes["complete"]:
+                job.look_at_result()
                 keeper.keep_complete()
             else:
                 # Only now is the input known to be right: opening the list empties an older one.
@@ -136,7 +137,10 @@ class Learning:
         with self._interrupts.held():
             job.notes["complete"] = True
             job.note_time()
+            # What was learnt comes first: nothing that is found in it may cost it.
             self._keeper.save()
+            if job.look_at_result():
+                self._keeper.save()
 
     def _compile(self, bar: Meter) -> None:
         job = self._job

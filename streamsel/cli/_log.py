@@ -55,7 +55,7 @@ class Log:
         ----------
         event
             What: `begin`, `copying`, `progress`, `checkpoint`, `skipped`, `note`, `warning`,
-            `error`, `interrupted` or `end`.
+            `alarm`, `error`, `interrupted` or `end`.
         message
             In words; without them only programs are told.
         *further
@@ -70,9 +70,9 @@ class Log:
         if self.as_json:
             self._say_json(event, " ".join(filter(None, [message, *further])), level, facts)
         elif message:
-            mark = f"{event}: " if event in ("warning", "error") else ""
+            mark = f"{event}: " if event in ("warning", "alarm", "error") else ""
             for line in (mark + message, *further):
-                _write(f"streamsel: {shown(self._as_user_knows(line))}")
+                _write(f"streamsel: {shown(self._as_user_knows(line))}", event == "alarm")
 
     def begin(self, command: str, **facts: Any) -> None:
         """Tell programs what begins."""
@@ -102,9 +102,12 @@ class Log:
         return text
 
 
-def _write(line: str) -> None:
+def _write(line: str, is_marked: bool = False) -> None:
+    # Colours are for terminals that have some: click takes them out elsewhere.
+    has_none = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    text = click.style(line, fg="yellow") if is_marked and not has_none else line
     try:
-        click.echo(line, err=True)
+        click.echo(text, err=True)
     except OSError:
         # Whoever reads it has gone, or its disk is full: no reason for a run to end.
         silence(sys.stderr)

@@ -263,6 +263,14 @@ input_options = all_of(
         help="Leave out columns that differ from their most frequent value in fewer than N rows: "
         "a word of one document, a variant of one sample.",
     ),
+    option(
+        "--max-skipped",
+        type=click.FloatRange(min=0, max=1),
+        metavar="SHARE",
+        section=INPUT,
+        help="Fail, and write no results, if more than this share of the columns had to be left "
+        "out; if not given more than 0.1 are an alarm.",
+    ),
 )
 
 

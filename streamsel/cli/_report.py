@@ -39,7 +39,8 @@ def n_found(report: Report) -> int:
 def show(report: Report, notes: Any, *, as_json: bool) -> None:
     """Print what a model has found and the notes of the run it is from, as stdout likes it."""
     if as_json:
-        known = {"streamsel": __version__, **report.as_dict(), "notes": notes}
+        alarms = notes.get("alarms", []) if isinstance(notes, Mapping) else []
+        known = {"streamsel": __version__, **report.as_dict(), "alarms": alarms, "notes": notes}
         sys.stdout.write(json_of(known, indent=2) + "\n")
     elif sys.stdout.isatty():
         _show_table(report, notes)
@@ -281,6 +282,10 @@ def _are_models(merged: Any) -> bool:
     )
 
 
+def _is_alarm(each: Any) -> bool:
+    return isinstance(each, Mapping) and "text" in each
+
+
 def _models(merged: Sequence[Mapping[str, Any]]) -> str:
     """List the models that one was merged of, with the files that they were learnt from."""
     told = []
@@ -300,6 +305,8 @@ def _fact(name: str, value: Any) -> str:
         return seconds_text(value)
     if name == "peak_memory" and is_number:
         return bytes_text(value)
+    if name == "alarms" and isinstance(value, list):
+        return "; ".join(str(each["text"]) for each in value if _is_alarm(each)) or "none"
     if name == "merged" and _are_models(value):
         return _models(value)
     if isinstance(value, Mapping):

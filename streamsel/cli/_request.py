@@ -43,7 +43,7 @@ class Request:
         whether their rows are taken as they stand.
     drop
         Names of columns to leave out.
-    orientation, delimiter, missing, min_count
+    orientation, delimiter, missing, min_count, max_skipped
         As the options of the same names.
     model, resume, out, skipped_file
         Files to write, to go on from, and to write.
@@ -73,6 +73,7 @@ class Request:
     delimiter: str | None
     missing: Missing | None
     min_count: int
+    max_skipped: float | None
     model: str | None
     resume: str | None
     saved: Saved | None
@@ -142,6 +143,7 @@ def make_request(ctx: click.Context) -> Request:
         delimiter=options["delimiter"],
         missing=options["missing"],
         min_count=options["min_count"],
+        max_skipped=options["max_skipped"],
         model=model,
         resume=resume,
         saved=saved,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from streamsel.cli._alarms import skipped
 from streamsel.cli._errors import EXPECTED, CommandError, note, reason_of
 from streamsel.cli._outputs import write_table
 from streamsel.cli._report import count, n_found, skipped_text
@@ -30,6 +31,7 @@ def finish(job: Job, unwritten: dict[str, str]) -> None:
     CommandError
         If nothing came of it, or a file could not be written; what there is has been printed.
     """
+    _check_skipped(job)
     out, report = job.request.out, job.report()
     n, asked = n_found(report), report.asked
     if out is not None and n:
@@ -48,15 +50,28 @@ def finish(job: Job, unwritten: dict[str, str]) -> None:
         raise CommandError("; ".join(unwritten.values()))
 
 
+def _check_skipped(job: Job) -> None:
+    """Fail if more columns were left out than may be."""
+    notes, path = job.notes, job.request.model
+    if notes["max_skipped"] is None:
+        return
+    found = skipped(notes["columns_read"], notes["skipped"], notes["max_skipped"])
+    if found is not None:
+        kept = "" if path is None else f"; what was learnt is in {path}"
+        raise CommandError(
+            f"--max-skipped {notes['max_skipped']:g}: {found.text} (no results{kept})"
+        )
+
+
 def show(report: Report, notes: Any, *, as_json: bool) -> None:
     """Print what was found; say what was left out."""
     show_report(report, notes, as_json=as_json)
     if "caution" in report.facts and not sys.stdout.isatty():
         note(f"caution: {report.facts['caution']}")
-    skipped = skipped_text(notes["skipped"])
-    if skipped and not sys.stdout.isatty():
+    left_out = skipped_text(notes["skipped"])
+    if left_out and not sys.stdout.isatty():
         n_skipped = sum(notes["skipped"].values())
-        note(f"left out {count(n_skipped, 'column')}: {skipped}")
+        note(f"left out {count(n_skipped, 'column')}: {left_out}")
 
 
 def _why_no_more(job: Job, report: Report) -> str:

@@ -30,6 +30,8 @@ _NOTES: dict[str, tuple[tuple[type, ...], Any]] = {
     "delimiter": ((str, type(None)), None),
     "missing": ((str,), "skip"),
     "min_count": ((int,), 0),
+    "max_skipped": ((int, float, type(None)), None),
+    "alarms": ((list,), []),
     "bad_lines": ((int,), 0),
     "skipped": ((dict,), {}),
     "filled": ((int,), 0),
@@ -113,6 +115,9 @@ def agreed(ctx: click.Context, saved: Saved) -> dict[str, Any]:
             )
     if is_said(ctx, "n_jobs"):  # which changes no result
         saved.model.n_jobs = parameters_said(ctx, type(saved.model).__name__)["n_jobs"][1]
+    max_skipped = ctx.params["max_skipped"]  # which changes no model
+    if max_skipped is None:
+        max_skipped = notes["max_skipped"]
     return {
         "target": notes["target"],
         "target_file": ctx.params["target_file"] or notes["target_file"],
@@ -122,6 +127,7 @@ def agreed(ctx: click.Context, saved: Saved) -> dict[str, Any]:
         "delimiter": notes["delimiter"],
         "missing": ctx.params["missing"] or notes["missing"],
         "min_count": notes["min_count"],
+        "max_skipped": max_skipped,
     }
 
 

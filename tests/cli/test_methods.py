@@ -20,7 +20,7 @@ def test_methods_are_those_of_the_catalogue(call, files, data, tmp_path):
             model.learn_target(getattr(data, asked))
         model.learn_columns(data.X, names=data.names)
         report = model.report().as_dict()
-        assert list(found) == ["streamsel", *report, "notes"]
+        assert list(found) == ["streamsel", *report, "alarms", "notes"]
         assert found["class"] == entry.name
         kind = model.report().kind
         assert [row["name"] for row in found[kind]] == [row["name"] for row in report[kind]]

@@ -1,0 +1,187 @@
+"""What looks like a mistake is said: on stderr, in JSON and in the model's notes."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+
+from streamsel.cli import _alarms, _job
+from streamsel.cli._log import Log
+from streamsel.persist import read_notes
+
+N = 40
+
+
+@pytest.fixture(scope="module")
+def columns():
+    """A target of one dimension, and ten columns of which the first tells a little."""
+    rng = np.random.default_rng(5)
+    y = rng.normal(size=N)
+    X = rng.normal(size=(N, 10))
+    X[:, 0] += y
+    return {"y": y.round(5).tolist()} | {f"g{j}": X[:, j].round(5).tolist() for j in range(10)}
+
+
+def codes(result):
+    return [alarm["code"] for alarm in result.json()["alarms"]]
+
+
+def test_they_are_said_three_times(call, table, columns, tmp_path):
+    model = tmp_path / "m"
+    copies = {"copy": columns["g0"], "again": columns["g0"]}
+    given = ["select", table(**columns, **copies), "-t", "y", "-k", 5, "--json", "-m", model]
+    result = call(*given)
+    assert codes(result) == ["ranking"]
+    text = result.json()["alarms"][0]["text"]
+    assert f"streamsel: alarm: {text}\n" == result.stderr
+    assert "2 of 5 say nearly what one before them says" in text
+    assert read_notes(model)["alarms"] == result.json()["alarms"]
+    # And again by a run that has nothing to learn, and to programs.
+    result = call(*given, "--resume", "--log-format", "json")
+    assert codes(result) == ["ranking"]
+    event = next(e for e in map(json.loads, result.stderr.splitlines()) if e["event"] == "alarm")
+    assert (event["level"], event["code"], event["message"]) == ("warning", "ranking", text)
+    assert "alarms: this is a ranking" in call("info", model).stdout
+
+
+def test_nothing_is_said_without_cause(call, table, columns):
+    for method in ("ProjSe", "ForwardSelection"):
+        result = call("select", table(**columns), "-t", "y", "-k", 3, "--json", "--method", method)
+        assert codes(result) == []
+        assert result.stderr == ""
+
+
+def test_many_columns_skipped(call, table, columns, tmp_path):
+    gaps = {f"m{j}": [*range(N - 1), ""] for j in range(3)}
+    model, out = tmp_path / "m", tmp_path / "out.csv"
+    given = ["select", table(**columns, **gaps), "-t", "y", "-k", 2, "--json"]
+    result = call(*given)
+    assert codes(result) == ["skipped"]
+    assert "3 of 13 columns (23%) were left out (3 missing)" in result.stderr
+    assert "--missing mean" in result.stderr
+    assert codes(call(*given, "--missing", "mean")) == []
+    assert codes(call(*given, "--max-skipped", 0.5)) == []
+    # Said, it is a limit: nothing is written but what was learnt.
+    result = call(*given, "--max-skipped", 0.2, "-m", model, "-o", out, code=1)
+    assert result.stdout == ""
+    assert not out.exists()
+    assert "--max-skipped 0.2: 3 of 13 columns" in result.stderr
+    result = call(*given, "--max-skipped", 0.3, "-m", model, "--resume", "-o", out)
+    assert out.exists()
+    assert codes(result) == []
+    call(*given, "--max-skipped", 2, code=2)
+
+
+def test_one_column_too_many(call, table, columns):
+    given = ["select", table(**columns, gap=[*range(N - 1), ""]), "-t", "y", "-k", 2]
+    call(*given)
+    assert "1 of 11" in call(*given, "--max-skipped", 0, code=1).stderr
+
+
+def test_what_is_left_out_on_demand_is_no_loss():
+    assert _alarms.skipped(100, {"constant": 60, "rare": 30}) is None
+    assert _alarms.skipped(100, {"missing": 10}) is None
+    assert _alarms.skipped(100, {"missing": 10, "text": 1}).code == "skipped"
+    assert "--decimal" in _alarms.skipped(100, {"text": 99}).text
+
+
+@pytest.mark.parametrize(
+    ("y", "kind", "code"),
+    [
+        ([f"s{j}" for j in range(20)], "auto", "classes"),
+        ([f"s{j // 2}" for j in range(21)], "auto", "classes"),
+        ([f"s{j // 2}" for j in range(20)], "auto", None),
+        ([*range(20)], "class", "classes"),
+        ([*"abcdef"], "auto", None),  # too few to tell
+        ([*range(3, 23)], "auto", "numbering"),
+        ([*reversed(range(20))], "numeric", "numbering"),
+        ([*range(19), 40], "auto", None),
+        ([j / 2 for j in range(20)], "auto", None),
+        ([0, 1] * 10, "auto", None),
+    ],
+)
+def test_targets(y, kind, code):
+    found = _alarms.of_target(_alarms.columns_of(np.array(y), ["y"]), kind)
+    assert [alarm.code for alarm in found] == ([] if code is None else [code])
+    assert all("the target y " in alarm.text for alarm in found)
+
+
+def test_targets_of_several_columns():
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"a": [f"s{j}" for j in range(20)], "b": [*"xy"] * 10})
+    assert [a.code for a in _alarms.of_target(_alarms.columns_of(table, []), "auto")] == ["classes"]
+    numbers = np.column_stack([np.arange(20), np.arange(20) ** 2])
+    assert len(_alarms.of_target(_alarms.columns_of(numbers, []), "auto")) == 1
+    assert _alarms.columns_of(None, []) == {}
+
+
+def test_an_identifier_as_target(call, table, columns):
+    given = ["--target-kind", "class", "-k", 2]
+    result = call("select", table(**columns), "-t", "y", *given)
+    assert "every row is a class of its own" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("relevances", "names", "targets", "found"),
+    [
+        ([0.5, 0.4, 0.3], ["a", "b", "c"], ["y"], None),
+        ([0.995, 0.4, 0.3], ["a", "b", "c"], ["y"], "a says the same"),
+        ([0.5, 0.4, 0.3], ["y_2", "b", "c"], ["y"], "y_2 is called like"),
+        ([0.5, 0.4, 0.3], ["y2", "b", "c"], ["y"], "y2 is called like"),
+        ([0.5, 0.4, 0.3], ["b", "Survival.Months", "c"], ["survival"], "Survival.Months is called"),
+        ([0.5, 0.4, 0.3], ["b", "survival", "c"], ["survival_months"], "survival is called"),
+        ([0.5, 0.4, 0.3], ["g10", "g2", "c"], ["g1"], None),
+        ([0.5, 0.4, 0.3], ["y1", "y2", "y3"], ["y"], None),
+        ([0.95, 0.4, 0.3], ["a", "b", "c"], ["y"], "a tells far more"),
+        ([0.95, 0.9, 0.3], ["a", "b", "c"], ["y"], None),
+        ([0.95], ["a"], ["y"], None),
+    ],
+)
+def test_another_outcome(relevances, names, targets, found):
+    rows = [
+        {"name": name, "relevance": value, "above_noise": True}
+        for name, value in zip(names, relevances, strict=True)
+    ]
+    alarm = _alarms.outcome(rows, targets)
+    assert (alarm is None) == (found is None)
+    assert found is None or alarm.text.startswith(found)
+    below = [row | {"above_noise": False} for row in rows]
+    if max(relevances) > 0.9:
+        assert _alarms.outcome(below, targets) is None
+
+
+def test_another_outcome_is_found_in_a_file(call, table, columns):
+    other = np.round(np.array(columns["y"]) * 2 + 1, 5).tolist()
+    result = call("select", table(**columns, months=other), "-t", "y", "-k", 2, "--json")
+    assert codes(result) == ["outcome"]
+    assert result.json()["alarms"][0]["text"].startswith("months says the same as the target")
+
+
+def test_columns_alike():
+    rng = np.random.default_rng(0)
+    x, z = rng.normal(size=(2, 50))
+    assert _alarms.count_alike([x, z]) == 0
+    assert _alarms.count_alike([x, z, -2 * x + 1, z + 0.1 * x, np.ones(50)]) == 2
+
+
+def test_long_lines_are_not_read_again(call, files, monkeypatch):
+    given = ["select", files / "variables.csv", "-t", "y", "-k", 3, "--drop", "labels", "--json"]
+    assert codes(call(*given)) == []
+    monkeypatch.setattr(_job, "MAX_BYTES", 0)
+    assert "are selected together" in call(*given).json()["alarms"][0]["text"]
+
+
+def test_they_are_coloured_where_there_are_colours(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    for variables, coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)):
+        monkeypatch.setenv("TERM", "xterm")
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr("sys.stderr", screen := Terminal())
+        Log().say("alarm", "many", level="warning", code="skipped")
+        assert ("\x1b[33m" in screen.getvalue()) == coloured
+        assert "alarm: many" in screen.getvalue()
