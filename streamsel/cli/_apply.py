@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamsel.cli._drop import dropped
 from streamsel.cli._errors import CommandError, no_column
 from streamsel.cli._ids import parted
 from streamsel.cli._inputs import files_of, open_source
@@ -89,7 +90,7 @@ def _all_but_dropped(source: Source, notes: dict[str, Any]) -> ColumnStream:
     from streamsel.stream._screen import Screen
 
     apart = [*notes.get("dropped", ()), *([parted(notes["id"])[0]] if notes.get("id") else [])]
-    names = {source.name(name) for name in apart}
+    names = {source.name(name) for name in dropped(source, apart, strict=False)}
     there = names if source.stream.names is None else names & {*source.stream.names}
     stream = source.stream.without(sorted(there, key=str)) if there else source.stream
     return Screen(stream, None, notes.get("missing", "error"), None, notes.get("min_count", 0))

@@ -16,6 +16,7 @@ from streamsel.cli._alarms import (
     ranking,
 )
 from streamsel.cli._distributed import check_resumed
+from streamsel.cli._drop import dropped, may_be_pattern
 from streamsel.cli._ids import parted, refuse_position
 from streamsel.cli._inputs import Source, open_source
 from streamsel.cli._log import log
@@ -80,7 +81,7 @@ class Job:
         request = self.request
         file, left_out, wanted = self._columns_apart()
         source = self._open(wanted, file)
-        source.check(request.drop)
+        left_out += dropped(source, request.drop)
         self._match(source, file)
         covariates = read_covariates(request.covariates, source, file)
         # Only the file says what its columns are called: those of an array are numbers.
@@ -97,6 +98,7 @@ class Job:
         check_resumed(request, notes)
         file, left_out, wanted = self._columns_apart()
         source = self._open(wanted, file)
+        left_out += dropped(source, request.drop, strict=False)
         self._match(source, file, begins=False)
         covariates = read_covariates(request.covariates, source, file)
         y = read_target(request, source, file, self.model.target)
@@ -121,17 +123,18 @@ class Job:
         self._screen_source(source, left_out, compared)
 
     def _columns_apart(self) -> tuple[TargetFile | None, list[str], list[str]]:
-        """Return the target's file, the columns that are not to be learnt, and those of FILE."""
+        """Return the target's file, what is not to be learnt but for --drop, and names in FILE."""
         request = self.request
         of_file, of_target = (None, None) if request.id is None else parted(request.id)
         file = None
         if request.target_file:
             file = TargetFile(request.target_file, request.target, of_target)
-        left_out = [*([] if file else request.target), *request.drop, *request.covariates]
+        left_out = [*([] if file else request.target), *request.covariates]
         left_out += [] if of_file is None else [of_file]
         # A name that the target's file has may not be in this one.
         elsewhere = [name for name in request.covariates if file is not None and file.holds(name)]
-        return file, left_out, [name for name in left_out if name not in elsewhere]
+        wanted = [*left_out, *(name for name in request.drop if not may_be_pattern(name))]
+        return file, left_out, [name for name in wanted if name not in elsewhere]
 
     def _match(self, source: Source, file: TargetFile | None, *, begins: bool = True) -> None:
         """Find the rows of the target's file that belong to those of FILE."""
@@ -170,7 +173,7 @@ class Job:
     ) -> None:
         """Screen what is left to read, after a comparison of what was read."""
         self.source = source
-        self.skipped.left_out = left_out
+        self.skipped.left_out = dict.fromkeys(left_out)  # in their order, and quick to find in
         self.skipped.strict = self.notes["missing"] == "error"
         # Lines that are no columns of numbers do not count where the stream is concerned.
         n_read = self.notes["columns_read"] - self.notes["bad_lines"]

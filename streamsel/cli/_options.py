@@ -244,7 +244,8 @@ input_options = all_of(
     delimiter_option,
     names_option(
         "--drop",
-        help="Column to leave out, such as an identifier; several as with --target.",
+        help="Column to leave out, such as another outcome, or a pattern of names in quotes: "
+        "'f0_*'; several as with --target.",
     ),
     option(
         "--missing",

@@ -16,7 +16,7 @@ from streamsel.cli._rows import row_writer
 from streamsel.escape import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Hashable, Iterator, Mapping
 
 
 class Skipped:
@@ -46,7 +46,7 @@ class Skipped:
         self.refused: Counter[str] = Counter()
         self.listening = False
         self.strict = False
-        self.left_out: Sequence[str] = ()
+        self.left_out: Collection[str] = ()
         self._path = path
         self._to: io.FileIO | None = None
         self._n_bad_lines = 0
