@@ -32,6 +32,7 @@ from streamsel.cli._options import (
     delimiter_option,
     files_argument,
     input_options,
+    keep_option,
     log_options,
     method_options,
     option,
@@ -266,6 +267,7 @@ def _run(ctx: click.Context) -> None:
     help="What a line of a text file is; auto sees where the model's variables are.",
 )
 @delimiter_option
+@keep_option
 @option(
     "--out",
     "-o",
@@ -281,6 +283,7 @@ def transform(
     files: tuple[str, ...],
     orientation: str,
     delimiter: str | None,
+    keep: list[str],
     out: str | None,
     **_: Any,
 ) -> None:
@@ -291,7 +294,7 @@ def transform(
     """
     from streamsel.cli._apply import transform as apply
 
-    apply(model, files, orientation, delimiter, out)
+    apply(model, files, orientation, delimiter, keep, out)
 
 
 @app.command(cls=Command, short_help="Say what a saved model holds.")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamsel.cli._carried import beside, carried
 from streamsel.cli._drop import dropped
 from streamsel.cli._errors import CommandError, no_column
 from streamsel.cli._ids import parted
@@ -22,7 +23,12 @@ if TYPE_CHECKING:
 
 
 def transform(
-    model_path: str, given: Sequence[str], orientation: str, delimiter: str | None, out: str | None
+    model_path: str,
+    given: Sequence[str],
+    orientation: str,
+    delimiter: str | None,
+    keep: Sequence[str],
+    out: str | None,
 ) -> None:
     """Apply a saved model to the rows of files, and write or print what comes out.
 
@@ -36,6 +42,8 @@ def transform(
         Of a text file: "samples", "variables" or "auto".
     delimiter
         Of a text file; None goes by its suffix and first line.
+    keep
+        Names of columns of the files that go along.
     out
         The file to write; None prints CSV.
     """
@@ -50,12 +58,14 @@ def transform(
     of_any = model.report().facts.get("any_variable", False)
     if not needed and not of_any:
         raise CommandError(f"{model_path}: the model has not learnt enough to transform anything")
-    notes = _notes(model_path) if of_any else {}
+    notes = _notes(model_path) if of_any or keep else {}
     if orientation == "auto":
         orientation = notes.get("orientation") or orientation
     wanted = [str(name) for name in needed]
     log().begin("transform", model=model_path, file=given)
     source = open_source(files, orientation, wanted, None, delimiter, shown=given[0])
+    header = parted(notes["id"])[1] if notes.get("id") else None
+    along = carried(keep, source, out, header=header)
     try:
         stream = _all_but_dropped(source, notes) if of_any else source.stream
         matrix = model.transform_many(stream)
@@ -63,7 +73,7 @@ def transform(
         if isinstance(error.__cause__, KeyError):
             raise CommandError(no_column(source.path, error.__cause__)) from None
         raise
-    columns = list(np.asarray(matrix).T)
+    names, columns = beside(along, names, list(np.asarray(matrix).T))
     if out is None:
         write_csv_to_stdout(names, columns)
     else:

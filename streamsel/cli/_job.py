@@ -15,6 +15,7 @@ from streamsel.cli._alarms import (
     of_target,
     ranking,
 )
+from streamsel.cli._carried import carried
 from streamsel.cli._distributed import check_resumed
 from streamsel.cli._drop import dropped, may_be_pattern
 from streamsel.cli._ids import parted, refuse_position
@@ -59,6 +60,8 @@ class Job:
         What is saved beside the model: what it was learnt from, and how far.
     source, screen
         The file, and what is left to read of it.
+    carried
+        Columns that go along into what is written.
     skipped
         What was not learnt.
     """
@@ -83,6 +86,7 @@ class Job:
         source = self._open(wanted, file)
         left_out += dropped(source, request.drop)
         self._match(source, file)
+        self._carry(source, file)
         covariates = read_covariates(request.covariates, source, file)
         # Only the file says what its columns are called: those of an array are numbers.
         known = {"covariates": tuple(covariates)} if covariates else {}
@@ -100,6 +104,7 @@ class Job:
         source = self._open(wanted, file)
         left_out += dropped(source, request.drop, strict=False)
         self._match(source, file, begins=False)
+        self._carry(source, file)
         covariates = read_covariates(request.covariates, source, file)
         y = read_target(request, source, file, self.model.target)
         self._sound(of_target(columns_of(y, request.target), self.model.target))
@@ -147,6 +152,12 @@ class Job:
             file.join(source, parted(request.id)[0])
         elif begins and file.table is not None and not request.by_position:
             refuse_position(source, file.table, {*request.target, *request.covariates})
+
+    def _carry(self, source: Source, file: TargetFile | None) -> None:
+        """Read what goes along into --out: what is wrong with it is to be known now."""
+        request = self.request
+        header = None if request.id is None else parted(request.id)[1]
+        self.carried = carried(request.keep, source, request.out, file, header)
 
     def _open(self, wanted: Sequence[str], file: TargetFile | None) -> Source:
         request = self.request

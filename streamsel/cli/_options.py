@@ -104,7 +104,7 @@ def option(*names: str, section: str, **settings: Any) -> Decorator:
     return click.option(*names, cls=Option, section=section, **settings)
 
 
-def names_option(*names: str, **settings: Any) -> Decorator:
+def names_option(*names: str, section: str = INPUT, **settings: Any) -> Decorator:
     """Make an option that takes names: said several times, or with commas between."""
     return option(
         *names,
@@ -112,7 +112,7 @@ def names_option(*names: str, **settings: Any) -> Decorator:
         metavar="NAME",
         multiple=True,
         callback=_split_names,
-        section=INPUT,
+        section=section,
         **settings,
     )
 
@@ -144,6 +144,13 @@ delimiter_option = option(
     section=INPUT,
     help="Character between the cells of a text file, or tab; otherwise the suffix and the first "
     "line say.",
+)
+
+keep_option = names_option(
+    "--keep",
+    section=OUTPUT,
+    help="Columns that go along into what is written, such as identifier and target; several as "
+    "with --target.",
 )
 
 # Before all others: what they are may stand in the file.
@@ -325,6 +332,7 @@ output_options = all_of(
         section=OUTPUT,
         help="Write the resulting columns, as .parquet, .feather, .arrow, .npy, .csv or .tsv.",
     ),
+    keep_option,
     option(
         "--json",
         "as_json",

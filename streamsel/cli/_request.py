@@ -45,6 +45,8 @@ class Request:
         Names of columns to leave out.
     orientation, delimiter, missing, min_count, max_skipped
         As the options of the same names.
+    keep
+        Names of columns that go along into `out`.
     model, resume, out, skipped_file
         Files to write, to go on from, and to write.
     saved
@@ -74,6 +76,7 @@ class Request:
     missing: Missing | None
     min_count: int
     max_skipped: float | None
+    keep: Sequence[str]
     model: str | None
     resume: str | None
     saved: Saved | None
@@ -144,6 +147,7 @@ def make_request(ctx: click.Context) -> Request:
         missing=options["missing"],
         min_count=options["min_count"],
         max_skipped=options["max_skipped"],
+        keep=options["keep"],
         model=model,
         resume=resume,
         saved=saved,
@@ -169,6 +173,8 @@ def _model_files(ctx: click.Context) -> tuple[str | None, str | None]:
         raise click.UsageError("--checkpoint needs --model FILE to save to", ctx)
     if ctx.params["force"] and resume is None:
         raise click.UsageError("--force goes with --resume", ctx)
+    if ctx.params["keep"] and ctx.params["out"] is None:
+        raise click.UsageError("--keep goes with --out FILE, into which the columns go", ctx)
     return model, resume
 
 

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from streamsel.cli._alarms import skipped
+from streamsel.cli._carried import beside
 from streamsel.cli._errors import EXPECTED, CommandError, note, reason_of
 from streamsel.cli._outputs import write_table
 from streamsel.cli._report import count, n_found, skipped_text
@@ -97,11 +98,12 @@ def _why_no_more(job: Job, report: Report) -> str:
 def _write(job: Job, out: str, report: Report) -> None:
     if report.kind == "selected":
         names = [row["name"] for row in report.found]
-        columns = job.screen.take(names)
-        write_table(out, names, [columns[name] for name in names])
+        found = job.screen.take(names)
+        columns = [found[name] for name in names]
     else:
         matrix = _components(job)
-        write_table(out, job.model.components[: matrix.shape[1]], list(matrix.T))
+        names, columns = job.model.components[: matrix.shape[1]], list(matrix.T)
+    write_table(out, *beside(job.carried, names, columns))
 
 
 def _components(job: Job) -> Any:

@@ -1,0 +1,79 @@
+"""Columns that go along into what is written: identifiers, the target, and others like them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamsel.cli._errors import CommandError
+from streamsel.cli._ids import of_header
+from streamsel.cli._inputs import integral
+from streamsel.stream._formats import suffix_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamsel.cli._inputs import Source
+    from streamsel.cli._target import TargetFile
+
+
+def carried(
+    names: Sequence[str],
+    source: Source,
+    out: str | None,
+    file: TargetFile | None = None,
+    header: str | None = None,
+) -> dict[str, Any]:
+    """Read the columns that go along.
+
+    Parameters
+    ----------
+    names
+        Their names.
+    source
+        The file of columns.
+    out
+        The file that they go into; None for CSV.
+    file
+        The target's file, where those stand that the other does not have.
+    header
+        What the identifiers are called that a header of text with one variable a line holds.
+
+    Raises
+    ------
+    CommandError
+        For one that is nowhere, and for text that goes into an array.
+    """
+    names = list(dict.fromkeys(names))
+    if not names:
+        return {}
+    found = {str(n): v for n, v in source.take_some([source.name(n) for n in names]).items()}
+    rest = [name for name in names if name not in found]
+    if header in rest and (identifiers := of_header(source)) is not None:
+        found[str(header)] = np.array(identifiers.values, dtype=object)
+        rest.remove(str(header))
+    if rest and file is not None and file.table is not None:
+        found |= {str(name): values for name, values in file.take(rest).items()}
+    elif rest:
+        source.take([source.name(name) for name in rest])  # which says what comes close
+    columns = {name: integral(np.asarray(found[name])) for name in names}
+    if out is not None and suffix_of(out) == ".npy":
+        for name, values in columns.items():
+            if values.dtype.kind not in "biuf":
+                raise CommandError(
+                    f"--keep {name}: text, and {out} holds numbers only. Hint: --out of another "
+                    "format, such as .parquet or .csv"
+                )
+    return columns
+
+
+def beside(
+    columns: dict[str, Any], names: Sequence[Any], further: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Put columns that go along before others; return all names, and all columns."""
+    pairs = [pair for pair in zip(names, further, strict=True) if str(pair[0]) not in columns]
+    return (
+        [*columns, *(name for name, _ in pairs)],
+        [*columns.values(), *(values for _, values in pairs)],
+    )
