@@ -72,13 +72,26 @@ __all__ = [
 ]
 
 
+SUBPACKAGES = {
+    "distributed",
+    "evaluate",
+    "plot",
+    "sklearn",
+    "stream",
+}
+# What is no learner, and where it stands.
+OTHERS = {
+    "load": "persist",
+    "save": "persist",
+}
+
+
 # Names are fetched when first asked for (PEP 562): the import itself costs milliseconds.
 def __getattr__(name: str) -> Any:
-    if name in ("distributed", "evaluate", "plot", "stream"):
-    if name in ("distributed", "evaluate", "sklearn", "stream"):
+    if name in SUBPACKAGES:
         return import_module(f"streamsel.{name}")
-    if name in ("load", "save"):
-        return getattr(import_module("streamsel.persist"), name)
+    if name in OTHERS:
+        return getattr(import_module(f"streamsel.{OTHERS[name]}"), name)
     try:
         return catalogue.fetch(name)
     except KeyError:
