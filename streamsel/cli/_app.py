@@ -38,6 +38,7 @@ from streamsel.cli._options import (
     option,
     output_options,
 )
+from streamsel.cli._picture import plot
 from streamsel.cli._request import make_request
 from streamsel.cli._sections import Command, Several
 
@@ -365,3 +366,6 @@ def demo(quick: bool) -> None:
     with stages() as progress:
         report = demonstration.run(quick=quick, progress=progress)
     demonstration.render(report, Console(highlight=False))
+
+
+app.add_command(plot)

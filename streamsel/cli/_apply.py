@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from streamsel.cli._outputs import check_distinct, check_table, write_csv_to_std
 from streamsel.cli._report import show_info
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from streamsel.cli._inputs import Source
     from streamsel.stream import ColumnStream
@@ -66,18 +67,25 @@ def transform(
     source = open_source(files, orientation, wanted, None, delimiter, shown=given[0])
     header = parted(notes["id"])[1] if notes.get("id") else None
     along = carried(keep, source, out, header=header)
-    try:
+    with columns_there(source):
         stream = _all_but_dropped(source, notes) if of_any else source.stream
         matrix = model.transform_many(stream)
-    except ValueError as error:
-        if isinstance(error.__cause__, KeyError):
-            raise CommandError(no_column(source.path, error.__cause__)) from None
-        raise
     names, columns = beside(along, names, list(np.asarray(matrix).T))
     if out is None:
         write_csv_to_stdout(names, columns)
     else:
         write_table(out, names, columns)
+
+
+@contextmanager
+def columns_there(source: Source) -> Iterator[None]:
+    """Say which columns that a model needs a source has not, and what comes close."""
+    try:
+        yield
+    except ValueError as error:
+        if isinstance(error.__cause__, KeyError):
+            raise CommandError(no_column(source.path, error.__cause__)) from None
+        raise
 
 
 def needs_and_makes(model: Any) -> tuple[list[Any], list[Any]]:

@@ -1,0 +1,135 @@
+"""`streamsel plot`: the pictures of a saved model, whole or not at all."""
+
+import sys
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+import streamsel
+from streamsel import plot
+from streamsel.plot._style import to_svg
+
+
+@pytest.fixture(scope="module")
+def models(files, data, tmp_path_factory):
+    """A selector and an extractor that were learnt from a file, saved."""
+    folder = tmp_path_factory.mktemp("models")
+    for name, cls in (("selector", streamsel.ProjSe), ("extractor", streamsel.SOSPCA)):
+        model = cls(3)
+        model.learn_target(data.y)
+        model.learn_columns(data.X, data.names)
+        streamsel.save(model, folder / name)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "further"),
+    [
+        ("selector", "path", []),
+        ("extractor", "scree", []),
+        ("extractor", "loadings", ["--component", "1"]),
+    ],
+)
+def test_it_draws_what_the_function_draws(call, models, tmp_path, model, kind, further):
+    out = tmp_path / "a.svg"
+    assert call("plot", models / model, "--kind", kind, "-o", out, *further).stdout == ""
+    how = {"component": 1} if further else {}
+    ax = getattr(plot, kind)(streamsel.load(models / model), **how)
+    assert out.read_text() == to_svg(ax.figure)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".pdf", ".SVG"])
+def test_the_suffix_says_the_format(call, models, tmp_path, suffix):
+    out = tmp_path / f"a{suffix}"
+    call("plot", models / "selector", "--kind", "path", "-o", out)
+    begins = {".png": b"\x89PNG", ".pdf": b"%PDF", ".SVG": b"<?xml"}[suffix]
+    assert out.read_bytes().startswith(begins)
+
+
+@pytest.mark.parametrize("file", ["data.parquet", "samples.csv", "variables.tsv.gz"])
+def test_rows_are_those_of_the_file(call, models, files, data, tmp_path, file):
+    out = tmp_path / "a.svg"
+    call("plot", models / "selector", "--kind", "heatmap", "--data", files / file, "-o", out)
+    model = streamsel.load(models / "selector")
+    X = {name: data.X[:, data.names.index(name)] for name in model.selected}
+    pd = pytest.importorskip("pandas")
+    assert out.read_text() == to_svg(plot.heatmap(model, pd.DataFrame(X)).figure)
+
+
+def test_rows_have_the_colour_of_a_column(call, models, files, data, tmp_path):
+    out = tmp_path / "a.svg"
+    given = ["--data", files / "data.parquet", "--by", "labels"]
+    call("plot", models / "extractor", "--kind", "scatter", *given, "-o", out)
+    said = {"".join(text.itertext()) for text in ET.parse(out).getroot().iter()}  # noqa: S314
+    assert {f"{label} ({(data.labels == label).sum()})" for label in set(data.labels)} <= said
+
+
+def test_only_the_columns_that_are_needed_are_read(call, models, files, tmp_path, monkeypatch):
+    from streamsel.stream._base import ColumnStream
+
+    taken = []
+    take = ColumnStream.take
+
+    def note(self, names):
+        taken.extend(names)
+        return take(self, names)
+
+    monkeypatch.setattr(ColumnStream, "take", note)
+    given = ["--data", files / "data.parquet", "-o", tmp_path / "a.svg"]
+    call("plot", models / "selector", "--kind", "heatmap", *given)
+    assert set(taken) == set(streamsel.load(models / "selector").selected)
+
+
+def test_scatter_of_the_rows_that_the_model_holds(call, models, tmp_path):
+    call("plot", models / "extractor", "--kind", "scatter", "-o", tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "said"),
+    [
+        (["--kind", "path", "--kind", "null", "-o", "a.svg"], 2, "one kind a picture"),
+        (["--kind", "path,null", "-o", "a.svg"], 2, "'path,null' is not one of 'relevance'"),
+        (["-o", "a.svg"], 2, "Missing option --kind"),
+        (["--kind", "path"], 2, "Missing option --out"),
+        (["--kind", "path", "-o", "a.gif"], 2, "must end in one of .svg, .png, .pdf"),
+        (["--kind", "path", "-o", "MODEL"], 2, "unknown format"),
+        (["--kind", "heatmap", "-o", "a.svg"], 2, "heatmap needs --data FILE"),
+        (["--kind", "path", "--data", "b", "-o", "a.svg"], 2, "--data is of --kind heatmap and"),
+        (["--kind", "path", "--component", "1", "-o", "a.svg"], 2, "is of --kind loadings"),
+        (["--kind", "scatter", "--by", "y", "-o", "a.svg"], 2, "--by names a column of --data"),
+        (["--kind", "scree", "-o", "a.svg"], 1, "Expected an extractor. Got: ProjSe. Hint: path"),
+        (["--kind", "scatter", "-o", "a.svg"], 1, "Expected an extractor. Got: ProjSe."),
+        (["--kind", "path", "-o", "none/a.svg"], 1, "there is no directory"),
+    ],
+)
+def test_what_cannot_be_drawn(call, models, tmp_path, monkeypatch, given, code, said):
+    monkeypatch.chdir(tmp_path)
+    model = models / "selector"
+    given = [str(model) if word == "MODEL" else word for word in given]
+    message = call("plot", model, *given, code=code).stderr
+    assert said in message.replace("\n", " ")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_columns_that_are_not_there_are_named(call, models, table, tmp_path):
+    given = ["--data", table(other=[1.0, 2.0]), "--orientation", "samples"]
+    out = tmp_path / "a.svg"
+    message = call("plot", models / "selector", "--kind", "heatmap", *given, "-o", out, code=1)
+    assert "no such column: " in message.stderr
+    assert not out.exists()
+
+
+def test_no_model(call, tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros(3))
+    given = ["--kind", "path", "-o", tmp_path / "a.svg"]
+    assert call("plot", tmp_path / "a.npy", *given, code=1).stderr.startswith("streamsel: error: ")
+
+
+def test_without_matplotlib(call, models, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    given = ["--kind", "path", "-o", tmp_path / "a.svg"]
+    message = call("plot", models / "selector", *given, code=1).stderr
+    assert "pip install 'streamsel[plot]'" in message
+    assert message.count("\n") == 1
