@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import platform
+import string
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,6 +40,8 @@ BUNDLED = {
     "digits": sklearn.datasets.load_digits,
     "wine": sklearn.datasets.load_wine,
 }
+# In inches: a narrower panel has a smaller title.
+NARROW = 2.2
 # Of a table so many rows are shown.
 IN_SIGHT = 12
 # One colour a method, the same in every figure.
@@ -192,6 +195,13 @@ class Experiment:
     def draw(self, figure: plt.Figure, suffix: str = "") -> str:
         """Save a figure as SVG; return the Markdown that shows it, but for its caption."""
         path = self.out / f"{self.name}{suffix}.svg"
+        panels = [axes for axes in figure.axes if axes.get_title("left")]
+        for letter, axes in zip(
+            string.ascii_lowercase, panels if len(panels) > 1 else (), strict=False
+        ):
+            narrow = axes.get_position().width * figure.get_figwidth() < NARROW
+            size = {"fontsize": "small"} if narrow else {}
+            axes.set_title(f"{letter}   {axes.get_title('left')}", loc="left", **size)
         figure.tight_layout()
         figure.savefig(path, metadata={"Date": None, "Creator": None})
         plt.close(figure)
