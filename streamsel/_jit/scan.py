@@ -22,6 +22,13 @@ _APART = 31
 _CANCELLED = 1e-3
 # By so much a glance at a column may err: sums in another order differ by far less.
 _CLEARLY = 1e-6
+# Of what is counted by its relevance a glance may err by far less: in an order of sums alone.
+_SUMS = 1e-9
+# Relevances are counted by octaves, halves of halves of 1, each in so many equal bins.
+OCTAVES, IN_OCTAVE = 12, 16
+BINS = OCTAVES * IN_OCTAVE
+# After so many bits of a float its bin begins, and which number the first bin has there.
+_DIGITS, _FIRST = 48, (1023 - OCTAVES) * IN_OCTAVE
 # Variation within this many roundings of the mean is no variation.
 ROUNDINGS = 8.0 * 2.220446049250313e-16
 # Below this a sum of squares has lost digits to underflow.
@@ -316,6 +323,61 @@ def scan_dense(
         _scan_many_targets(X, Y, mean, low, m2, cxy)
 
 
+@kernel()
+def _bin(bits: int) -> int:
+    """Return in which bin the relevance with these bits is counted: one past all for one below 0.
+
+    Bins are told apart by exponent and leading digits. The first one takes all that is less than
+    its edge, and the last one 1 too.
+    """
+    found = (bits >> _DIGITS) - _FIRST
+    # min and max would take longer.
+    found = BINS - 1 if found >= BINS else found
+    found = 0 if found < 0 else found  # noqa: FURB136
+    return BINS if bits < 0 else found
+
+
+@kernel()
+def count(relevance: np.ndarray, before: int, step: int, rows: np.ndarray, last: np.ndarray) -> int:
+    """Count relevances (p,) by arrival and relevance; below 0 none is counted.
+
+    Parameters
+    ----------
+    before
+        How many columns of the last bin of arrival came before these.
+    step
+        How many columns a bin of arrival has.
+    rows
+        (a, b) filled: the bins of arrival that are full.
+    last
+        (b,) the last bin of arrival, and then what is the last one.
+
+    Returns
+    -------
+    How many bins of arrival are full.
+    """
+    bits = relevance.view(np.int64)
+    cells = np.zeros(BINS + 1, dtype=np.int64)
+    for k in range(BINS):
+        cells[k] = last[k]
+    row = 0
+    start = min(bits.size, step - before)
+    for j in range(start):
+        cells[np.uint64(_bin(bits[j]))] += 1
+    while start < bits.size:
+        for k in range(BINS):
+            rows[row, k] = cells[k]
+            cells[k] = 0
+        row += 1
+        stop = min(bits.size, start + step)
+        for j in range(start, stop):
+            cells[np.uint64(_bin(bits[j]))] += 1
+        start = stop
+    for k in range(BINS):
+        last[k] = cells[k]
+    return row
+
+
 @kernel(reordered_sums=True)
 def glance(x: np.ndarray, Y: np.ndarray, W: np.ndarray) -> float:
     """Return what the relevance of one column is surely below, by no more than `_CLEARLY`.
@@ -356,6 +418,20 @@ def glance(x: np.ndarray, Y: np.ndarray, W: np.ndarray) -> float:
             a += row[k] * cxy[k]
         square += a * a
     return np.sqrt(square / v) + _CLEARLY
+
+
+@kernel()
+def glance_below(x: np.ndarray, Y: np.ndarray, W: np.ndarray, bar: float) -> int:
+    """Return in which bin the relevance of a column is counted, if it is surely below a bar.
+
+    -1 where either takes a closer look; x, Y and W are as in `glance`.
+    """
+    found = glance(x, Y, W)
+    if not found < bar:
+        return -1
+    relevance = found - _CLEARLY
+    least = _bin(np.float64(max(0.0, relevance - _SUMS)).view(np.int64))
+    return least if _bin(np.float64(relevance + _SUMS).view(np.int64)) == least else -1
 
 
 @kernel(reordered_sums=True)

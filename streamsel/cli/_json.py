@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
+
+# No text has a line break in it, as JSON writes texts.
+_OF_NUMBERS = re.compile(r"\[\n[-+.\deE,\s]+\]")
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
     """Write a value as JSON.
 
-    Numbers that are not finite are null; what JSON has no word for is written as text.
+    Numbers that are not finite are null; what JSON has no word for is written as text. With an
+    indent a list of numbers stands on one line.
     """
-    return json.dumps(_strict(value), indent=indent, allow_nan=False, default=str)
+    text = json.dumps(_strict(value), indent=indent, allow_nan=False, default=str)
+    return _OF_NUMBERS.sub(lambda found: f"[{' '.join(found[0][1:-1].split())}]", text)
 
 
 def _strict(value: Any) -> Any:

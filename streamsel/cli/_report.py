@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TOP_LOADINGS = 5
 TOP_MODELS = 20
 # What is known of a variable that was selected; a method may know more.
-OF_SELECTED = ("name", "relevance", "score", "round", "certified", "above_noise")
+OF_SELECTED = ("name", "relevance", "score", "round", "certified", "above_noise", "arrival")
 
 
 def n_found(report: Report) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Hashable
 from typing import ClassVar
 
 from streamsel.held.beside import Beside
+from streamsel.held.histogram import Histogram
 from streamsel.held.part import ColumnHeld
 from streamsel.target.kernels import VariableKernel
 from streamsel.target.space import TargetSpace
@@ -36,6 +37,7 @@ class Axis(abc.ABC):
     _space: TargetSpace | None
     _without_target: bool
     _columns: ColumnHeld | None
+    _density: Histogram | None
 
     # What a method may say
 

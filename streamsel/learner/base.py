@@ -14,15 +14,17 @@ from river import base as river
 
 from streamsel import params
 from streamsel.held.beside import Beside
+from streamsel.held.histogram import Histogram
 from streamsel.held.moments import Moments
 from streamsel.held.part import ColumnHeld, Held
 from streamsel.held.sketch import Passed, Sketch
 from streamsel.learner.calm import Calm
+from streamsel.learner.density import counted_on_rows, density_of
 from streamsel.learner.hooks import check_hooks
 from streamsel.learner.limits import Turn, told_if_beyond
 from streamsel.learner.noise import noise_floor
 from streamsel.learner.readings import LearnsInParts
-from streamsel.learner.report import NOISE_LEVEL, Report, number
+from streamsel.learner.report import NOISE_LEVEL, Density, Report, number
 from streamsel.learner.window import Window
 from streamsel.params import param
 from streamsel.shapes import Count, Flag, Maybe, Names, Number, expect, expect_finite
@@ -232,8 +234,22 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
     ) -> Report:
         """Return a report of what was found."""
         counts = self.n_rows, self.n_columns, self.n_constant
-        params = dict(self._get_params())
-        return Report(type(self).__name__, params, *counts, floor, kind, found, asked, facts or {})
+        params, density = dict(self._get_params()), self._density_now()
+        facts = facts or {}
+        name = type(self).__name__
+        return Report(name, params, *counts, floor, kind, found, asked, facts, density)
+
+    @until_learnt
+    def _density_now(self) -> Density | None:
+        """Return where the columns lie, or the variables of rows if none was ever let go."""
+        moments = self._moments
+        counted = self._density if moments is None else counted_on_rows(moments)
+        if counted is None or self._without_target or not self.n_columns:
+            return None
+        if moments is None and self._space is None:  # before a window of rows is full
+            return None
+        n, space = self._space_of_rows()
+        return density_of(counted, space, n)
 
     @property
     @abc.abstractmethod
@@ -328,7 +344,7 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
         self._n_constant -= self._carried_constant()
         self._beside = self._new_beside()
         self._moments = moments
-        self._target = self._space = self._columns = None
+        self._target = self._space = self._columns = self._density = None
 
     def _sweep(self, window: Window) -> None:
         twin = self.clone()
@@ -342,7 +358,7 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
         twin._columns = twin._new_columns(window.size)
         if names:
             twin.learn_columns(X, names)
-        for name in ("_target", "_space", "n_columns", "n_passes", "_n_constant"):
+        for name in ("_target", "_space", "n_columns", "n_passes", "_n_constant", "_density"):
             setattr(self, name, getattr(twin, name))
         self._without_target = twin._without_target
         # A state of my own, of which the twin is not part.
@@ -380,6 +396,8 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
         state |= {name: part.to_state() for name, part in parts.items() if part is not None}
         if self._moments is not None:
             state["full_until"] = self._vocabulary.full_until
+        if self._space is not None and self.n_columns and self._density is not None:
+            state["density"] = self._density.to_state()
         if self._on_rows:
             state |= {"due": self._due, "standing": self._standing_to_state()}
         return state
@@ -402,6 +420,10 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
         if "columns" in state:
             self._columns = self._new_columns(state["n_rows"])
             self._columns.set_state(state["columns"])
+        if "density" in state:
+            self._density = Histogram.restored(state["density"], self.n_columns)
+        elif "moments" in state or (self._space is not None and self.n_columns):
+            self._density = None
         if "window" in state:
             self._window = self._window_so_far()
             self._window.set_state(state["window"])

@@ -26,6 +26,7 @@ from streamsel.columns import (
     why_bad,
     why_bad_name,
 )
+from streamsel.held.histogram import Histogram
 from streamsel.held.part import ColumnHeld
 from streamsel.learner.axis import Axis
 from streamsel.learner.limits import Turn, one_thread, told_if_beyond
@@ -52,6 +53,8 @@ class ColumnAxis(Axis):
         self._without_target = not self.supervised
         # What columns fill; None before the first, and once there are rows.
         self._columns: ColumnHeld | None = None
+        # When the columns came, and how relevant they were; None where nobody has counted them.
+        self._density: Histogram | None = Histogram()
 
     def learn_target(self, y: Any, covariates: Any = None, weights: Any = None) -> None:
         """Learn what is to be explained; once, before the columns.
@@ -332,7 +335,17 @@ class ColumnAxis(Axis):
         """Learn a chunk's columns, as many as stats has; all are good, and so many constant."""
         if self._columns is None:
             self._columns = self._new_columns(target.n)
-        self._observe(chunk, stats)
+        space, density = self._space, self._density
+        if space is None or density is None:
+            self._observe(chunk, stats)
+        else:
+            # Nearly always what is held asks for it too.
+            relevance = space.note(stats.m2, stats.cxy)
+            try:
+                self._observe(chunk, stats)
+            finally:
+                space.forget()
+            density.add(relevance, self.n_columns)
         self.n_columns += stats.m2.size
         self._n_constant += constant
         self.n_passes = self.n_passes or 1
@@ -344,11 +357,11 @@ class ColumnAxis(Axis):
 
         Asked of columns as they mostly come; any other goes the way of a chunk, with the same end.
         """
-        held, space, target = self._columns, self._space, self._target
-        if held is None or space is None or target is None:
+        held, space, target, density = self._columns, self._space, self._target, self._density
+        if held is None or space is None or target is None or density is None:
             return False
         bar = held.indifferent_below
-        return (
+        if not (
             bar > 0.0
             and target.weights is None
             and type(values) is np.ndarray
@@ -357,8 +370,15 @@ class ColumnAxis(Axis):
             and values.flags.carray
             and type(name) in (str, int)
             and name not in held.slots
-            and space.is_below(values, target.Y, bar)
-        )
+        ):
+            return False
+        place = space.below(values, target.Y, bar)
+        if place < 0:
+            return False
+        if self.n_columns >= density.until:
+            density.move_on(self.n_columns)
+        density.alone[place] += 1
+        return True
 
     def _observe(self, chunk: Chunk, stats: Stats) -> None:
         """Learn the columns of a chunk, in order, as many as stats has; all of them are good."""
@@ -403,7 +423,8 @@ class ColumnAxis(Axis):
         """Leave the model as it was if one of these errors is raised within."""
         with one_thread(self._at_work), told_if_beyond():
             counts = (self.n_columns, self._n_constant, self.n_passes, self._target)
-            held = self._columns
+            held, density = self._columns, self._density
+            counted = None if density is None else density.mark()
             mark = None if held is None else held.mark()
             try:
                 yield
@@ -411,6 +432,8 @@ class ColumnAxis(Axis):
                 if held is not None and mark is not None:
                     held.rewind(mark)
                 self.n_columns, self._n_constant, self.n_passes, self._target = counts
-                self._columns = held
+                if density is not None and counted is not None:
+                    density.rewind(counted)
+                self._columns, self._density = held, density
                 self._outdate()
                 raise

@@ -6,8 +6,46 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 # Of so many columns of pure noise the best exceeds the noise floor with this chance.
 NOISE_LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Density:
+    """Where the columns lie that vary, arrival by relevance: of a size that does not grow.
+
+    Parameters
+    ----------
+    counts
+        (a, b) columns, in a bins of arrival, 64 at most, and b bins of relevance. Where models of
+        other columns were merged a column may stand in the bin of arrival before its own.
+    step
+        How many columns a bin of arrival has, those that do not vary among them.
+    edges
+        (b + 1,) relevances where bins begin, each about 4 % above the one before, and the last one
+        ends, at 1. What is less relevant than the first is in the first bin. The sign of a
+        correlation is left out.
+    null
+        (b + 1,) the chance that a column of pure noise is more relevant than each edge, by the law
+        that the noise floor goes by; None where it is not known.
+    """
+
+    counts: NDArray[np.int64]
+    step: int
+    edges: NDArray[np.float64]
+    null: NDArray[np.float64] | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "step": self.step,
+            "edges": self.edges.tolist(),
+            "null": None if self.null is None else self.null.tolist(),
+            "counts": self.counts.tolist(),
+        }
 
 
 @dataclass(frozen=True)
@@ -26,11 +64,13 @@ class Report:
         "selected" or "components": what `found` lists.
     found
         What was found, each as name -> value, all of them with the same names; None is a value that
-        does not apply.
+        does not apply. Of a variable its arrival too: how many columns came before it.
     asked
         How many were asked for; None for as many as there are.
     facts
         What else is known of the model: name -> value.
+    density
+        Where all columns lie; None where nobody has counted them, and without a target.
     """
 
     learner: str
@@ -43,6 +83,7 @@ class Report:
     found: list[dict[str, Any]]
     asked: int | None
     facts: dict[str, Any] = field(default_factory=dict)
+    density: Density | None = None
 
     def unfinished(self) -> Report:
         """Return the report of a model that has not seen all its columns: nothing is certain."""
@@ -61,6 +102,7 @@ class Report:
             "noise_floor": self.noise_floor,
             **self.facts,
             self.kind: self.found,
+            "density": None if self.density is None else self.density.as_dict(),
         }
 
 

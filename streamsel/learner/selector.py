@@ -191,16 +191,25 @@ class Selector(Learner, Generic[State]):
         """
         floor = self._floor()
         relevance, scores, rounds = self.relevance, self.scores, self.rounds
-        certified, further = self.n_certified, self._told()
+        certified, further, arrivals = self.n_certified, self._told(), self._arrivals()
         found = []
         for rank, name in enumerate(self._selected()):
             mine = number(relevance[name])
             row = {"name": name, "relevance": mine, "score": number(scores[name])}
             row |= {"round": rounds[name], "certified": rank < certified}
-            row |= {"above_noise": is_above(mine, floor)}
+            row |= {"above_noise": is_above(mine, floor), "arrival": arrivals[rank]}
             found.append(row | {title: number(value[name]) for title, value in further.items()})
         facts = {"n_certified": certified, "n_passes": self.n_passes}
         return self._report(floor, "selected", found, self._asked, facts)
+
+    def _arrivals(self) -> list[int | None]:
+        """Return how many columns came before each selected variable; None where nobody knows."""
+        held, places = self._held, self._picks().places
+        if isinstance(held, Pool):
+            return [int(arrival) for arrival in held.table["arrival"][places]]
+        in_order = self._moments is not None and self._moments.complete
+        names = self._moments.slots if in_order and self._moments is not None else {}
+        return [names.get(name) for name in self._selected()]
 
     # What stands, and transforms
 

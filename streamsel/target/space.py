@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from streamsel._jit.relevance import coordinates, relevances
-from streamsel._jit.scan import glance
+from streamsel._jit.scan import glance_below
 from streamsel.target.kernels import VariableKernel
 
 Floats = NDArray[np.float64]
@@ -86,6 +87,12 @@ class TargetSpace:
         self.weights: Floats = weights
         # Nothing stands between a variable's moments and its coordinates.
         self._is_plain = self._left is None and self.kernel.name == "linear"
+        # Moments of which the relevance is known, from `note` to `forget`.
+        self._known: tuple[Floats, Floats, Floats] | None = None
+
+    def __deepcopy__(self, memo: object) -> Self:
+        # A target space never changes.
+        return self
 
     def _take_out(self, cyy: Floats, is_given: NDArray[np.bool_]) -> Floats:
         """Note what to take the covariates out with; return the products of what is left."""
@@ -167,18 +174,36 @@ class TargetSpace:
         A constant variable (m2 = 0) gets -inf. Signed is for one target column and the linear
         kernel: the correlation itself.
         """
+        known = self._known
+        if known is not None and known[0] is m2 and known[1] is cxy and not signed:
+            return known[2].copy()
         out = np.empty(m2.size)
         if not self._is_plain:
             cxy, m2 = self._seen_by_kernel(m2, cxy)
         relevances(cxy, m2, self.weights, signed, out)
         return out
 
-    def is_below(self, x: Floats, Y: Floats, bar: float) -> bool:
-        """Whether the relevance of a column x (n,) is surely below a bar; False if it is not clear.
+    def note(self, m2: Floats, cxy: Floats) -> Floats:
+        """Return the relevances of variables, and know them until `forget`: who asks gets a copy.
 
-        x is writable and contiguous; Y (c', n) are the centred target columns.
+        These very arrays are not to be changed until then.
         """
-        return self._is_plain and bool(glance(x, Y, self.weights) < bar)
+        relevance = self.relevance(m2, cxy)
+        self._known = m2, cxy, relevance
+        return relevance
+
+    def forget(self) -> None:
+        """Forget what was noted."""
+        self._known = None
+
+    def below(self, x: Floats, Y: Floats, bar: float) -> int:
+        """Return in which bin of a `Histogram` the relevance of a column x (n,) is.
+
+        -1 unless it is surely below a bar, and surely there. x is writable and contiguous; Y (c',
+        n) are the centred target columns.
+        """
+        found: int = glance_below(x, Y, self.weights, bar) if self._is_plain else -1
+        return found
 
     def largest_relevance(self, correlation: float) -> float:
         """Return the largest relevance of variables whose linear relevance is this.

@@ -274,7 +274,10 @@ def same(one: Any, other: Any, rtol: float = 1e-10) -> None:
     mine, theirs = flat(one._get_state()), flat(other._get_state())
     assert mine.keys() == theirs.keys()
     for key, value in mine.items():
-        if isinstance(value, np.ndarray):
+        if key == "density/counts":
+            # Bins of arrival of two models need not fit into one another's.
+            np.testing.assert_array_equal(theirs[key].sum(axis=0), value.sum(axis=0))
+        elif isinstance(value, np.ndarray):
             assert value.shape == theirs[key].shape, key
             # What rounding took from a mean is measured against the mean.
             whole = mine[key.removesuffix("low") + "mean"] if key.endswith("low") else value

@@ -1,0 +1,38 @@
+"""Where the columns lie that a model has learnt, for its report."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamsel.held.histogram import EDGES, Histogram
+from streamsel.held.moments import Moments
+from streamsel.learner.noise import chance
+from streamsel.learner.report import Density
+from streamsel.target.space import TargetSpace
+
+
+def density_of(counted: Histogram, space: TargetSpace, n: float) -> Density | None:
+    """Return where columns lie that were counted, of n observations; None if none of them varies.
+
+    With a kernel that is not linear nobody knows the law of noise.
+    """
+    counts = counted.counts
+    filled = np.flatnonzero(counts.any(axis=0))
+    if not filled.size:
+        return None
+    edges = EDGES[filled[0] :].copy()
+    is_linear = space.kernel.name == "linear"
+    null = chance(edges, n - len(space.given), space.rank) if is_linear else None
+    return Density(counts[:, filled[0] :], counted.step, edges, null)
+
+
+def counted_on_rows(moments: Moments) -> Histogram | None:
+    """Return what would have been counted of the variables of rows, in the order of the moments.
+
+    None where one was let go, and without a target.
+    """
+    if moments.space is None or not moments.complete:
+        return None
+    counted, stats = Histogram(), moments.stats()
+    counted.add(moments.space.relevance(stats.m2, stats.cxy), 0)
+    return counted

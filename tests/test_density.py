@@ -1,0 +1,333 @@
+"""Where the columns lie, arrival by relevance: what a report carries from the stream."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamsel import MRMR, PCA, PLS, SOSPCA, OnlineFDR, ProjSe, SelectKBest, load, save
+from streamsel.cli._json import as_json
+from streamsel.held.histogram import EDGES, Histogram
+from tests import in_parts
+from tests.conformance.modes import bits
+from tests.reference import density as reference
+
+N = 40
+
+
+@pytest.fixture(scope="module")
+def columns():
+    """Columns of which some are relevant and some do not vary, and a target of two columns."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 700))
+    y = rng.normal(size=(N, 2))
+    X[:, 100:110] += 3.0 * y[:, :1]
+    X[:, [0, 300, 699]] = 2.0
+    X[:, 5] = 1.0 - 4.0 * y[:, 0]
+    return np.asfortranarray(X), y
+
+
+def begun(build, y, **further):
+    model = build()
+    model.learn_target(y, **further)
+    return model
+
+
+def learnt(build, X, y, size=None, **further):
+    model = begun(build, y, **further)
+    for start in range(0, X.shape[1], size or X.shape[1]):
+        stop = min(X.shape[1], start + (size or X.shape[1]))
+        model.learn_columns(X[:, start:stop], range(start, stop))
+    return model
+
+
+def counts(model):
+    """Return all bins of what a report shows, and whether the rest of it fits."""
+    density = model.report().density
+    np.testing.assert_array_equal(density.edges, EDGES[-density.edges.size :])
+    assert density.counts.dtype == np.int64
+    assert density.counts[:, 0].any()
+    missing = EDGES.size - density.edges.size
+    return np.pad(density.counts, [(0, 0), (missing, 0)])
+
+
+LEARNERS = {
+    "SOSPCA": lambda: SOSPCA(n_components=3),
+    "ProjSe": lambda: ProjSe(k=2),
+    "ProjSe of few": lambda: ProjSe(k=2, max_candidates=4),
+    "SelectKBest of few": lambda: SelectKBest(k=2, max_candidates=4),
+    "PLS": lambda: PLS(n_components=2),
+}
+
+
+def test_edges():
+    np.testing.assert_array_equal(EDGES, reference.edges())
+    assert 0.03 < (EDGES[1:] / EDGES[:-1] - 1.0).min() < (EDGES[1:] / EDGES[:-1] - 1.0).max() < 0.07
+
+
+@given(
+    relevances=st.lists(
+        st.floats(0.0, 1.0) | st.sampled_from([0.0, 1.0, np.nan, *EDGES.tolist()]),
+        min_size=1,
+        max_size=300,
+    ),
+    seed=st.integers(0, 100),
+)
+def test_a_histogram_however_it_is_filled(relevances, seed):
+    """In pieces of any size, alone, undone, from a file, and put together."""
+    rng, found = np.random.default_rng(seed), Histogram()
+    relevances = np.array(relevances)
+    expected = reference.density(relevances)
+    told, at = np.where(np.isnan(relevances), -np.inf, relevances), 0
+    while at < told.size:
+        stop = min(told.size, at + int(rng.integers(1, 1 + told.size)))
+        mark = found.mark()
+        found.add(rng.random(int(rng.integers(200))), at)
+        found.rewind(mark)
+        if stop == at + 1 and told[at] >= 0.0:
+            if at >= found.until:
+                found.move_on(at)
+            found.alone[max(0, np.searchsorted(EDGES[:-1], told[at], side="right") - 1)] += 1
+        else:
+            found.add(told[at:stop], at)
+        found = Histogram.restored(found.to_state(), stop)
+        at = stop
+    np.testing.assert_array_equal(found.counts, expected)
+    cut = int(rng.integers(told.size + 1))
+    one, other = Histogram(), Histogram()
+    one.add(told[:cut], 0)
+    other.add(told[cut:], 0)
+    one.merge(other, cut, told.size - cut)
+    np.testing.assert_array_equal(one.counts.sum(axis=0), expected.sum(axis=0))
+    assert one.counts.shape == expected.shape
+    if cut % one.step == 0:
+        np.testing.assert_array_equal(one.counts, expected)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("c", [1, 2])
+def test_it_is_what_the_definition_says(columns, name, c):
+    X, y = columns
+    y = y[:, :c]
+    expected = reference.density(reference.relevances(X, y))
+    model = learnt(LEARNERS[name], X, y)
+    np.testing.assert_array_equal(counts(model), expected)
+    assert model.report().density.step == 16
+    assert expected.sum() == X.shape[1] - 3
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("size", [1, 7, 64, 699])
+def test_however_the_columns_are_cut(columns, name, size):
+    X, y = columns
+    model = learnt(LEARNERS[name], X, y, size)
+    np.testing.assert_array_equal(counts(model), counts(learnt(LEARNERS[name], X, y)))
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_column_by_column(columns, name):
+    X, y = columns
+    model = begun(LEARNERS[name], y[:, 0])
+    for j, x in enumerate(np.ascontiguousarray(X.T)):
+        model.learn_column(j, x)
+    np.testing.assert_array_equal(counts(model), counts(learnt(LEARNERS[name], X, y[:, 0])))
+
+
+def test_threads_copies_and_files(columns, tmp_path):
+    X, y = columns
+    model = learnt(lambda: SOSPCA(n_components=3, n_jobs=2), X[:, :400], y)
+    expected = reference.density(reference.relevances(X[:, :400], y))
+    np.testing.assert_array_equal(counts(model), expected)
+    save(model, tmp_path / "model")
+    for copy in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):  # noqa: S301
+        np.testing.assert_array_equal(counts(copy), expected)
+        copy.learn_columns(X[:, 400:], range(400, 700))
+        assert bits(copy) == bits(learnt(LEARNERS["SOSPCA"], X, y))
+    np.testing.assert_array_equal(counts(model), expected)
+
+
+def test_a_column_alone_does_not_change_a_copy(columns):
+    X, y = columns
+    model = learnt(LEARNERS["SOSPCA"], X, y[:, 0])
+    other = begun(LEARNERS["PLS"], y[:, 0])
+    other.learn_columns(X)
+    shares = begun(LEARNERS["PLS"], y[:, 0])
+    shares.learn_from(other)
+    copy = pickle.loads(pickle.dumps(model))  # noqa: S301
+    before = counts(shares), counts(copy)
+    for one in (model, other):
+        one.learn_column("new", np.random.default_rng(1).normal(size=N))
+    for found, was in zip((shares, copy), before, strict=True):
+        np.testing.assert_array_equal(counts(found), was)
+    assert counts(model).sum() == counts(other).sum() == before[0].sum() + 1
+
+
+def test_what_was_learnt_for_another_target_is_not_known(columns):
+    X, y = columns
+    other = learnt(LEARNERS["PLS"], X, y[:, 0])
+    model = begun(LEARNERS["PLS"], y[:, 1])
+    model.learn_from(other)
+    assert model.report().density is None
+    copy = pickle.loads(pickle.dumps(model))  # noqa: S301
+    assert copy.report().density is None
+    copy.learn_column("new", X[:, 5])
+    assert copy.report().density is None
+    merged = learnt(LEARNERS["PLS"], X[:, :1], y[:, 1])
+    merged.merge(model)
+    assert merged.report().density is None
+
+
+def test_in_parts(columns):
+    X, y = columns
+    rng, model = np.random.default_rng(0), begun(lambda: MRMR(k=3, max_candidates=6, exact=True), y)
+    found = in_parts.learn(model, in_parts.streams(X, [0, 200, 201, 700]), rng)
+    expected = reference.density(reference.relevances(X, y))
+    np.testing.assert_array_equal(counts(found).sum(axis=0), expected.sum(axis=0))
+
+
+def test_further_readings_count_nothing(columns):
+    X, y = columns
+    model = learnt(lambda: MRMR(k=3, max_candidates=6, exact=True), X, y)
+    assert model.n_passes > 1
+    expected = reference.density(reference.relevances(X, y))
+    np.testing.assert_array_equal(counts(model), expected)
+
+
+def test_given_covariates(columns):
+    X, y = columns
+    z = np.random.default_rng(1).normal(size=N)
+    model = learnt(LEARNERS["ProjSe"], X, y[:, 0], covariates=z)
+    Z = np.column_stack([np.ones(N), z])
+    left, target = (part - Z @ np.linalg.lstsq(Z, part)[0] for part in (X, y[:, 0]))
+    left[:, np.ptp(X, axis=0) == 0.0] = 0.0
+    expected = reference.density(reference.relevances(left, target))
+    np.testing.assert_array_equal(counts(model), expected)
+
+
+def test_with_a_kernel(columns):
+    """In feature space, as a report shows it; what noise does there nobody knows."""
+    X, y = columns
+    model = learnt(lambda: ProjSe(k=2, kernel="rbf"), X, y)
+    shown = model._held.relevance()
+    expected = reference.density(np.where(shown < 0.0, np.nan, shown))
+    np.testing.assert_array_equal(counts(model), expected)
+    assert model.report().density.null is None
+
+
+@pytest.mark.parametrize("c", [1, 2])
+def test_what_noise_does(c):
+    """As many columns of noise are above each edge as the law says, to a few of its deviations."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(N, 5000)), rng.normal(size=(N, c))
+    density = learnt(LEARNERS["SOSPCA"], X, y).report().density
+    above = density.counts.sum(axis=0)[::-1].cumsum()[::-1]
+    expected = 5000 * density.null[:-1]
+    assert (np.abs(above - expected)[1:] < 4.0 * np.sqrt(expected[1:]) + 1.0).all()
+    assert (np.diff(density.null) <= 0.0).all()
+    assert density.null[-1] == 0.0
+
+
+def test_it_does_not_grow():
+    rng = np.random.default_rng(0)
+    h, relevance = Histogram(), rng.random(1 << 17)
+    for start in range(0, 1 << 22, 1 << 17):
+        h.add(relevance, start)
+    assert h.counts.shape == (64, EDGES.size - 1)
+    assert h.step == 1 << 16
+    np.testing.assert_array_equal(h.counts.sum(axis=1), 1 << 16)
+
+
+# ------------------------------------------------------------------------------------------- rows
+
+
+def test_on_rows_it_is_that_of_what_is_held(columns):
+    X, y = columns
+    rows = ProjSe(k=2)
+    rows.learn_many(X[:, :30], y[:, 0])
+    expected = reference.density(reference.relevances(X[:, :30], y[:, :1]))
+    np.testing.assert_array_equal(counts(rows), expected)
+    goes_on = learnt(LEARNERS["ProjSe"], X[:25], y[:25])
+    goes_on.learn_many(X[25:], y[25:])
+    expected = reference.density(reference.relevances(X, y))
+    np.testing.assert_array_equal(counts(goes_on), expected)
+    assert [row["arrival"] for row in goes_on.report().found] == goes_on.selected
+
+
+def test_where_rows_have_let_variables_go_nobody_knows(columns):
+    X, y = columns
+    model = ProjSe(k=2, max_features=5, grace_period=1)
+    model.learn_many(X[:, :30], y[:, 0])
+    assert model.report().density is None
+    assert {row["arrival"] for row in model.report().found} == {None}
+
+
+def test_windows_of_rows(columns):
+    X, y = columns
+    model = OnlineFDR(window_size=20)
+    model.learn_many(X[:15, :30], y[:15, 0])
+    assert model.report().density is None
+    model.learn_many(X[15:, :30], y[15:, 0])
+    expected = reference.density(reference.relevances(X[20:, :30], y[20:, :1]))
+    np.testing.assert_array_equal(counts(model), expected)
+
+
+# ----------------------------------------------------------------------------------------- reports
+
+
+def test_without_a_target_and_without_columns(columns):
+    X, y = columns
+    pca = PCA(n_components=2)
+    pca.learn_columns(X)
+    assert pca.report().density is None
+    assert begun(LEARNERS["SOSPCA"], y).report().density is None
+    assert ProjSe(k=2).report().density is None
+    assert learnt(LEARNERS["SOSPCA"], np.ones((N, 3)), y).report().density is None
+
+
+@pytest.mark.parametrize("size", [None, 50])
+@pytest.mark.parametrize("name", ["ProjSe", "ProjSe of few", "SelectKBest of few"])
+def test_arrival(columns, name, size):
+    X, y = columns
+    order = np.random.default_rng(2).permutation(X.shape[1])
+    model = begun(LEARNERS[name], y)
+    for start in range(0, 700, size or 700):
+        part = order[start : start + (size or 700)]
+        model.learn_columns(X[:, part], [f"v{j}" for j in part])
+    arrivals = [int(np.flatnonzero(order == int(name[1:]))[0]) for name in model.selected]
+    assert [row["arrival"] for row in model.report().found] == arrivals
+
+
+def test_a_state_that_cannot_be_is_refused(columns):
+    X, y = columns
+    model = learnt(LEARNERS["SOSPCA"], X, y)
+    good = model._get_state()
+    assert good["density"]["counts"].dtype == np.uint8
+    more = good["density"]["counts"].copy()
+    more[:, -1] = 16
+    counts = good["density"]["counts"]
+    for name, value in (
+        *(("first", first) for first in (-1, 0, 500, None)),
+        *(("counts", bad) for bad in (more, counts[1:], counts[:, 1:], counts * 1.0, None)),
+        *(("counts", bad) for bad in (counts.astype(np.uint64) - 2**63, counts.tolist())),
+    ):
+        state = pickle.loads(pickle.dumps(good))  # noqa: S301
+        state["density"][name] = value
+        with pytest.raises(ValueError, match="Expected"):
+            SOSPCA(n_components=3)._set_state(state)
+
+
+def test_as_json_has_it(columns):
+    """With a bin of arrival a line."""
+    X, y = columns
+    report = learnt(LEARNERS["ProjSe"], X, y).report()
+    text = as_json(report.as_dict(), indent=2)
+    told = json.loads(text)["density"]
+    density = report.density
+    assert told["step"] == density.step
+    for name in ("counts", "edges", "null"):
+        np.testing.assert_array_equal(told[name], getattr(density, name))
+    assert len(text.splitlines()) < 150
+    assert as_json({"names": ["[\n1,\n2]", 1]}, indent=2).count("\n") == 5
