@@ -25,12 +25,19 @@ class Beside(Part):
         """Note variables that come for the first time with the next row; others may have moved."""
 
     @abc.abstractmethod
-    def learn_one(self, values: Floats, slots: Places, y: Floats, moments: Moments) -> None:
-        """Learn a row: values, NaN where not observed, slots of their variables, and targets."""
+    def learn_one(
+        self, values: Floats, slots: Places, y: Floats, moments: Moments, w: float
+    ) -> None:
+        """Learn a row of weight w: values, NaN where not observed, their slots, and targets."""
 
     @abc.abstractmethod
-    def learn_many(self, X: Floats, slots: Places, Y: Floats, moments: Moments) -> None:
-        """Learn rows, (b, m), and their targets, (b, c), as many as `until_refresh` allows."""
+    def learn_many(
+        self, X: Floats, slots: Places, Y: Floats, moments: Moments, w: Floats | None
+    ) -> None:
+        """Learn rows, (b, m), and their targets, (b, c), as many as `until_refresh` allows.
+
+        They weigh w, (b,), or 1 each.
+        """
 
     @abc.abstractmethod
     def until_refresh(self, moments: Moments) -> int:

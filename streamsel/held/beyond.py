@@ -150,19 +150,23 @@ class Beyond(Crossed):
 
     # Learning
 
-    def learn_one(self, values: Floats, places: Places, y: Floats, moments: Moments) -> None:
+    def learn_one(
+        self, values: Floats, places: Places, y: Floats, moments: Moments, w: float
+    ) -> None:
         """Learn a row, after the moments have."""
         if self.axes is None:
-            super().learn_one(values, places, y, moments)
+            super().learn_one(values, places, y, moments, w)
         else:
-            self.axes.learn(values[None], places, len(moments.table))
+            self.axes.learn(values[None], places, len(moments.table), np.array([w]))
 
-    def learn_many(self, X: Floats, places: Places, Y: Floats, moments: Moments) -> None:
+    def learn_many(
+        self, X: Floats, places: Places, Y: Floats, moments: Moments, w: Floats | None
+    ) -> None:
         """Learn rows, after the moments have."""
         if self.axes is None:
-            super().learn_many(X, places, Y, moments)
+            super().learn_many(X, places, Y, moments, w)
         else:
-            self.axes.learn(X, places, len(moments.table))
+            self.axes.learn(X, places, len(moments.table), w)
 
     # Merging
 

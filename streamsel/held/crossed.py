@@ -107,26 +107,30 @@ class Crossed(Beside):
         self.then.add_targets(len(moments.target))
         self.then.add(list(moments.table.slots))
         # After so many rows they have as much weight as is left of those before.
-        rows = moments.n
+        rows: float = moments.rows
         if self.keep < 1.0:
-            rows = math.log1p((1.0 - self.keep) * rows) / -math.log(self.keep)
+            rows = math.log1p((1.0 - self.keep) * moments.n) / -math.log(self.keep)
         self.due = moments.rows + max(1, math.ceil(rows))
 
     # Learning
 
-    def learn_one(self, values: Floats, places: Places, y: Floats, moments: Moments) -> None:
+    def learn_one(
+        self, values: Floats, places: Places, y: Floats, moments: Moments, w: float
+    ) -> None:
         """Learn a row, after the moments have."""
         self.follow(moments)
         names = moments.table.names
-        self.now.learn_one(values, places, y, names)
+        self.now.learn_one(values, places, y, names, w)
         if self.then is not None:
-            self.then.learn_one(values, places, y, names)
+            self.then.learn_one(values, places, y, names, w)
 
-    def learn_many(self, X: Floats, places: Places, Y: Floats, moments: Moments) -> None:
+    def learn_many(
+        self, X: Floats, places: Places, Y: Floats, moments: Moments, w: Floats | None
+    ) -> None:
         """Learn rows by matrix products, after the moments have."""
         self.follow(moments)
         for period in self.periods:
-            period.learn_many(X, places, Y, moments.table.names)
+            period.learn_many(X, places, Y, moments.table.names, w)
 
     def until_refresh(self, moments: Moments) -> int:
         """Return how many rows are left before the next period is due."""

@@ -178,11 +178,20 @@ class FactorisedRows(Beside):
 
     # Learning
 
-    def learn_one(self, values: Floats, slots: Places, y: Floats, moments: Moments) -> None:
+    def learn_one(
+        self, values: Floats, slots: Places, y: Floats, moments: Moments, w: float
+    ) -> None:
         """Learn a row, after the moments have."""
-        self.learn_many(values[None], slots, y, moments)
+        self.learn_many(values[None], slots, y, moments, np.array([w]))
 
-    def learn_many(self, X: Floats, slots: Places, Y: Floats, moments: Moments) -> None:  # noqa: ARG002
+    def learn_many(
+        self,
+        X: Floats,
+        slots: Places,
+        Y: Floats,  # noqa: ARG002
+        moments: Moments,
+        w: Floats | None,
+    ) -> None:
         """Learn rows, after the moments have."""
         if moments.table.slots is not self._followed:
             self.follow(moments)
@@ -193,6 +202,8 @@ class FactorisedRows(Beside):
         U[:, slots] = X - shift[slots]
         fading = 1.0 - moments.fading_factor
         weights = fading ** np.arange(len(X) - 1.0, -1.0, -1.0)
+        if w is not None:
+            weights = weights * w
         coded = self._coded(U, weights)
         keep = fading ** len(X)
         self.of_codes = keep * self.of_codes + coded.A

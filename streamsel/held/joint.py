@@ -96,11 +96,19 @@ class JointMoments(Beside):
         """Return how many rows are left before the next refresh."""
         return self.grace_period - self.rows % self.grace_period
 
-    def learn_one(self, values: Floats, slots: Places, y: Floats, moments: Moments) -> None:  # noqa: ARG002
+    def learn_one(
+        self,
+        values: Floats,
+        slots: Places,
+        y: Floats,  # noqa: ARG002
+        moments: Moments,
+        w: float,
+    ) -> None:
         """Learn a row, after the moments have."""
         self._watch_newcomers(values, slots, moments)
         place, watched, candidates = self._places(moments), self.watched, self.candidates
-        keep = 1.0 - moments.fading_factor
+        # The loop takes the row for one of weight 1: what was before it is as much lighter.
+        keep = (1.0 - moments.fading_factor) / w
         n = self.n * keep
         # Not views of the rows that are held: to make them takes longer than the loop.
         learn_joint(
@@ -120,8 +128,24 @@ class JointMoments(Beside):
         )
         self.n = n + 1.0
         self.rows += 1
+        if w != 1.0:
+            self._weigh(w)
 
-    def learn_many(self, X: Floats, slots: Places, Y: Floats, moments: Moments) -> None:  # noqa: ARG002
+    def _weigh(self, factor: float) -> None:
+        """Multiply all weights by a factor."""
+        self.n *= factor
+        self.J *= factor
+        self.candidates["age"][:] *= factor
+        self.candidates["before"][:] *= factor
+
+    def learn_many(
+        self,
+        X: Floats,
+        slots: Places,
+        Y: Floats,  # noqa: ARG002
+        moments: Moments,
+        w: Floats | None,
+    ) -> None:
         """Learn rows by matrix products, after the moments have."""
         self._watch_newcomers(X[0], slots, moments)
         among = self._places(moments)[slots]
@@ -131,7 +155,8 @@ class JointMoments(Beside):
         U[:, at] = np.where(np.isnan(x), 0.0, x - shift[at])
         V = np.hstack([U @ B, U[:, self._at]])
         left = 1.0 - moments.fading_factor
-        w = left ** np.arange(len(X) - 1.0, -1.0, -1.0)
+        faded = left ** np.arange(len(X) - 1.0, -1.0, -1.0)
+        w = faded if w is None else faded * w
         weight, keep = float(w.sum()), left ** len(X)
         mean = w @ V / weight
         V -= mean

@@ -96,9 +96,13 @@ class Moments(Held):
         self.forgotten: Floats = np.zeros(1 + c)
 
     def follow(self, target: Target | NoTarget) -> None:
-        """Go on from n rows which came as columns; no row and no variable has come yet."""
+        """Go on from n rows which came as columns; no row and no variable has come yet.
+
+        Where these have weights they count n in all, as of weights only the ratios do.
+        """
         self.rows = target.n
-        self.total = self.squares = float(target.n)
+        self.total = float(target.n)
+        self.squares = self.total * (self.total / target.effective_rows)
         if isinstance(target, Target):
             self.target = RowTarget.following(target, self.target.kind)
             c = len(self.target)
@@ -148,7 +152,7 @@ class Moments(Held):
         table.append(self.table.slots, **rows)
         self.table = table
 
-    def learn_one(self, values: Floats, slots: Places, y: Floats) -> int:
+    def learn_one(self, values: Floats, slots: Places, y: Floats, weight: float = 1.0) -> int:
         """Learn a row; return 0, or 1 + the place of a value that cannot be learnt.
 
         Parameters
@@ -157,14 +161,17 @@ class Moments(Held):
             (m,) values, NaN where not observed, and places of their variables in the table.
         y
             (c,) target columns, about their origin.
+        weight
+            How much the row counts, beside 1 for any other.
         """
         self._space = None
-        w = self._next_weight()
+        unit = self._next_weight()
+        w = unit * weight
         # Not views of the rows that are held: to make them would cost as much as the row itself.
         bad: int = learn_row(values, slots, y, w, self.total, *self.table.rooms(), self.of_target)
         if not bad:
             self.rows += 1
-            self._passed(w, w, w * w)
+            self._passed(unit, w, w * w)
         return bad
 
     def _arrays(self) -> tuple[Floats, ...]:
@@ -207,7 +214,7 @@ class Moments(Held):
             means[:] = (means - moved) + left
 
     def weights(self, size: int) -> Floats:
-        """Return the weights of the next rows."""
+        """Return the weights of the next rows, each of which counts as any other."""
         if self.fading_factor == 0.0:
             return np.ones(size)
         return np.asarray(self._next_weight() * (1.0 - self.fading_factor) ** -np.arange(size))
@@ -217,7 +224,9 @@ class Moments(Held):
         most = min(_PIECE, max(1, int(5.0 / self.fading_factor))) if self.fading_factor else _PIECE
         return [slice(start, min(start + most, size)) for start in range(0, size, most)]
 
-    def learn_many(self, X: Floats, slots: Places, Y: Floats) -> bool:
+    def learn_many(
+        self, X: Floats, slots: Places, Y: Floats, weights: Floats | None = None
+    ) -> bool:
         """Learn a piece of rows at once (Chan, Golub and LeVeque 1979).
 
         Parameters
@@ -226,6 +235,8 @@ class Moments(Held):
             (b, m) values, NaN where not observed, and the places of the columns.
         Y
             (b, c) target columns.
+        weights
+            (b,) how much each row counts; None for all the same.
 
         Returns
         -------
@@ -233,10 +244,13 @@ class Moments(Held):
         """
         Y = Y - self.target.origin
         w = self.weights(len(X))
+        unit = float(w[-1])
+        if weights is not None:
+            w = w * weights
         weight = float(w.sum())
         level = w @ Y / weight
         Y -= level
-        weighted = w[:, None] * Y if self.fading_factor else Y
+        weighted = w[:, None] * Y if self.fading_factor or weights is not None else Y
         found = moments_of(X, w, weighted, level)
         if found is None:
             return False
@@ -246,7 +260,7 @@ class Moments(Held):
         self.table["own"][slots, UNTIL] = self.total + weight
         self.table["last"][slots] = self.of_target[0]
         self.rows += len(X)
-        self._passed(float(w[-1]), weight, float(w @ w))
+        self._passed(unit, weight, float(w @ w))
         return True
 
     def add_zeros(self, slots: Places) -> None:

@@ -163,10 +163,16 @@ class Period(Part):
         self.find_shifts()
 
     def learn_one(
-        self, values: Floats, places: Places, y: Floats, names: Sequence[Hashable]
+        self,
+        values: Floats,
+        places: Places,
+        y: Floats,
+        names: Sequence[Hashable],
+        weight: float = 1.0,
     ) -> None:
         """Learn a row: values, NaN where not observed, their places among names, and targets."""
-        w = self.unit / self.keep if self.rows else 1.0
+        unit = self.unit / self.keep if self.rows else 1.0
+        w = unit * weight
         first = len(self.weights)
         further = (y, self.targets, w, self.n)
         found = self._learn_row(values, places, *further, first)
@@ -177,7 +183,7 @@ class Period(Part):
             self.weights.append(w)
             if first + 1 == _WAITING:
                 self.add_waiting()
-        self._passed(1, w, w, w * w)
+        self._passed(1, unit, w, w * w)
 
     def _learn_row(self, values: Floats, places: Places, *further: Any) -> int:
         *target, first = further
@@ -196,8 +202,15 @@ class Period(Part):
         self.forget_places()
         self.find_places(names)
 
-    def learn_many(self, X: Floats, places: Places, Y: Floats, names: Sequence[Hashable]) -> None:
-        """Learn rows, (b, m), and their targets, (b, c), by matrix products."""
+    def learn_many(
+        self,
+        X: Floats,
+        places: Places,
+        Y: Floats,
+        names: Sequence[Hashable],
+        weights: Floats | None = None,
+    ) -> None:
+        """Learn rows, (b, m), of these weights, and targets, (b, c), by matrix products."""
         # A sum shows what was not observed.
         lacking = np.isnan(X.sum(axis=0))
         if lacking.any():
@@ -205,9 +218,10 @@ class Period(Part):
         step = max(_ROWS_AT_ONCE, _AT_ONCE // max(1, X.shape[1] + Y.shape[1]))
         for start in range(0, len(X), step):
             rows = slice(start, start + step)
-            self._learn_block(X[rows], places, Y[rows])
+            of_rows = None if weights is None else weights[rows]
+            self._learn_block(X[rows], places, Y[rows], of_rows)
 
-    def _learn_block(self, X: Floats, places: Places, Y: Floats) -> None:
+    def _learn_block(self, X: Floats, places: Places, Y: Floats, weights: Floats | None) -> None:
         at, gap = self._place[places], self._gap[places]
         if (at < 0).any():
             X, at, gap = X[:, at >= 0], at[at >= 0], gap[at >= 0]
@@ -215,11 +229,16 @@ class Period(Part):
         if self.keep < 1.0:
             first = self.unit / self.keep if self.rows else 1.0
             w = np.asarray(first * self.keep ** -np.arange(len(X)))
+        unit = float(w[-1])
+        if weights is not None:
+            w = w * weights
         self._find_levels(X, at, gap, Y)
         Z, columns = self._about_shifts(X, at, gap, Y)
         self.sums[columns] += w @ Z
-        self.S[columns[:, None], columns] += _products(Z, w) if self.keep < 1.0 else Z.T @ Z
-        self._passed(len(X), float(w[-1]), float(w.sum()), float(w @ w))
+        self.S[columns[:, None], columns] += (
+            _products(Z, w) if self.keep < 1.0 or weights is not None else Z.T @ Z
+        )
+        self._passed(len(X), unit, float(w.sum()), float(w @ w))
 
     def _about_shifts(self, X: Floats, at: Places, gap: Places, Y: Floats) -> tuple[Floats, Places]:
         """Return what rows are in the columns in which they are not 0, and these columns."""

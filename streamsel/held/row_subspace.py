@@ -55,11 +55,14 @@ class Rows(NamedTuple):
         (b, m) values, NaN where not observed, and their variables.
     known
         How many variables there were.
+    w
+        (b,) how much each counts, but for what it fades.
     """
 
     X: Floats
     places: Places
     known: int
+    w: Floats
 
 
 class RowSubspace(Part):
@@ -120,12 +123,14 @@ class RowSubspace(Part):
         """Go on from rows of this weight."""
         self.level, self.weight = level, weight
 
-    def learn(self, X: Floats, places: Places, known: int) -> None:
-        """Learn rows, (b, m), of these of as many variables as are known."""
+    def learn(self, X: Floats, places: Places, known: int, w: Floats | None = None) -> None:
+        """Learn rows, (b, m), of weights (b,) or 1, of these of as many variables as are known."""
+        w = np.ones(len(X)) if w is None else w
         start = 0
         while start < len(X):
-            part = X[start : start + self.width - self.n_waiting].copy()
-            self.waiting = (*self.waiting, Rows(part, places.copy(), known))
+            stop = start + self.width - self.n_waiting
+            part = X[start:stop].copy()
+            self.waiting = (*self.waiting, Rows(part, places.copy(), known, w[start:stop]))
             self.n_waiting += len(part)
             start += len(part)
             if self.n_waiting == self.width:
@@ -136,7 +141,8 @@ class RowSubspace(Part):
         return self.weight * self.keep**self.n_waiting + float(self._weights().sum())
 
     def _weights(self) -> Floats:
-        weights: Floats = self.keep ** np.arange(self.n_waiting - 1.0, -1.0, -1.0)
+        faded = self.keep ** np.arange(self.n_waiting - 1.0, -1.0, -1.0)
+        weights: Floats = faded * np.concatenate([rows.w for rows in self.waiting])
         return weights
 
     def as_of(self, p: int) -> Level:
@@ -164,7 +170,7 @@ class RowSubspace(Part):
         parts = self.waiting
         places = np.unique(np.concatenate([rows.places for rows in parts]))
         Z, start = np.tile(-mean[places], (self.n_waiting, 1)), 0
-        for X, named, known in parts:
+        for X, named, known, _ in parts:
             of_rows = Z[start : start + len(X)]
             if not self.is_open:
                 of_rows[:, places >= known] = np.nan
@@ -220,6 +226,7 @@ class RowSubspace(Part):
             "places": np.concatenate(places),
             "ends": np.array(ends),
             "known": np.array(known, dtype=np.intp),
+            "weights": np.concatenate([none, *(rows.w for rows in self.waiting)]),
         }
 
     def to_state(self) -> dict[str, Any]:
@@ -239,7 +246,9 @@ class RowSubspace(Part):
         waiting = state["waiting"]
         size, b = rows_of(waiting, "values"), rows_of(waiting, "known")
         expect(waiting, values=Array((size,)), seen=Array((size,), np.bool_))
-        expect(waiting, known=Array((b,), np.int64, least=0))
+        # In files of before there were weights each is 1.
+        waiting = {"weights": np.ones(b)} | waiting
+        expect(waiting, known=Array((b,), np.int64, least=0), weights=Array((b,), least=0.0))
         expect(waiting, places=Array((size,), np.int64, least=0))
         expect(waiting, ends=Array((b + 1,), np.int64, least=0, below=size + 1))
         values, places, ends = waiting["values"], waiting["places"], waiting["ends"]
@@ -248,12 +257,13 @@ class RowSubspace(Part):
         if ends[0] != 0 or ends[-1] != size or (np.diff(ends) < 0).any():
             raise ValueError("Expected rows that wait one after the other. Got: others.")
         X = np.where(waiting["seen"], values, np.nan)
-        for start, end, known in zip(ends[:-1], ends[1:], waiting["known"].tolist(), strict=True):
+        told = zip(ends[:-1], ends[1:], waiting["known"].tolist(), waiting["weights"], strict=True)
+        for start, end, known, w in told:
             named = places[start:end]
             in_order = (np.diff(named) > 0).all()
             if not in_order or (named.size and not (named[0] >= 0 and named[-1] < known)):
                 raise ValueError(f"Expected rows of {known} variables. Got: others.")
-            self.waiting = (*self.waiting, Rows(X[None, start:end], named, known))
+            self.waiting = (*self.waiting, Rows(X[None, start:end], named, known, np.array([w])))
         self.n_waiting = b
 
 

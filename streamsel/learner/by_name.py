@@ -31,6 +31,7 @@ from streamsel.rows import (
 )
 from streamsel.stream import ColumnStream, as_stream
 from streamsel.target.target import NoTarget
+from streamsel.target.weights import weight_of_row, weights_of_rows
 
 # Weights of so many bytes are kept for rows that bring the same names again.
 _REMEMBERED = 16 << 20
@@ -160,15 +161,18 @@ class ByName(Extractor, Unsupervised):
 
     # Rows
 
-    def _learn_row(self, x: dict[Hashable, Any], y: Any) -> None:  # noqa: ARG002
+    def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None:  # noqa: ARG002
+        # It is learnt, whatever it weighs, that there was a row.
+        weight_of_row(w)
         values, _ = self._read(x)
         bad = first_bad(values)
         if bad is not None:
             raise why_bad(list(x)[bad], values[bad])
         self._let_pass(1)
 
-    def _learn_rows(self, X: Any, y: Any) -> None:  # noqa: ARG002
+    def _learn_rows(self, X: Any, y: Any, w: Any) -> None:  # noqa: ARG002
         _, values = read_frame(X)
+        weights_of_rows(w, len(values))
         if len(values):
             self._let_pass(len(values))
 

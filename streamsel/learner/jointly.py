@@ -137,6 +137,7 @@ def _begin(
             products[c:, :c], products[:c, c:] = stats.cxy, stats.cxy.T
         products[c:, c:] = _products(columns, places)
     crossed.now.begin(names, mean, products, c, target.n)
+    crossed.now.squares = moments.squares
 
 
 def _products(columns: SamplePool, places: Places) -> Floats:

@@ -62,11 +62,11 @@ def one_thread(turn: Turn) -> Iterator[None]:
         turn.end()
 
 
-def alone(turn: Turn, learn: Callable[[Any, Any], None], x: Any, y: Any) -> None:
+def alone(turn: Turn, learn: Callable[[Any, Any, Any], None], x: Any, y: Any, w: Any) -> None:
     """Learn what a row or many rows say, by one thread: both of the above, without their time."""
     turn.begin()
     try:
-        learn(x, y)
+        learn(x, y, w)
     except _BEYOND as error:
         raise _beyond(error) from error
     finally:

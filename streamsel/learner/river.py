@@ -25,12 +25,12 @@ class Supervised(
     _at_work: Turn
 
     @abc.abstractmethod
-    def _learn_row(self, x: dict[Hashable, Any], y: Any) -> None: ...
+    def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None: ...
 
     @abc.abstractmethod
-    def _learn_rows(self, X: Any, y: Any) -> None: ...
+    def _learn_rows(self, X: Any, y: Any, w: Any) -> None: ...
 
-    def learn_one(self, x: dict[Hashable, Any], y: Any = None) -> None:
+    def learn_one(self, x: dict[Hashable, Any], y: Any = None, w: float = 1.0) -> None:
         """Learn a row.
 
         Parameters
@@ -41,11 +41,15 @@ class Supervised(
         y
             A number, a label, or a dict of several targets: name -> number or label. What the first
             row brings the others must bring too. A class or a target that appears later had been 0.
+        w
+            How much the row counts, beside 1 for any other; one of weight 0 is not learnt. As in
+            River's own estimators: a Pipeline hands it on to the steps that take it.
 
         Raises
         ------
         ValueError
-            For an infinite value, a target that is missing, or a model that selects without one.
+            For an infinite value, a target that is missing, a model that selects without one, or a
+            weight that is negative or not finite, or that a window of rows would have to know of.
         TypeError
             For values that are not numbers, or a target of another form than before. In either case
             the model is as it was.
@@ -55,9 +59,9 @@ class Supervised(
         Costs O(c) for each feature that the row has, c the number of target columns. A feature
         takes 3c + 6 numbers.
         """
-        alone(self._at_work, self._learn_row, x, y)
+        alone(self._at_work, self._learn_row, x, y, w)
 
-    def learn_many(self, X: Any, y: Any = None) -> None:
+    def learn_many(self, X: Any, y: Any = None, w: Any = 1.0) -> None:
         """Learn many rows, by matrix products: the same as one after another.
 
         Parameters
@@ -68,6 +72,8 @@ class Supervised(
         y
             An array, list or Series of n numbers or labels, or a frame or an (n, c) array of
             several targets.
+        w
+            How much the rows count: a number, or one a row.
 
         Raises
         ------
@@ -76,7 +82,7 @@ class Supervised(
         """
         if y is None:
             raise no_target(y)
-        alone(self._at_work, self._learn_rows, X, y)
+        alone(self._at_work, self._learn_rows, X, y, w)
 
 
 class Unsupervised(base.MiniBatchTransformer):
@@ -86,12 +92,12 @@ class Unsupervised(base.MiniBatchTransformer):
     _at_work: Turn
 
     @abc.abstractmethod
-    def _learn_row(self, x: dict[Hashable, Any], y: Any) -> None: ...
+    def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None: ...
 
     @abc.abstractmethod
-    def _learn_rows(self, X: Any, y: Any) -> None: ...
+    def _learn_rows(self, X: Any, y: Any, w: Any) -> None: ...
 
-    def learn_one(self, x: dict[Hashable, Any]) -> None:
+    def learn_one(self, x: dict[Hashable, Any], w: float = 1.0) -> None:
         """Learn a row.
 
         Parameters
@@ -99,15 +105,18 @@ class Unsupervised(base.MiniBatchTransformer):
         x
             Feature -> real number. A feature that is absent counts as 0, in the rows before it
             first came too; NaN or None as not observed: as if it had its mean there.
+        w
+            How much the row counts, beside 1 for any other; one of weight 0 is not learnt. As in
+            River's own estimators: a Pipeline hands it on to the steps that take it.
 
         Raises
         ------
         ValueError, TypeError
-            For a value that is infinite, or no number; the model is as it was.
+            For a value or a weight that is infinite, or no number; the model is as it was.
         """
-        alone(self._at_work, self._learn_row, x, None)
+        alone(self._at_work, self._learn_row, x, None, w)
 
-    def learn_many(self, X: Any) -> None:
+    def learn_many(self, X: Any, w: Any = 1.0) -> None:
         """Learn many rows: the same as one after another.
 
         Parameters
@@ -115,10 +124,12 @@ class Unsupervised(base.MiniBatchTransformer):
         X
             A frame of any library that narwhals knows, or an (n, p) array, whose columns are named
             from 0. A null counts as not observed, a variable that has no column as 0.
+        w
+            How much the rows count: a number, or one a row.
 
         Raises
         ------
         ValueError, TypeError
             As `learn_one`.
         """
-        alone(self._at_work, self._learn_rows, X, None)
+        alone(self._at_work, self._learn_rows, X, None, w)

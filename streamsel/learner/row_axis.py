@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import numbers
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -27,6 +28,7 @@ from streamsel.rows import (
 )
 from streamsel.target.rows import NO_TARGET, Observation, RowTarget, unequal
 from streamsel.target.target import Target
+from streamsel.target.weights import weight_of_row, weights_of_rows
 
 _UNASKED = Observation(NO_TARGET, {})
 
@@ -53,7 +55,12 @@ class RowAxis(Axis):
 
     # One row
 
-    def _learn_row(self, x: dict[Hashable, Any], y: Any) -> None:
+    def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None:
+        if w != 1.0:
+            self._refuse_weights_of_rows()
+            w = weight_of_row(w)
+            if not w:
+                return
         moments = self._moments
         if moments is None:
             if self._by_window:
@@ -70,11 +77,11 @@ class RowAxis(Axis):
         beside = self._beside
         # The origin may move.
         y_whole = columns if beside is None else columns + target.origin
-        bad = moments.learn_one(values, places, columns) - 1
+        bad = moments.learn_one(values, places, columns, w) - 1
         if bad >= 0:
             raise why_bad(list(x)[bad], values[bad])
         if beside is not None:
-            beside.learn_one(values, places, y_whole, moments)
+            beside.learn_one(values, places, y_whole, moments, w)
             beside.refresh_if_due(moments)
         self._renew_if_due(moments.rows)
         target.note_codes(y, moments.rows)
@@ -110,10 +117,12 @@ class RowAxis(Axis):
 
     # Many rows
 
-    def _learn_rows(self, X: Any, y: Any) -> None:
+    def _learn_rows(self, X: Any, y: Any, w: Any) -> None:
         moments = self._moments
         if moments is None:
             if self._by_window:
+                if not isinstance(w, numbers.Real) or w != 1.0:
+                    self._refuse_weights_of_rows()
                 self._learn_in_window(*self._window_so_far().read_many(X, y), y)
                 return
             moments = self._rows_so_far()
@@ -126,6 +135,11 @@ class RowAxis(Axis):
                 raise unequal(len(X), len(encoded.columns))
         else:
             seen, encoded = _UNASKED, None
+        w = weights_of_rows(w, len(X))
+        if w is not None and not w.all():
+            X, w, counts = X[w > 0.0], w[w > 0.0], w > 0.0
+            if encoded is not None:
+                encoded = encoded._replace(columns=encoded.columns[counts])
         # Where nothing changes before all rows are summed, the sums tell.
         limit = self._stretch(moments, all_held=True)
         in_one_go = len(moments.pieces(len(X))) == 1 and (limit is None or len(X) <= limit)
@@ -142,10 +156,11 @@ class RowAxis(Axis):
             for piece in moments.pieces(stop - start):
                 rows = values[piece]
                 self._outdate()
-                if not moments.learn_many(rows, places, Y[start:stop][piece]):
+                of_rows = None if w is None else w[start:stop][piece]
+                if not moments.learn_many(rows, places, Y[start:stop][piece], of_rows):
                     refuse_infinite(names, X)
                 if self._beside is not None:
-                    self._beside.learn_many(rows, places, Y[start:stop][piece], moments)
+                    self._beside.learn_many(rows, places, Y[start:stop][piece], moments, of_rows)
                     self._beside.refresh_if_due(moments)
             self._renew_if_due(moments.rows)
             start = stop
@@ -254,6 +269,14 @@ class RowAxis(Axis):
         moments.follow(target)
         self._carry_over(moments)
         return moments
+
+    def _refuse_weights_of_rows(self) -> None:
+        if self._by_window:
+            raise ValueError(
+                f"Expected rows of weight 1: {type(self).__name__} as it is set learns rows by "
+                "windows, and looks at them one by one. Got: another weight.\n"
+                "Hint: leave w out, or take a learner that decides by moments."
+            )
 
     def _refuse_survival(self) -> None:
         if self.supervised and self.target == "survival":

@@ -8,6 +8,7 @@ knows nothing of them.
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
@@ -60,22 +61,7 @@ class Weights:
             For another length, values that are no numbers, negative or not finite, and fewer than
             two above 0.
         """
-        try:
-            w = np.array(weights, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise TypeError(
-                f"Expected weights that are numbers, one an observation. Got: {weights!r:.60}."
-            ) from None
-        if w.shape != (n,):
-            raise ValueError(
-                f"Expected weights of shape ({n},), one an observation. Got: shape {w.shape}."
-            )
-        bad = np.flatnonzero(~((w == 0.0) | ((w >= _LEAST) & (w <= _LARGEST))))
-        if bad.size:
-            raise ValueError(
-                f"Expected weights that are 0, or above, from 1e-100 to 1e100. Got: {w[bad[0]]} in "
-                f"row {bad[0]}.\nHint: a row that is not to count has weight 0."
-            )
+        w = _numbers(weights, n)
         if np.count_nonzero(w) < 2:
             raise ValueError(
                 f"Expected weights above 0 in two rows at least. Got: {np.count_nonzero(w)}."
@@ -119,6 +105,51 @@ class Weights:
         found: Floats = np.full(Z.shape, np.nan)
         found[counts] = Z[counts] / self._root[counts, None]
         return found
+
+
+def weight_of_row(w: Any) -> float:
+    """Return the weight of a row, as a float; ValueError or TypeError where it is none."""
+    if not isinstance(w, numbers.Real):
+        raise TypeError(f"Expected a number as the weight of a row. Got: {w!r:.60}.")
+    weight = float(w)
+    if not (weight == 0.0 or _LEAST <= weight <= _LARGEST):
+        raise _bad_weight(w)
+    return weight
+
+
+def weights_of_rows(w: Any, n: int) -> Floats | None:
+    """Return the weights of n rows, (n,), of one number or one a row; None where all are 1."""
+    if isinstance(w, numbers.Real):
+        weight = weight_of_row(w)
+        return None if weight == 1.0 else np.full(n, weight)
+    found = _numbers(w, n)
+    return None if (found == 1.0).all() else found
+
+
+def _numbers(weights: Any, n: int) -> Floats:
+    """Return n weights as they are, (n,)."""
+    try:
+        w = np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"Expected weights that are numbers, one an observation. Got: {weights!r:.60}."
+        ) from None
+    if w.shape != (n,):
+        raise ValueError(
+            f"Expected weights of shape ({n},), one an observation. Got: shape {w.shape}."
+        )
+    bad = np.flatnonzero(~((w == 0.0) | ((w >= _LEAST) & (w <= _LARGEST))))
+    if bad.size:
+        raise _bad_weight(w[bad[0]], int(bad[0]))
+    return w
+
+
+def _bad_weight(w: Any, row: int | None = None) -> ValueError:
+    where = "" if row is None else f" in row {row}"
+    return ValueError(
+        f"Expected weights that are 0, or above, from 1e-100 to 1e100. Got: {w}{where}.\n"
+        "Hint: a row that is not to count has weight 0."
+    )
 
 
 def weights_to_state(weights: Weights | None) -> dict[str, Any]:

@@ -17,7 +17,7 @@ PAGES = ROOT / "docs" / "pages"
 OTHER_ORACLES = {"calm", "evaluate", "frames", "noise", "target", "text", "rows", "sospca_rows"}
 OTHER_ORACLES |= {"ridge_components_rows", "gram"}
 # And of a source, and of what methods share.
-OTHER_ORACLES |= {"prune", "independence", "linear", "subspace", "factorisation"}
+OTHER_ORACLES |= {"prune", "independence", "linear", "subspace", "factorisation", "survival"}
 OTHER_PAGES = {"distributed", "evaluate", "persist", "stream"}
 
 every_learner = pytest.mark.parametrize(
