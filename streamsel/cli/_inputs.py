@@ -43,7 +43,7 @@ class Source:
     lines
         Files of text with one variable a line, and their delimiters.
     is_numbered
-        Whether there are columns without names: of .npy files.
+        Whether there are columns without names: of .npy files, and of Zarr arrays.
     delimiter
         Of text, if one was asked for.
     """
@@ -168,7 +168,7 @@ def open_source(
             on_bad=on_bad,
         ),
         lines=[(path, delimiter_of(path, delimiter)) for path in texts] if is_lines else [],
-        is_numbered="npy" in formats,
+        is_numbered=not {"npy", "zarr"}.isdisjoint(formats),
         delimiter=delimiter,
     )
 

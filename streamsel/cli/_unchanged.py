@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from streamsel.cli._errors import CommandError, note, warn
 from streamsel.cli._spool import spooled
 from streamsel.stream._fingerprint import digest
+from streamsel.stream._split import Stamp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,14 +36,14 @@ def fingerprint(source: Source, given: Sequence[Any]) -> dict[str, Any]:
         Target and covariates, as they were read.
     """
     paths = [spooled(path) for path in source.files]
-    found, copied = [Path(path).stat() for path in paths], paths != list(source.files)
+    found, copied = [Stamp.of(path) for path in paths], paths != list(source.files)
     return {
         "rows": source.stream.n_rows,
         "columns": source.stream.n_columns,
         "files": len(found),
-        "bytes": sum(one.st_size for one in found),
+        "bytes": sum(one.size for one in found),
         # A copy of a pipe is always new.
-        "modified": None if copied else utc(max(one.st_mtime for one in found)),
+        "modified": None if copied else utc(max(one.changed for one in found) / 1e9),
         "target": _digest_of(given),
     }
 

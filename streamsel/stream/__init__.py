@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from streamsel.stream._anndata import iter_anndata
     from streamsel.stream._arrays import iter_array, iter_npy
     from streamsel.stream._arrow import iter_ipc, iter_parquet
     from streamsel.stream._base import ColumnStream
@@ -27,11 +28,13 @@ if TYPE_CHECKING:
     from streamsel.stream._sparse import iter_sparse
     from streamsel.stream._split import Part
     from streamsel.stream._text import iter_ngrams, iter_positions, iter_skipgrams
+    from streamsel.stream._zarr import iter_zarr
 
 __all__ = [
     "ColumnStream",
     "Part",
     "as_stream",
+    "iter_anndata",
     "iter_array",
     "iter_bed",
     "iter_columns",
@@ -47,6 +50,7 @@ __all__ = [
     "iter_positions",
     "iter_skipgrams",
     "iter_sparse",
+    "iter_zarr",
     "prune",
     "screen",
     "with_dummies",
@@ -57,6 +61,7 @@ _HOMES = {
     "ColumnStream": "_base",
     "Part": "_split",
     "as_stream": "_convert",
+    "iter_anndata": "_anndata",
     "iter_array": "_arrays",
     "iter_bed": "_bed",
     "iter_columns": "_columns",
@@ -72,6 +77,7 @@ _HOMES = {
     "iter_positions": "_text",
     "iter_skipgrams": "_text",
     "iter_sparse": "_sparse",
+    "iter_zarr": "_zarr",
     "prune": "_prune",
     "screen": "_screen",
     "with_dummies": "_dummies",

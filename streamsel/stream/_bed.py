@@ -217,9 +217,7 @@ def _table(dtype: str) -> npt.NDArray[Any]:
     """Return, for every byte, the four values that it packs, as if they were one number."""
     four = (np.arange(256)[:, None] >> np.array([0, 2, 4, 6])) & 3
     values = np.array(_COPIES[dtype], dtype)[four]
-    packed: npt.NDArray[Any] = values.view({4: np.uint32, 16: np.complex128}[4 * values.itemsize])[
-        :, 0
-    ]
+    packed: npt.NDArray[Any] = values.view("u4" if dtype == "int8" else "c16")[:, 0]
     return packed
 
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import csv
 import itertools
 import os
-import tempfile
 import threading
-import weakref
-from contextlib import contextmanager, suppress
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +26,7 @@ from streamsel.stream._cells import (
     to_number,
 )
 from streamsel.stream._split import Stamp, kept_open, parts_of_columns
+from streamsel.stream._temporary import room_for, temporary_file
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
@@ -37,6 +35,8 @@ if TYPE_CHECKING:
 
 # Rows turned at a time: the more, the fewer the pieces that a column is read from.
 _TILE_BYTES = 2 * BLOCK_BYTES
+# Of the temporary file.
+_SIZE = "8 bytes a cell"
 
 
 def iter_csv(path: str | os.PathLike[str], *, delimiter: str | None = None) -> ColumnStream:
@@ -151,10 +151,7 @@ class _Turned:
         self.texts: dict[int, dict[str, int]] = {}
         self._tile_rows: list[int] = []
         self._one_at_a_time = threading.Lock()
-        # Nameless where the system allows: it goes with the last reference, whatever happens.
-        with _room_for(path):
-            self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  the finalizer closes it
-        weakref.finalize(self, _close, self._file)
+        self._file = temporary_file(self, path, _SIZE)
         with open_text(path) as file, text_of(path):
             lines = numbered_lines(file, path)
             self.names, self._delimiter = _read_header(lines, path, delimiter)
@@ -167,7 +164,7 @@ class _Turned:
             )
         if found_late:
             self._write_texts_again(found_late)
-        with _room_for(path):
+        with room_for(path, _SIZE):
             self._file.flush()
 
     def columns(self, a: int, b: int) -> npt.NDArray[Any]:
@@ -246,7 +243,7 @@ class _Turned:
                 cells = split_cells(line, self._delimiter)
                 for j in self.texts:
                     tile[j, i] = self._code(j, cells[j])
-        with _room_for(self._path):
+        with room_for(self._path, _SIZE):
             self._file.write(tile.data)
         return new
 
@@ -280,7 +277,7 @@ class _Turned:
                 cells = [split_cells(line, self._delimiter) for line in batch]
                 for j in columns:
                     codes = np.array([self._code(j, row[j]) for row in cells], dtype=float)
-                    with _room_for(self._path):
+                    with room_for(self._path, _SIZE):
                         self._file.seek(offset + j * rows * 8)
                         self._file.write(codes.data)
 
@@ -305,25 +302,6 @@ def _read_header(
     names: list[Hashable] = [cell.strip() for cell in split_cells(header[1], mark)]
     check_distinct(names)
     return names, mark
-
-
-@contextmanager
-def _room_for(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Say what to do where the temporary file of the columns of a file cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        raise OSError(
-            error.errno,
-            f"Expected room for a temporary file with the columns of {os.fspath(path)!r}, "
-            f"got: {error.strerror}. Hint: set TMPDIR to a directory with room for 8 bytes a cell.",
-        ) from error
-
-
-def _close(file: IO[bytes]) -> None:
-    # What did not fit into the file then does not now.
-    with suppress(OSError):
-        file.close()
 
 
 def _joined(

@@ -21,6 +21,7 @@ from streamsel.stream._csv import cut_csv, header_of
 from streamsel.stream._formats import delimiter_of, file_format, open_columns
 from streamsel.stream._lines import check_skip, count_variables, take_some
 from streamsel.stream._split import Part, Stamp, n_parts, together
+from streamsel.stream._zarr import iter_zarr
 
 if TYPE_CHECKING:
     from streamsel.columns import Block
@@ -225,7 +226,8 @@ def _look_into(
     read = partial(open_columns, path, orientation, delimiter, on_bad)
     stream = read()
     if isinstance(stream.names, range):
-        read = partial(iter_npy, path, range(first, first + len(stream.names)))
+        numbered = {"npy": iter_npy, "zarr": iter_zarr}[file_format(path)]
+        read = partial(numbered, path, range(first, first + len(stream.names)))
         stream = read()
     mark = "" if stream.names is not None else delimiter_of(path, delimiter)
     n_bytes = sum(part.n_bytes for part in stream.split(1))

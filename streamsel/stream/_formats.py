@@ -7,14 +7,18 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from streamsel.stream._anndata import iter_anndata
 from streamsel.stream._arrays import iter_npy
 from streamsel.stream._arrow import iter_ipc, iter_parquet
 from streamsel.stream._bed import iter_bed
 from streamsel.stream._cells import find_delimiter, numbered_lines, open_text
 from streamsel.stream._csv import iter_csv
 from streamsel.stream._lines import iter_lines
+from streamsel.stream._zarr import iter_zarr
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from streamsel.stream._base import ColumnStream
     from streamsel.stream._lines import OnBad
 
@@ -27,10 +31,25 @@ BINARY_SUFFIXES = {
     ".ipc": "ipc",
     ".npy": "npy",
     ".bed": "bed",
+    ".h5ad": "h5ad",
+    ".zarr": "zarr",
 }
-_BINARY = {"parquet": iter_parquet, "ipc": iter_ipc, "npy": iter_npy, "bed": iter_bed}
+_BINARY: dict[str, Callable[[str], ColumnStream]] = {
+    "parquet": iter_parquet,
+    "ipc": iter_ipc,
+    "npy": iter_npy,
+    "bed": iter_bed,
+    "h5ad": iter_anndata,
+    "zarr": iter_zarr,
+}
 _LIKELY_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-_MAGIC = {b"PAR1": "parquet", b"ARROW1": "ipc", b"\x93NUMPY": "npy", b"\x6c\x1b": "bed"}
+_MAGIC = {
+    b"PAR1": "parquet",
+    b"ARROW1": "ipc",
+    b"\x93NUMPY": "npy",
+    b"\x6c\x1b": "bed",
+    b"\x89HDF": "h5ad",
+}
 
 
 def open_columns(
@@ -64,7 +83,9 @@ def open_columns(
 
 
 def file_format(path: str) -> str:
-    """Return "parquet", "ipc", "npy", "bed" or "text", as a file's name or its first bytes say.
+    """Return "parquet", "ipc", "npy", "bed", "h5ad", "zarr" or "text".
+
+    A file's name says it, or else its first bytes.
 
     Raises
     ------
@@ -76,6 +97,9 @@ def file_format(path: str) -> str:
             f"Expected a file whose columns can be read more than once. Got: {path!r}, which is "
             "not a regular file.\nHint: write them to a file first."
         )
+    # Zarr arrays are folders; those of a group need no suffix.
+    if any(Path(path, name).is_file() for name in ("zarr.json", ".zarray", ".zgroup")):
+        return "zarr"
     with open(path, "rb") as file:  # noqa: PTH123 (the error names the file as the user did)
         start = file.read(8)
     if not start:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import stat
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -26,7 +27,7 @@ PART_BYTES = 128 * 10**6
 
 
 class Stamp(NamedTuple):
-    """By what a file is known again."""
+    """By what a file is known again, or all files of a folder."""
 
     path: str
     size: int
@@ -40,6 +41,8 @@ class Stamp(NamedTuple):
             found = where.stat()
         except ValueError as error:  # characters that no path can have
             raise ValueError(f"Expected the path of a file. Got: {path!r} ({error}).") from error
+        if stat.S_ISDIR(found.st_mode):
+            return cls(str(where), *_size_and_time(str(where)))
         return cls(str(where), found.st_size, found.st_mtime_ns)
 
     def check(self) -> None:
@@ -51,6 +54,19 @@ class Stamp(NamedTuple):
                 f"{_time(self.changed)}). Got: {now.size:,} bytes, changed {_time(now.changed)}.\n"
                 "Hint: open it again, and split that."
             )
+
+
+def _size_and_time(folder: str) -> tuple[int, int]:
+    """Return how many bytes the files of a folder have, and when one of them last changed."""
+    size = changed = 0
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            found = entry.stat()
+            n_bytes, time = found.st_size, found.st_mtime_ns
+            if entry.is_dir():
+                n_bytes, time = _size_and_time(entry.path)
+            size, changed = size + n_bytes, max(changed, time)
+    return size, changed
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streamsel import ProjSe
-from streamsel.stream import iter_bed, screen
+from streamsel.stream import iter_anndata, iter_bed, iter_zarr, screen
 
 N = 2000
 
@@ -34,5 +34,35 @@ def test_bed(against, size, tmp_path, y, missing):
         f".bed, {how}, {N}×{p:,}, ProjSe / bed_reader's read as int8, one thread",
         lambda: _learn(screen(iter_bed(path), missing="mean"), y),
         lambda: open_bed(path, num_threads=1).read(dtype="int8", order="F"),
-        bar=1.2,
+        bar=None if missing else 1.2,
+    )
+
+
+@pytest.mark.parametrize("form", ["dense", "csc", "csr"])
+def test_anndata(against, size, tmp_path, y, form):
+    import scipy.sparse as sp
+    from anndata import AnnData, read_h5ad
+
+    path, p = tmp_path / "x.h5ad", size(20_000)
+    cells = sp.random(N, p, 0.1, format="csc", dtype=np.float32, random_state=0)
+    AnnData({"dense": cells.toarray, "csc": cells.tocsc, "csr": cells.tocsr}[form]()).write(path)
+    against(
+        f".h5ad, {form}, {N}×{p:,}, ProjSe / anndata's read_h5ad, and a sum of every column",
+        lambda: _learn(iter_anndata(path), y),
+        lambda: read_h5ad(path).X.sum(axis=0),
+    )
+
+
+@pytest.mark.parametrize("chunks", ["some columns", "some rows"])
+def test_zarr(against, size, tmp_path, y, chunks):
+    import zarr
+
+    path, p = tmp_path / "x.zarr", size(20_000)
+    lie = (N, 100) if chunks == "some columns" else (10, p)
+    data = np.random.default_rng(0).normal(size=(N, p)).astype(np.float32)
+    array = zarr.create_array(path, data=data, chunks=lie)
+    against(
+        f"Zarr, chunks of {chunks}, {N}×{p:,}, ProjSe / y @ array[:]",
+        lambda: _learn(iter_zarr(path), y),
+        lambda: y @ array[:],
     )

@@ -2,6 +2,7 @@
 
 import gc
 import gzip
+import tempfile
 
 import numpy as np
 import pytest
@@ -99,9 +100,9 @@ def test_files_that_hold_no_columns(read):
 
 def test_the_temporary_file_goes_with_the_stream(read, tmp_path, monkeypatch):
     opened = []
-    temporary_file = _csv.tempfile.TemporaryFile
+    temporary_file = tempfile.TemporaryFile
     monkeypatch.setattr(
-        _csv.tempfile, "TemporaryFile", lambda: opened.append(temporary_file()) or opened[-1]
+        tempfile, "TemporaryFile", lambda: opened.append(temporary_file()) or opened[-1]
     )
     stream = read("a,b\n1,2\n")
     rest = stream.skip(1)

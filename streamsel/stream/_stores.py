@@ -1,0 +1,236 @@
+"""Matrices of stores that hold arrays in chunks, HDF5 and Zarr, read by columns."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamsel.columns import Block
+from streamsel.sparse import expect_whole
+from streamsel.stream._base import indexed_stream
+from streamsel.stream._blocks import (
+    BLOCK_BYTES,
+    MAX_COLUMNS,
+    columns_per_block,
+    stored,
+)
+from streamsel.stream._turned import TILE_BYTES, TurnedDense, TurnedSparse
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from streamsel.stream._base import ColumnStream
+    from streamsel.stream._split import Cut
+
+# Chunks that are decoded together, for whoever reads one column of them has read all: so many bytes
+# are always taken, and so many at most.
+_SLAB_BYTES = 8 * BLOCK_BYTES
+_MAX_BYTES = 2**28
+# What the system reads at once of an array without chunks.
+_PAGE = 4096
+
+
+class DenseMatrix:
+    """A two-dimensional array of HDF5 or Zarr.
+
+    Parameters
+    ----------
+    array
+        It has shape, dtype and chunks, and can be sliced.
+    path
+        Where it is.
+    """
+
+    def __init__(self, array: Any, path: str | os.PathLike[str]) -> None:
+        self._array, self.path = array, path
+        self.dtype = np.dtype(array.dtype)
+        if len(array.shape) != 2 or self.dtype.kind not in "biuf":
+            raise ValueError(
+                "Expected a two-dimensional array of numbers, observations by columns. Got: shape "
+                f"{array.shape} of {self.dtype} in {os.fspath(path)!r}."
+            )
+        n, p = self.shape = array.shape
+        size = self.dtype.itemsize
+        chunks = getattr(array, "chunks", None) or (1, max(1, _PAGE // size))
+        # Rows, and columns, that can only be read together; and how many bytes these are.
+        self._height, self._width = chunks[0], min(chunks[1], max(1, p))
+        rows, columns = max(self._height * p * size, TILE_BYTES), n * self._width * size
+        self.n_bytes = n * p * size
+        self.is_by_rows = columns > _SLAB_BYTES and self._width > 1 and rows < columns
+        if min(rows, columns) > _MAX_BYTES and self._width > 1:
+            raise ValueError(
+                f"Expected chunks of which a column, or a row, fits into {_MAX_BYTES >> 20} MiB. "
+                f"Got: chunks of {chunks[0]:,} by {chunks[1]:,} numbers in {os.fspath(path)!r}.\n"
+                f"Hint: write it in chunks of some columns each, such as ({n}, "
+                f"{columns_per_block(n, size)})."
+            )
+
+    @cached_property
+    def _turned(self) -> TurnedDense:
+        n, p = self.shape
+        rows = max(1, TILE_BYTES // max(1, p * self.dtype.itemsize))
+        step = self._height * max(1, rows // self._height)
+        tiles = (self._array[a : a + step] for a in range(0, n, step))
+        return TurnedDense(self.path, tiles, self.dtype)
+
+    def columns(self, a: int, b: int) -> npt.NDArray[Any]:
+        """Return the columns a, ..., b - 1."""
+        if self.is_by_rows:
+            return self._turned.columns(a, b)
+        return np.asfortranarray(self._array[:, a:b])
+
+    def blocks(self, start: int, end: int) -> Iterator[npt.NDArray[Any]]:
+        """Yield the columns from one on, some at a time, up to another."""
+        n, size = self.shape[0], self.dtype.itemsize
+        width = columns_per_block(n, size)
+        step = width
+        if not self.is_by_rows:
+            step = self._width * max(1, 4 * BLOCK_BYTES // max(1, n * self._width * size))
+        a = start
+        while a < end:
+            b = min(end, a + step - (0 if self.is_by_rows else a % step))
+            columns = self.columns(a, b)
+            for place in range(0, b - a, width):
+                yield columns[:, place : place + width]
+            a = b
+
+
+class SparseMatrix:
+    """The three arrays of a CSC or CSR matrix in HDF5 or Zarr.
+
+    Parameters
+    ----------
+    group
+        It has the arrays "data", "indices" and "indptr".
+    shape
+        Of the matrix.
+    by_rows
+        Whether it is CSR.
+    path
+        Where it is.
+    """
+
+    def __init__(
+        self, group: Any, shape: tuple[int, int], path: str | os.PathLike[str], *, by_rows: bool
+    ) -> None:
+        self.shape, self.is_by_rows = shape, by_rows
+        self.path = path
+        self._data, self._indices = group["data"], group["indices"]
+        self._indptr = np.asarray(group["indptr"][:], dtype=np.int64)
+        per_entry = self._data.dtype.itemsize + self._indices.dtype.itemsize
+        self.n_bytes = per_entry * int(self._indptr[-1])
+        self._check()
+
+    def _check(self) -> None:
+        """Raise ValueError if the parts do not fit one another."""
+        ends, n_lines = self._indptr, self.shape[0 if self.is_by_rows else 1]
+        if (
+            ends.shape != (n_lines + 1,)
+            or ends[0] != 0
+            or (np.diff(ends) < 0).any()
+            or ends[-1] != self._data.shape[0]
+            or ends[-1] != self._indices.shape[0]
+        ):
+            raise ValueError(
+                f"Expected a sparse matrix of shape {self.shape}. Got: {os.fspath(self.path)!r}, "
+                "whose parts do not fit one another."
+            )
+
+    @cached_property
+    def _turned(self) -> TurnedSparse:
+        return TurnedSparse(self.path, self._tiles(), self.shape[1])
+
+    def _tiles(self) -> Iterator[Any]:
+        from scipy.sparse import csr_array
+
+        per_entry = self._data.dtype.itemsize + self._indices.dtype.itemsize
+        a, n = 0, self.shape[0]
+        while a < n:
+            most = self._indptr[a] + TILE_BYTES // per_entry
+            b = max(a + 1, int(np.searchsorted(self._indptr, most, side="right")) - 1)
+            yield csr_array(self._parts(a, b), shape=(b - a, self.shape[1]))
+            a = b
+
+    def _parts(self, a: int, b: int) -> tuple[Any, Any, Any]:
+        start, stop = int(self._indptr[a]), int(self._indptr[b])
+        ends = self._indptr[a : b + 1] - start
+        return self._data[start:stop], self._indices[start:stop], ends
+
+    def columns(self, a: int, b: int) -> Any:
+        """Return the columns a, ..., b - 1 as a CSC matrix."""
+        from scipy.sparse import csc_array
+
+        if self.is_by_rows:
+            return self._turned.columns(a, b)
+        matrix = csc_array(self._parts(a, b), shape=(self.shape[0], b - a))
+        expect_whole(matrix)
+        matrix.sum_duplicates()
+        return matrix
+
+    def blocks(self, start: int, end: int) -> Iterator[Any]:
+        """Yield the columns from one on, some at a time, up to another."""
+        ends = self._turned.ends if self.is_by_rows else self._indptr
+        a = start
+        while a < end:
+            most = int(np.searchsorted(ends, ends[a] + BLOCK_BYTES // 8, side="right")) - 1
+            b = min(max(a + 1, most), a + MAX_COLUMNS, end)
+            yield self.columns(a, b)
+            a = b
+
+
+@contextmanager
+def reading_store(kind: str, path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name the file in what libraries say of one that is damaged, or of another kind.
+
+    What the system says of it, a lack of memory, and what we have put into words pass.
+    """
+    try:
+        yield
+    except Exception as error:
+        said = getattr(error, "errno", None) is not None or repr(os.fspath(path)) in str(error)
+        if said or isinstance(error, (MemoryError, FileNotFoundError)):
+            raise
+        told = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ValueError(f"Expected a whole {kind}. Got: {os.fspath(path)!r} ({told}).") from error
+
+
+def matrix_stream(
+    matrix: DenseMatrix | SparseMatrix,
+    names: Sequence[Hashable],
+    first: int,
+    kind: str,
+    cut: Cut | None = None,
+    beside: Mapping[str, Any] | None = None,
+) -> ColumnStream:
+    """Stream the columns of a matrix that have these names, from a position on."""
+    end = first + len(names)
+
+    def read(start: int) -> Iterator[Block]:
+        a = start
+        with reading_store(kind, matrix.path):
+            for values in matrix.blocks(first + start, end):
+                b = a + values.shape[1]
+                yield Block(names[a:b], _stored(values))
+                a = b
+
+    def fetch(positions: list[int]) -> Iterator[Any]:
+        for j in positions:
+            with reading_store(kind, matrix.path):
+                values = _stored(matrix.columns(first + j, first + j + 1))
+            yield values if isinstance(matrix, SparseMatrix) else values[:, 0].copy()
+
+    return indexed_stream(names, matrix.shape[0], read, fetch, cut, beside)
+
+
+def _stored(values: Any) -> Any:
+    """Return values in a dtype that blocks hold."""
+    if isinstance(values, np.ndarray):
+        return stored(np.asfortranarray(values))
+    values.data = stored(values.data)
+    return values

@@ -1,0 +1,133 @@
+"""Matrices that are stored by rows, turned by columns into a temporary file, once."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamsel.sparse import expect_whole
+from streamsel.stream._temporary import room_for, temporary_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+# Rows turned at a time: the more, the fewer the pieces that a column is read from.
+TILE_BYTES = 2**25
+_SIZE = "all its numbers, uncompressed"
+
+
+class TurnedDense:
+    """Rows of numbers by columns, in a temporary file.
+
+    Parameters
+    ----------
+    path
+        Where they come from.
+    tiles
+        Some rows after the other, each (r, p).
+    dtype
+        Of the numbers.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        tiles: Iterable[npt.NDArray[Any]],
+        dtype: np.dtype[Any],
+    ) -> None:
+        self._dtype = dtype
+        # Of every tile: how many rows, and where it begins.
+        self._tiles: list[tuple[int, int]] = []
+        self._one_at_a_time = threading.Lock()
+        self._file = temporary_file(self, path, _SIZE)
+        for tile in tiles:
+            with room_for(path, _SIZE):
+                self._tiles.append((len(tile), self._file.tell()))
+                self._file.write(np.ascontiguousarray(tile.T, dtype=dtype).data)
+        with room_for(path, _SIZE):
+            self._file.flush()
+
+    def columns(self, a: int, b: int) -> npt.NDArray[Any]:
+        """Return the columns a, ..., b - 1."""
+        out = np.empty((b - a, sum(rows for rows, _ in self._tiles)), self._dtype)
+        size, row = self._dtype.itemsize, 0
+        for rows, offset in self._tiles:
+            with self._one_at_a_time:
+                self._file.seek(offset + a * rows * size)
+                tile = np.frombuffer(self._file.read((b - a) * rows * size), self._dtype)
+            out[:, row : row + rows] = tile.reshape(b - a, rows)
+            row += rows
+        return out.T
+
+
+class TurnedSparse:
+    """Sparse rows by columns, in a temporary file of their size.
+
+    Parameters
+    ----------
+    path
+        Where they come from.
+    tiles
+        Some rows after the other, each a CSR matrix (r, p).
+    n_columns
+        p.
+
+    Attributes
+    ----------
+    ends
+        (p + 1,) how many entries the columns before each have, and, last, all.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], tiles: Iterable[Any], n_columns: int) -> None:
+        self.ends = np.zeros(n_columns + 1, dtype=np.int64)
+        self.n_rows = 0
+        # Of every tile: its first row, where its columns begin, its values and its indices.
+        self._tiles: list[tuple[int, npt.NDArray[Any], int, int]] = []
+        self._dtype: np.dtype[Any] = np.dtype(np.float64)
+        self._one_at_a_time = threading.Lock()
+        self._file = temporary_file(self, path, _SIZE)
+        for tile in tiles:
+            expect_whole(tile)
+            columns = tile.tocsc()
+            columns.sum_duplicates()
+            self._dtype = columns.dtype
+            with room_for(path, _SIZE):
+                values = self._file.tell()
+                self._file.write(columns.data.data)
+                indices = self._file.tell()
+                self._file.write(columns.indices.astype(np.int32).data)
+            self._tiles.append((self.n_rows, columns.indptr, values, indices))
+            self.ends += columns.indptr
+            self.n_rows += tile.shape[0]
+        with room_for(path, _SIZE):
+            self._file.flush()
+
+    def columns(self, a: int, b: int) -> Any:
+        """Return the columns a, ..., b - 1 as a CSC matrix."""
+        from scipy.sparse import csc_array
+
+        indptr = self.ends[a : b + 1] - self.ends[a]
+        data = np.empty(indptr[-1], self._dtype)
+        indices = np.empty(indptr[-1], np.int32)
+        at = indptr[:-1].copy()
+        for first_row, ends, values, places in self._tiles:
+            start, stop = int(ends[a]), int(ends[b])
+            lengths = np.diff(ends[a : b + 1]).astype(np.int64)
+            # The k-th entry of a tile goes behind those of its column in the tiles before.
+            where = np.repeat(at - ends[a:b] + start, lengths) + np.arange(stop - start)
+            data[where] = self._read(values, start, stop, self._dtype)
+            indices[where] = self._read(places, start, stop, np.dtype(np.int32)) + first_row
+            at += lengths
+        matrix = csc_array((data, indices, indptr), shape=(self.n_rows, b - a))
+        matrix.has_canonical_format = True
+        return matrix
+
+    def _read(self, offset: int, start: int, stop: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        with self._one_at_a_time:
+            self._file.seek(offset + start * dtype.itemsize)
+            return np.frombuffer(self._file.read((stop - start) * dtype.itemsize), dtype)

@@ -1,0 +1,103 @@
+"""Columns of Zarr arrays."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from streamsel.stream._base import ColumnStream, check_names
+from streamsel.stream._split import Stamp, kept_open, parts_of_columns
+from streamsel.stream._stores import DenseMatrix, matrix_stream, reading_store
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from streamsel.stream._split import Part
+
+_KIND = "Zarr array"
+
+
+def iter_zarr(array: Any, names: Sequence[Hashable] | None = None) -> ColumnStream:
+    """Stream the columns of a two-dimensional Zarr array that may exceed memory.
+
+    Parameters
+    ----------
+    array
+        A `zarr.Array` of shape (n, p), observations by columns, or where one is, of format 2 or 3:
+        that of a group is ``group.zarr/name``.
+    names
+        One distinct hashable for each column; 0, 1, ..., p - 1 by default.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such array.
+    ValueError
+        If it is a group, not two-dimensional, not of numbers, or its chunks are too large; if there
+        are not p distinct names.
+    ImportError
+        If zarr is not installed: ``pip install "streamsel[zarr]"``.
+
+    Notes
+    -----
+    Who reads one column decodes all chunks that have a part of it. So whole columns of chunks are
+    read at a time, about 16 MiB, or one where that is more: best are chunks of all rows and some
+    columns. Where a column of chunks takes more than 32 MiB, and fewer rows less, as in chunks of
+    few rows and all columns, the array is turned once, when it is first read: its rows go by in
+    order, 32 MiB at a time, and into a temporary file of all its numbers, in the directory that
+    `tempfile` chooses (TMPDIR). Where neither fits into 256 MiB the array is refused.
+
+    Dtypes are those of `iter_array`. An array that is where other processes find it too, in a
+    directory, can be split into parts.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import zarr
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     data = np.array([[1.0, 2.0], [3.0, 4.0]])
+    ...     array = zarr.create_array(f"{folder}/x.zarr", data=data, chunks=(2, 1))
+    ...     for name, values in iter_zarr(f"{folder}/x.zarr", names=["a", "b"]):
+    ...         print(name, values)
+    a [1. 3.]
+    b [2. 4.]
+    """
+    if not isinstance(array, (str, os.PathLike)):
+        matrix = DenseMatrix(array, str(getattr(array, "store_path", array)))
+        return matrix_stream(matrix, check_names(names, matrix.shape[1]), 0, _KIND)
+    path = array
+    stamp = Stamp.of(path)
+    matrix = _open(path)
+    all_names = check_names(names, matrix.shape[1])
+
+    def how(a: int, b: int) -> partial[ColumnStream]:
+        return partial(_zarr_part, stamp.path, all_names[a:b], a)
+
+    def cut(parts: int | None, start: int) -> list[Part]:
+        p = matrix.shape[1]
+        size = max(1, matrix.n_bytes // max(1, p))
+        return parts_of_columns(path, stamp, range(0, (p + 1) * size, size), how, parts, start)
+
+    return matrix_stream(matrix, all_names, 0, _KIND, cut)
+
+
+def _zarr_part(path: str, names: Sequence[Hashable], first: int) -> ColumnStream:
+    return matrix_stream(kept_open(_open, path), names, first, _KIND)
+
+
+def _open(path: str | os.PathLike[str]) -> DenseMatrix:
+    try:
+        import zarr
+    except ImportError as error:
+        raise ImportError('Zarr arrays need zarr. Hint: pip install "streamsel[zarr]".') from error
+    with reading_store(_KIND, path):
+        found = zarr.open(os.fspath(path), mode="r")
+    if not isinstance(found, zarr.Array):
+        arrays = ", ".join(f"{name} {a.shape}" for name, a in sorted(found.arrays())[:5])
+        raise ValueError(  # noqa: TRY004 (of what is in the path)
+            f"Expected a Zarr array. Got: {os.fspath(path)!r}, a group"
+            + (f" with {arrays}.\nHint: open one of them, by its path." if arrays else ".")
+        )
+    return DenseMatrix(found, path)

@@ -1,0 +1,218 @@
+"""AnnData: what anndata has written, dense or sparse, is read by columns."""
+
+import pickle
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from anndata import AnnData, read_h5ad
+
+from streamsel import ProjSe
+from streamsel.stream import _stores, iter_anndata, iter_files, screen
+
+N, P = 12, 23
+X = sp.random(N, P, 0.4, random_state=0).toarray()
+NAMES = [f"gene{j}" for j in range(P)]
+KINDS = {
+    "dense": lambda x: x,
+    "single": lambda x: x.astype(np.float32),
+    "csr": sp.csr_matrix,
+    "csc": sp.csc_matrix,
+    "counts": lambda x: sp.csr_array((9 * x).astype(np.int64)),
+}
+
+
+def _obs():
+    return pd.DataFrame(
+        {
+            "cell_type": pd.Categorical(["B", "T", None] * 4),
+            "age": np.arange(N) / 2,
+            "batch": np.arange(N) % 2,
+            "score": pd.array([1, None] * 6, dtype="Int64"),
+            "is_doublet": [True, False] * 6,
+        },
+        index=[f"cell{i}" for i in range(N)],
+    )
+
+
+def _data(kind="dense", **more):
+    var = pd.DataFrame(index=more.pop("names", NAMES))
+    return AnnData(KINDS[kind](X), obs=_obs(), var=var, **more)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Sizes at which a matrix of 12 by 23 numbers is a large one."""
+    monkeypatch.setattr(_stores, "_SLAB_BYTES", 4 * N * 8)
+    monkeypatch.setattr(_stores, "TILE_BYTES", 2 * P * 8)
+    monkeypatch.setattr(_stores, "BLOCK_BYTES", 5 * N * 8)
+
+
+def _same(stream, expected, names=NAMES):
+    found = dict(stream)
+    assert list(found) == list(names)
+    for name, values in zip(names, expected.T, strict=True):
+        column = found[name].toarray()[:, 0] if sp.issparse(found[name]) else found[name]
+        np.testing.assert_array_equal(column, values)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("options", [{}, {"compression": "gzip"}])
+def test_files_in_every_layout(kind, options, small, tmp_path):
+    data = _data(kind)
+    data.write_h5ad(tmp_path / "x.h5ad", **options)
+    expected = data.X.toarray() if sp.issparse(data.X) else data.X
+    stream = iter_anndata(tmp_path / "x.h5ad")
+    assert (stream.n_rows, stream.n_columns, stream.rereadable) == (N, P, True)
+    for _ in range(2):
+        _same(stream, expected)
+    _same(stream.skip(6), expected[:, 6:], NAMES[6:])
+    taken = stream.take(["gene17", "gene2"])
+    _same(taken.items(), expected[:, [17, 2]], ["gene17", "gene2"])
+    parts = [pickle.loads(pickle.dumps(part)) for part in stream.split(4)]  # noqa: S301
+    assert len(parts) == 4
+    _same((pair for part in parts for pair in part.open()), expected)
+    for _, values in stream.blocks():
+        assert sp.issparse(values) == sp.issparse(data.X)
+        assert values.dtype == ("f4" if kind == "single" else "f8")
+    _same(iter_files(str(tmp_path / "*.h5ad")), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_in_memory_and_backed(kind, tmp_path):
+    data = _data(kind, layers={"double": KINDS[kind](2 * X)})
+    twice = data.layers["double"]
+    twice = twice.toarray() if sp.issparse(twice) else twice
+    _same(iter_anndata(data, layer="double"), twice)
+    _same(iter_anndata(data[:, 3:]), KINDS["dense"](_dense(data))[:, 3:], NAMES[3:])
+    data.write_h5ad(tmp_path / "x.h5ad")
+    for mode in ("r", "r+"):
+        backed = read_h5ad(tmp_path / "x.h5ad", backed=mode)
+        _same(iter_anndata(backed), _dense(data))
+        _same(iter_anndata(backed, layer="double"), twice)
+        backed.obs["new"] = np.arange(N)
+        assert iter_anndata(backed).beside["new"].tolist() == list(range(N))
+        with pytest.raises(ValueError, match="view of one"):
+            iter_anndata(backed[:, 3:])
+        backed.file.close()
+
+
+def _dense(data):
+    return data.X.toarray() if sp.issparse(data.X) else data.X
+
+
+def test_rows_are_turned_once_and_only_when_read(small, tmp_path, monkeypatch):
+    data = _data("csr")
+    data.write_h5ad(tmp_path / "x.h5ad")
+    read = []
+    tiles = _stores.SparseMatrix._tiles
+    monkeypatch.setattr(_stores.SparseMatrix, "_tiles", lambda self: read.append(1) or tiles(self))
+    stream = iter_anndata(tmp_path / "x.h5ad")
+    assert stream.names == NAMES
+    assert not read
+    _same(stream, X)
+    _same(stream, X)
+    stream.take(["gene3"])
+    assert read == [1]
+
+
+@pytest.mark.parametrize("where", ["memory", "file"])
+def test_what_is_said_of_the_cells(where, tmp_path):
+    data = _data("csr")
+    data.write_h5ad(tmp_path / "x.h5ad")
+    stream = iter_anndata(data if where == "memory" else tmp_path / "x.h5ad")
+    beside = screen(stream).without(["gene1"]).beside
+    assert list(beside) == ["obs_names", *_obs().columns]
+    assert len(beside) == 6
+    assert beside["obs_names"].tolist() == [f"cell{i}" for i in range(N)]
+    assert beside["cell_type"].tolist() == ["B", "T", None] * 4
+    assert beside["age"].dtype == np.float64
+    assert beside["batch"].dtype == np.int64
+    assert beside["is_doublet"].dtype == bool
+    np.testing.assert_array_equal(beside["score"], [1, np.nan] * 6)
+    model = ProjSe(2)
+    model.learn_target(beside["age"])
+    model.learn_columns(stream)
+    assert set(model.selected) <= set(NAMES)
+
+
+def test_repeated_genes_are_told_apart_as_anndata_does(tmp_path):
+    names = [*NAMES[:20], "gene3", "gene3", "gene7"]
+    with pytest.warns(UserWarning, match="not unique"):
+        data, unique = (_data("csr", names=names) for _ in range(2))
+    data.write_h5ad(tmp_path / "x.h5ad")
+    unique.var_names_make_unique()
+    for stream in (iter_anndata(data), iter_anndata(tmp_path / "x.h5ad")):
+        assert stream.names == unique.var_names.tolist()
+
+
+def test_no_such_layer(tmp_path):
+    data = _data(layers={"counts": X})
+    data.write_h5ad(tmp_path / "x.h5ad")
+    for source in (data, tmp_path / "x.h5ad"):
+        with pytest.raises(KeyError, match=r"'raw'\. Hint: there are 'counts'"):
+            iter_anndata(source, layer="raw")
+
+
+def _no_names(file):
+    del file["var/_index"]
+
+
+def _no_matrix(file):
+    del file["X"]
+
+
+def _fewer_cells(file):
+    file["X"].attrs["shape"] = [N - 1, P]
+
+
+def _index_beyond(file):
+    file["X/indices"][4] = 1000
+
+
+def _negative(file):
+    file["X/indices"][4] = -1
+
+
+def _ends_that_go_back(file):
+    file["X/indptr"][3] = 1000
+
+
+def _too_few_values(file):
+    values = file["X/data"][:-3]
+    del file["X/data"]
+    file["X/data"] = values
+
+
+DAMAGE = [
+    *(_no_names, _no_matrix, _fewer_cells, _index_beyond, _negative),
+    *(_ends_that_go_back, _too_few_values),
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_damage_is_said_in_one_line(damage, kind, tmp_path):
+    path = tmp_path / "x.h5ad"
+    _data(kind).write_h5ad(path)
+    with h5py.File(path, "r+") as file:
+        damage(file)
+    with pytest.raises(ValueError, match=r"x\.h5ad") as error:
+        list(iter_anndata(path))
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_no_such_file(tmp_path):
+    (tmp_path / "x.h5ad").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
+    with pytest.raises(ValueError, match=r"^Expected a whole AnnData file\. Got: '.*x\.h5ad'"):
+        iter_anndata(tmp_path / "x.h5ad")
+    with h5py.File(tmp_path / "y.h5ad", "w") as file:
+        file["numbers"] = X
+    with pytest.raises(ValueError, match=r"AnnData file\. Got: '.*y\.h5ad'"):
+        iter_anndata(tmp_path / "y.h5ad")
+    with pytest.raises(FileNotFoundError):
+        iter_anndata(tmp_path / "z.h5ad")
+    with pytest.raises(TypeError, match="Expected an AnnData"):
+        iter_anndata(X)
