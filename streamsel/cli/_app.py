@@ -29,6 +29,7 @@ from streamsel.cli._options import (
     LEARNER,
     OUTPUT,
     config_option,
+    decimal_option,
     delimiter_option,
     files_argument,
     input_options,
@@ -44,6 +45,8 @@ from streamsel.cli._sections import Command, Several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from streamsel.stream._decimal import Decimal
 
 CONTEXT = {
     "help_option_names": ["-h", "--help"],
@@ -268,6 +271,7 @@ def _run(ctx: click.Context) -> None:
     help="What a line of a text file is; auto sees where the model's variables are.",
 )
 @delimiter_option
+@decimal_option
 @keep_option
 @option(
     "--out",
@@ -284,6 +288,7 @@ def transform(
     files: tuple[str, ...],
     orientation: str,
     delimiter: str | None,
+    decimal: Decimal | None,
     keep: list[str],
     out: str | None,
     **_: Any,
@@ -295,7 +300,7 @@ def transform(
     """
     from streamsel.cli._apply import transform as apply
 
-    apply(model, files, orientation, delimiter, keep, out)
+    apply(model, files, orientation, (delimiter, decimal), keep, out)
 
 
 @app.command(cls=Command, short_help="Say what a saved model holds.")

@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 
     from streamsel.cli._inputs import Source
     from streamsel.stream import ColumnStream
+    from streamsel.stream._decimal import Decimal
 
 
 def transform(
     model_path: str,
     given: Sequence[str],
     orientation: str,
-    delimiter: str | None,
+    marks: tuple[str | None, Decimal | None],
     keep: Sequence[str],
     out: str | None,
 ) -> None:
@@ -41,8 +42,8 @@ def transform(
         The files of columns, or patterns.
     orientation
         Of a text file: "samples", "variables" or "auto".
-    delimiter
-        Of a text file; None goes by its suffix and first line.
+    marks
+        Delimiter and decimal mark of a text file; None goes by its suffix and first lines.
     keep
         Names of columns of the files that go along.
     out
@@ -64,7 +65,7 @@ def transform(
         orientation = notes.get("orientation") or orientation
     wanted = [str(name) for name in needed]
     log().begin("transform", model=model_path, file=given)
-    source = open_source(files, orientation, wanted, None, delimiter, shown=given[0])
+    source = open_source(files, orientation, wanted, None, *marks, shown=given[0])
     header = parted(notes["id"])[1] if notes.get("id") else None
     along = carried(keep, source, out, header=header)
     with columns_there(source):

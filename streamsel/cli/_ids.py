@@ -137,7 +137,8 @@ def identifiers_of(source: Source, column: str) -> Identifiers:
                 "if the target is in their order"
             )
         return found
-    if source.stream.names is None or isinstance(source.stream.names, range):
+    names = source.stream.names
+    if column not in source.stream.beside and (names is None or isinstance(names, range)):
         raise CommandError(
             f"--id: {source.path} has no names of columns. Hint: --by-position, if the target is "
             "in the order of its rows"
@@ -195,9 +196,11 @@ def likely(source: Source, shared: Collection[Hashable] = (), apart: Collection[
         header = of_header(source)
         return {} if header is None else {HEADER: header}
     names = source.stream.names
+    # What is said of the rows beside the columns is there already.
+    looked_at: list[Any] = list(source.stream.beside)
     if names is None or isinstance(names, range):
-        return {}
-    looked_at = list(names[:_NEAR])
+        names = ()
+    looked_at += names[:_NEAR]
     if len(source.files) == 1:
         # Of several texts each one looked into would be read whole.
         further = (name for name in names[_NEAR:] if name in shared or is_usual(str(name)))

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from streamsel.cli._errors import CommandError, no_column
+from streamsel.cli._errors import CommandError, no_column, note
 from streamsel.cli._orientation import text_orientation
 from streamsel.cli._spool import spooled
 from streamsel.stream._base import find_positions, raise_missing
 from streamsel.stream._cells import numbered_lines, open_text, split_cells, text_of, to_number
+from streamsel.stream._decimal import find_decimal
 from streamsel.stream._files import Files, Orientation, iter_files, paths_of
 from streamsel.stream._formats import delimiter_of, file_format
 from streamsel.stream._layout import split_off_name
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Sequence
 
     from streamsel.stream._base import ColumnStream
+    from streamsel.stream._decimal import Decimal
     from streamsel.stream._lines import OnBad
 
 MAX_COMPARED = 20_000  # names that a misspelt one is compared with
@@ -44,7 +46,7 @@ class Source:
         Files of text with one variable a line, and their delimiters.
     is_numbered
         Whether there are columns without names: of .npy files, and of Zarr arrays.
-    delimiter
+    delimiter, decimal
         Of text, if one was asked for.
     """
 
@@ -55,6 +57,7 @@ class Source:
     lines: Sequence[tuple[str, str]]
     is_numbered: bool
     delimiter: str | None = None
+    decimal: Decimal | None = None
 
     def name(self, text: str) -> Hashable:
         """Return the column's name that the user means by this text: npy columns are numbered."""
@@ -74,7 +77,7 @@ class Source:
                 beside = self._beside(names)
                 found = self.stream.take([name for name in names if name not in beside])
                 return {name: beside.get(name, found.get(name)) for name in names}
-            found, seen = lines_found(self.lines, names)
+            found, seen = lines_found(self.lines, names, self.decimal)
             found |= self._take_beside_lines([name for name in names if name not in found])
             missing = [name for name in names if name not in found]
             if missing:
@@ -86,7 +89,7 @@ class Source:
     def take_some(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
         """Fetch those of the columns that are there."""
         if self.lines:
-            found = lines_found(self.lines, names)[0]
+            found = lines_found(self.lines, names, self.decimal)[0]
             return found | self._take_beside_lines([name for name in names if name not in found])
         wanted = set(names)
         there = wanted.intersection(name for name in self.stream.names or () if name in wanted)
@@ -127,6 +130,7 @@ def open_source(
     wanted: Sequence[str],
     on_bad: OnBad | None = None,
     delimiter: str | None = None,
+    decimal: Decimal | None = None,
     shown: str | None = None,
     ids: Collection[str] = (),
 ) -> Source:
@@ -143,8 +147,8 @@ def open_source(
     on_bad
         Called with name, reason and detail for a line of text that is not all numbers; "pass" has
         it passed on.
-    delimiter
-        Of text; None goes by each file's suffix and first line.
+    delimiter, decimal
+        Of text; None goes by each file's suffix and first lines.
     shown
         What the user calls them; one file is called by its path.
     ids
@@ -157,6 +161,9 @@ def open_source(
         alone = len(texts) == len(files)
         orientation = text_orientation(texts, wanted, delimiter, ids, alone=alone)
     is_lines = bool(texts) and orientation == "variables"
+    with_commas = [] if decimal else [p for p in texts if _has_commas(p, delimiter)]
+    if with_commas:
+        note(f"{with_commas[0]}: decimal commas, read as such. Hint: --decimal . if they are none")
     return Source(
         path=shown or files[0],
         files=files,
@@ -165,36 +172,43 @@ def open_source(
             files,
             orientation=cast("Orientation", orientation),
             delimiter=delimiter,
+            decimal=decimal,
             on_bad=on_bad,
         ),
         lines=[(path, delimiter_of(path, delimiter)) for path in texts] if is_lines else [],
         is_numbered=not {"npy", "zarr"}.isdisjoint(formats),
         delimiter=delimiter,
+        decimal=decimal,
     )
 
 
+def _has_commas(path: str, delimiter: str | None) -> bool:
+    return find_decimal(path, delimiter_of(path, delimiter), None) == ","
+
+
 def lines_found(
-    files: Sequence[tuple[str, str]], names: Sequence[Hashable]
+    files: Sequence[tuple[str, str]], names: Sequence[Hashable], decimal: Decimal | None = None
 ) -> tuple[dict[Hashable, Any], list[str]]:
     """Read those of some variables that texts hold, and some names of what else they hold."""
     found: dict[Hashable, Any] = {}
     seen: list[str] = []
     for path, delimiter in files:
+        point = find_decimal(path, delimiter, decimal)
         with open_text(path) as file, text_of(path):
             for _, line in numbered_lines(file, path):
                 if len(found) == len(set(names)):
                     return found, seen
                 name, _ = split_off_name(line, delimiter)
                 if name in names and name not in found:
-                    found[name] = numbers_or_labels(split_cells(line, delimiter)[1:])
+                    found[name] = numbers_or_labels(split_cells(line, delimiter)[1:], point)
                 if len(seen) < MAX_COMPARED:
                     seen.append(name)
     return found, seen
 
 
-def numbers_or_labels(cells: Sequence[str]) -> Any:
+def numbers_or_labels(cells: Sequence[str], decimal: str = ".") -> Any:
     """Return an array of numbers if all cells are, of labels otherwise; None is a missing one."""
-    numbers = [to_number(cell) for cell in cells]
+    numbers = [to_number(cell, decimal) for cell in cells]
     if None in numbers:
         texts = [
             None if number != number else cell.strip()  # noqa: PLR0124 (NaN)

@@ -146,7 +146,7 @@ class Job:
         request = self.request
         if file is None:
             if request.id is not None and not source.lines:
-                source.check([parted(request.id)[0]])
+                source.take([parted(request.id)[0]])
             return
         if request.id is not None:
             file.join(source, parted(request.id)[0])
@@ -172,6 +172,7 @@ class Job:
             wanted,
             heard,
             request.delimiter,
+            request.decimal,
             shown=request.file,
             ids=ids,
         )
@@ -314,6 +315,7 @@ def _new_notes(request: Request) -> dict[str, Any]:
         "file": _as_given(request),
         "orientation": request.orientation,
         "delimiter": request.delimiter,
+        "decimal": request.decimal,
         "target": list(request.target),
         "target_file": request.target_file,
         "id": request.id,

@@ -10,86 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from streamsel import catalogue
 from streamsel.cli._config import take_config
 from streamsel.cli._log import FORMATS, VARIABLES, take_log_format, take_quiet
 from streamsel.cli._sections import Option, Several
-
-
-class Delimiter(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.2 has none
-    """One character; the word "tab", or a backslash and t, for a tab."""
-
-    name = "character"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the character."""
-        mark = "\t" if value in {"tab", "\\t"} else value
-        if len(mark) != 1 or mark in '"\r\n':
-            self.fail(f"{value!r} is not one character that can stand between cells", param, ctx)
-        return mark
-
-
-class Name(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.2 has none
-    """A name, or several with commas between."""
-
-    name = "name"
-
-    def split_envvar_value(self, rv: str) -> list[str]:
-        """Return what a variable says: there may be blanks in a name."""
-        return [rv]
-
-
-class Method(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.2 has none
-    """A method's name, in upper or lower case.
-
-    Parameters
-    ----------
-    names
-        Those that there are.
-    """
-
-    name = "method"
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = {name.lower(): name for name in names}
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name as the catalogue has it."""
-        name = self._names.get(value.lower())
-        if name is None:
-            self.fail(f"{value!r} is none of {', '.join(self._names.values())}", param, ctx)
-        return name
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Return the names that begin so."""
-        del ctx, param
-        start = incomplete.lower()
-        return [CompletionItem(name) for low, name in self._names.items() if low.startswith(start)]
-
-
-class Setting(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.1 has none
-    """A parameter of a method and its value, PARAM=VALUE."""
-
-    name = "setting"
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Return what the method that was said has."""
-        from streamsel.params import Choice, rules_of
-
-        del param
-        rules = rules_of(catalogue.fetch(ctx.params["method"]))
-        items = []
-        for name, rule in rules.items():
-            values = rule.options if isinstance(rule, Choice) else ("",)
-            items += [f"{name}={value}" for value in values]
-        return [CompletionItem(item) for item in items if item.startswith(incomplete)]
-
+from streamsel.cli._values import Delimiter, Method, Name, Setting
 
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
@@ -144,6 +70,14 @@ delimiter_option = option(
     section=INPUT,
     help="Character between the cells of a text file, or tab; otherwise the suffix and the first "
     "line say.",
+)
+
+decimal_option = option(
+    "--decimal",
+    type=click.Choice([".", ","]),
+    section=INPUT,
+    help="Decimal mark of a text file; otherwise a comma if the first lines have numbers with one "
+    "and none with a point, and cells are parted by something else.",
 )
 
 keep_option = names_option(
@@ -249,6 +183,7 @@ input_options = all_of(
         "(its name comes first); auto sees where the target's name is.",
     ),
     delimiter_option,
+    decimal_option,
     names_option(
         "--drop",
         help="Column to leave out, such as another outcome, or a pattern of names in quotes: "

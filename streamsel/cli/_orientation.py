@@ -136,5 +136,5 @@ def orientation_that_fits(source: Source, ids: Collection[str] = (), n: int | No
 
 
 def is_number(cell: str) -> bool:
-    """Tell whether a cell holds a number, or stands for a missing one."""
-    return to_number(cell) is not None
+    """Tell whether a cell holds a number, with a point or a comma, or stands for a missing one."""
+    return to_number(cell) is not None or to_number(cell, ",") is not None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamsel.cli._saved import Saved
+    from streamsel.stream._decimal import Decimal
     from streamsel.stream._screen import Missing
 
 # What stands for standard input.
@@ -43,7 +44,7 @@ class Request:
         whether their rows are taken as they stand.
     drop
         Names of columns to leave out.
-    orientation, delimiter, missing, min_count, max_skipped
+    orientation, delimiter, decimal, missing, min_count, max_skipped
         As the options of the same names.
     keep
         Names of columns that go along into `out`.
@@ -73,6 +74,7 @@ class Request:
     drop: Sequence[str]
     orientation: str
     delimiter: str | None
+    decimal: Decimal | None
     missing: Missing | None
     min_count: int
     max_skipped: float | None
@@ -144,6 +146,7 @@ def make_request(ctx: click.Context) -> Request:
         drop=options["drop"],
         orientation=options["orientation"],
         delimiter=options["delimiter"],
+        decimal=options["decimal"],
         missing=options["missing"],
         min_count=options["min_count"],
         max_skipped=options["max_skipped"],

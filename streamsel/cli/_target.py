@@ -11,6 +11,7 @@ from streamsel.cli._ids import identifiers_of, likely, rows_of
 from streamsel.cli._inputs import Source, integral, numbers_or_labels, open_source
 from streamsel.cli._orientation import is_number, orientation_that_fits
 from streamsel.cli._spool import spooled
+from streamsel.stream._decimal import decimal_of
 from streamsel.stream._formats import BINARY_SUFFIXES, TEXT_SUFFIXES, suffix_of
 
 if TYPE_CHECKING:
@@ -253,4 +254,4 @@ def one_per_line(path: str) -> Any:
     if "" in lines:
         number = lines.index("") + 1
         raise CommandError(f"{path}, line {number}: the line is empty, a value was expected")
-    return numbers_or_labels(lines)
+    return numbers_or_labels(lines, decimal_of(lines))

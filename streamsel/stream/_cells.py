@@ -86,10 +86,22 @@ def find_delimiter(line: str, delimiter: str | None, likely: str = "") -> str:
     """
     if delimiter is None:
         bare = _QUOTED.sub("", line)
+        if "," in bare:
+            for mark in "\t;":
+                if mark in bare and _has_decimal_commas(bare, mark):
+                    return mark
         return next((mark for mark in f"{likely}\t,;" if mark in bare), likely or ",")
     if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
         raise ValueError(f"Expected a delimiter of one character, got: {delimiter!r}.")
     return delimiter
+
+
+def _has_decimal_commas(line: str, mark: str) -> bool:
+    """Tell whether a line without a header is a name and numbers, some with a decimal comma."""
+    cells = line.split(mark)[1:]
+    return any("," in cell for cell in cells) and all(
+        to_number(cell, ",") is not None for cell in cells
+    )
 
 
 def split_cells(line: str, delimiter: str) -> list[str]:
@@ -110,8 +122,13 @@ def count_cells(line: str, delimiter: str) -> int:
     return line.count(delimiter) + 1
 
 
-def to_number(cell: str) -> float | None:
+def to_number(cell: str, decimal: str = ".") -> float | None:
     """Return the number in a cell, NaN for a missing value, None if it is neither."""
+    if decimal == ",":
+        # A point sets off thousands, where it is not a mistake.
+        if "." in cell:
+            return None
+        cell = cell.replace(",", ".")
     try:
         # Python reads 1_000 as a thousand; in data it is a name.
         return None if "_" in cell else float(cell)
@@ -186,6 +203,8 @@ class NumberParser:
     ----------
     delimiter
         Between the cells.
+    decimal
+        The decimal mark: a point or a comma.
 
     Notes
     -----
@@ -197,8 +216,9 @@ class NumberParser:
     value: they are spelt out before, from the first time that it stumbles.
     """
 
-    def __init__(self, delimiter: str) -> None:
+    def __init__(self, delimiter: str, decimal: str = ".") -> None:
         self._delimiter = delimiter
+        self._has_commas = decimal == ","
         self._missing_cells = [f"{delimiter}{text}{delimiter}" for text in _USUAL_MISSING]
         self._spell_out = False
 
@@ -217,6 +237,8 @@ class NumberParser:
             Positions of the cells to turn into numbers, all by default.
         """
         n_used = n_cells if usecols is None else len(usecols)
+        if self._has_commas:
+            lines = [self._with_points(line) for line in lines]
         if (
             len(lines) * n_used >= _WORTH_ARROW
             and (arrow := _arrow())
@@ -257,6 +279,16 @@ class NumberParser:
                 # Twice: of two neighbours the first pass takes one, as they share a delimiter.
                 line = line.replace(cell, f"{mark}nan{mark}").replace(cell, f"{mark}nan{mark}")
         return line[1:-1]
+
+    def _with_points(self, line: str) -> str:
+        """Return a line with points for decimal commas, and for cells with points other text."""
+        if "." not in line and '"' not in line:
+            return line.replace(",", ".")
+        special = (".", self._delimiter, '"', "\n")
+        return self._delimiter.join(
+            "text" if any(mark in cell for mark in special) else cell.replace(",", ".")
+            for cell in split_cells(line, self._delimiter)
+        )
 
     def _unquoted(self, line: str) -> str:
         """Return a line without quotes, and for cells that need them some other text."""

@@ -25,12 +25,14 @@ from streamsel.stream._cells import (
     text_of,
     to_number,
 )
+from streamsel.stream._decimal import find_decimal
 from streamsel.stream._split import Stamp, kept_open, parts_of_columns
 from streamsel.stream._temporary import room_for, temporary_file
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
+    from streamsel.stream._decimal import Decimal
     from streamsel.stream._split import Cut, Part
 
 # Rows turned at a time: the more, the fewer the pieces that a column is read from.
@@ -39,7 +41,9 @@ _TILE_BYTES = 2 * BLOCK_BYTES
 _SIZE = "8 bytes a cell"
 
 
-def iter_csv(path: str | os.PathLike[str], *, delimiter: str | None = None) -> ColumnStream:
+def iter_csv(
+    path: str | os.PathLike[str], *, delimiter: str | None = None, decimal: Decimal | None = None
+) -> ColumnStream:
     r"""Stream the columns of a text file that holds one observation a line, and names in the first.
 
     Parameters
@@ -48,6 +52,10 @@ def iter_csv(path: str | os.PathLike[str], *, delimiter: str | None = None) -> C
         Text file in UTF-8, plain or gzipped.
     delimiter
         One character; by default the first of tab, comma and semicolon that is in the first line.
+    decimal
+        The decimal mark, "." or ",". By default a comma if the first lines have numbers with one,
+        and none with a point: `1,5` between semicolons or tabs. Not where each of them may be a
+        thousand and more, as in `1,500`.
 
     Raises
     ------
@@ -85,18 +93,24 @@ def iter_csv(path: str | os.PathLike[str], *, delimiter: str | None = None) -> C
     kind ['x' 'y']
     """
     stamp = Stamp.of(path)
-    turned = _Turned(path, delimiter)
+    turned = _Turned(path, delimiter, decimal)
     p = len(turned.names)
-    return _csv_stream(turned, 0, p, cut_csv(path, stamp, delimiter, p, 8 * turned.n_rows * p))
+    cut = cut_csv(path, stamp, delimiter, p, 8 * turned.n_rows * p, decimal)
+    return _csv_stream(turned, 0, p, cut)
 
 
 def cut_csv(
-    path: str | os.PathLike[str], stamp: Stamp, delimiter: str | None, p: int, n_bytes: int
+    path: str | os.PathLike[str],
+    stamp: Stamp,
+    delimiter: str | None,
+    p: int,
+    n_bytes: int,
+    decimal: Decimal | None = None,
 ) -> Cut:
     """Return what cuts a file of p columns and about so many bytes into parts."""
 
     def how(a: int, b: int) -> partial[ColumnStream]:
-        return partial(_csv_part, stamp.path, delimiter, a, b)
+        return partial(_csv_part, stamp.path, delimiter, decimal, a, b)
 
     def cut(parts: int | None, start: int) -> list[Part]:
         size = max(1, n_bytes // p)
@@ -105,8 +119,10 @@ def cut_csv(
     return cut
 
 
-def _csv_part(path: str, delimiter: str | None, first: int, end: int) -> ColumnStream:
-    return _csv_stream(kept_open(_Turned, path, delimiter), first, end)
+def _csv_part(
+    path: str, delimiter: str | None, decimal: Decimal | None, first: int, end: int
+) -> ColumnStream:
+    return _csv_stream(kept_open(_Turned, path, delimiter, decimal), first, end)
 
 
 def _csv_stream(turned: _Turned, first: int, end: int, cut: Cut | None = None) -> ColumnStream:
@@ -138,6 +154,8 @@ class _Turned:
         The text file.
     delimiter
         Between its cells, None to find out.
+    decimal
+        Of its numbers, None to find out.
 
     Notes
     -----
@@ -145,7 +163,9 @@ class _Turned:
     that it is written from start to end whatever the number of rows. Texts are stored as codes.
     """
 
-    def __init__(self, path: str | os.PathLike[str], delimiter: str | None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], delimiter: str | None, decimal: Decimal | None
+    ) -> None:
         self._path = path
         # position of a column of text -> its texts -> their codes
         self.texts: dict[int, dict[str, int]] = {}
@@ -155,6 +175,7 @@ class _Turned:
         with open_text(path) as file, text_of(path):
             lines = numbered_lines(file, path)
             self.names, self._delimiter = _read_header(lines, path, delimiter)
+            self._decimal = find_decimal(path, self._delimiter, decimal)
             found_late = self._write_tiles(lines)
         self.n_rows = sum(self._tile_rows)
         if self.n_rows == 0:
@@ -210,7 +231,7 @@ class _Turned:
 
     def _write_tiles(self, lines: Iterator[tuple[int, str]]) -> list[int]:
         """Write all tiles; return the columns that turned out to be text after the first."""
-        parser = NumberParser(self._delimiter)
+        parser = NumberParser(self._delimiter, self._decimal)
         found_late: list[int] = []
         for batch in self._batches(lines):
             new = self._parse(batch, parser)
@@ -237,7 +258,7 @@ class _Turned:
         else:
             for i, line in enumerate(batch):
                 cells = split_cells(line, self._delimiter)
-                tile[used, i] = [to_number(cells[j]) for j in used]
+                tile[used, i] = [to_number(cells[j], self._decimal) for j in used]
         if self.texts:
             for i, line in enumerate(batch):
                 cells = split_cells(line, self._delimiter)
@@ -252,7 +273,7 @@ class _Turned:
         new = []
         for line in batch:
             for j, cell in enumerate(split_cells(line, self._delimiter)):
-                if j not in self.texts and to_number(cell) is None:
+                if j not in self.texts and to_number(cell, self._decimal) is None:
                     self.texts[j] = {}
                     new.append(j)
         return new
@@ -260,7 +281,7 @@ class _Turned:
     def _code(self, column: int, cell: str) -> float:
         """Return the code of a text, NaN for a missing one."""
         text = cell.strip()
-        number = to_number(text)
+        number = to_number(text, self._decimal)
         if number is not None and np.isnan(number):
             return np.nan
         codes = self.texts[column]

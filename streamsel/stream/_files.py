@@ -25,6 +25,7 @@ from streamsel.stream._zarr import iter_zarr
 
 if TYPE_CHECKING:
     from streamsel.columns import Block
+    from streamsel.stream._decimal import Decimal
     from streamsel.stream._lines import OnBad
     from streamsel.stream._split import Cut
 
@@ -37,6 +38,7 @@ def iter_files(
     *,
     orientation: Orientation | None = None,
     delimiter: str | None = None,
+    decimal: Decimal | None = None,
     on_bad: OnBad | None = None,
 ) -> ColumnStream:
     """Stream the columns of many files, side by side, as if they were one table.
@@ -52,6 +54,8 @@ def iter_files(
         "variables", behind its name. Text needs it.
     delimiter
         Of text files, one character; by default each file's suffix and first line say.
+    decimal
+        Of text files, "." or ","; by default each file's first lines say, as in `iter_lines`.
     on_bad
         Of text files with one variable a line, as in `iter_lines`: what becomes of one with a cell
         that is not a number.
@@ -102,13 +106,13 @@ def iter_files(
     """
     found = paths_of(paths)
     if len(found) == 1:
-        return open_columns(found[0], orientation, delimiter, on_bad)
+        return open_columns(found[0], orientation, delimiter, on_bad, decimal)
     members: list[_Member] = []
     n_numbered = 0
     # Who looks at the first block, and then reads, is not to turn a text twice.
     turned = lru_cache(maxsize=1)(open_columns)
     for path in found:
-        member = _look_into(path, n_numbered, orientation, delimiter, on_bad, turned)
+        member = _look_into(path, n_numbered, orientation, delimiter, decimal, on_bad, turned)
         n_numbered += len(member.names) if isinstance(member.names, range) else 0
         members.append(member)
         _check_rows(members[:-1], member)
@@ -168,7 +172,7 @@ class _Member(NamedTuple):
         Opens it.
     cut
         Cuts it into parts, if there is a cheaper way than to open it.
-    delimiter, on_bad
+    delimiter, decimal, on_bad
         Of text.
     beside
         What it says of the rows.
@@ -182,6 +186,7 @@ class _Member(NamedTuple):
     read: Callable[[], ColumnStream]
     cut: Cut | None = None
     delimiter: str = ""
+    decimal: Decimal | None = None
     on_bad: OnBad | None = None
     beside: Mapping[str, Any] = MappingProxyType({})
 
@@ -202,7 +207,7 @@ class _Member(NamedTuple):
         """Fetch those of the columns that are there."""
         if self.names is None:
             self.stamp.check()
-            return take_some(self.path, self.delimiter, self.on_bad, wanted)
+            return take_some(self.path, self.delimiter, self.decimal, self.on_bad, wanted)
         there = set(wanted).intersection(self.names)
         return self.open().take([name for name in wanted if name in there]) if there else {}
 
@@ -212,6 +217,7 @@ def _look_into(
     first: int,
     orientation: Orientation | None,
     delimiter: str | None,
+    decimal: Decimal | None,
     on_bad: OnBad | None,
     turned: Callable[..., ColumnStream],
 ) -> _Member:
@@ -220,10 +226,11 @@ def _look_into(
     if file_format(path) == "text" and orientation == "samples":
         # Only its header: to know the number of rows is to have turned it into columns.
         mark = delimiter_of(path, delimiter)
-        names, read = header_of(path, mark), partial(turned, path, orientation, delimiter)
-        cut = cut_csv(path, stamp, mark, len(names), stamp.size)
+        names = header_of(path, mark)
+        read = partial(turned, path, orientation, delimiter, None, decimal)
+        cut = cut_csv(path, stamp, mark, len(names), stamp.size, decimal)
         return _Member(path, stamp, None, stamp.size, names, read, cut)
-    read = partial(open_columns, path, orientation, delimiter, on_bad)
+    read = partial(open_columns, path, orientation, delimiter, on_bad, decimal)
     stream = read()
     if isinstance(stream.names, range):
         numbered = {"npy": iter_npy, "zarr": iter_zarr}[file_format(path)]
@@ -232,13 +239,9 @@ def _look_into(
     mark = "" if stream.names is not None else delimiter_of(path, delimiter)
     n_bytes = sum(part.n_bytes for part in stream.split(1))
     return _Member(
-        path,
-        stamp,
-        stream.n_rows,
-        n_bytes,
-        stream.names,
-        read,
+        *(path, stamp, stream.n_rows, n_bytes, stream.names, read),
         delimiter=mark,
+        decimal=decimal,
         on_bad=on_bad,
         beside=stream.beside,
     )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streamsel.stream._base import ColumnStream
+    from streamsel.stream._decimal import Decimal
     from streamsel.stream._lines import OnBad
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".tab")
@@ -57,6 +58,7 @@ def open_columns(
     orientation: str | None,
     delimiter: str | None = None,
     on_bad: OnBad | None = None,
+    decimal: Decimal | None = None,
 ) -> ColumnStream:
     """Open a file of columns, in the format that its name or its first bytes say.
 
@@ -64,7 +66,7 @@ def open_columns(
     ----------
     path
         The file.
-    orientation, delimiter, on_bad
+    orientation, delimiter, on_bad, decimal
         Of text.
     """
     format_ = file_format(path)
@@ -72,9 +74,9 @@ def open_columns(
         return _BINARY[format_](path)
     mark = delimiter_of(path, delimiter)
     if orientation == "variables":
-        return iter_lines(path, delimiter=mark, on_bad=on_bad)
+        return iter_lines(path, delimiter=mark, decimal=decimal, on_bad=on_bad)
     if orientation == "samples":
-        return iter_csv(path, delimiter=mark)
+        return iter_csv(path, delimiter=mark, decimal=decimal)
     raise ValueError(
         f"Expected to be told what a line of text is. Got: {path!r}, and orientation="
         f"{orientation!r}.\nHint: 'samples' (a header names the columns) or 'variables' (a line "

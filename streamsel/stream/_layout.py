@@ -16,6 +16,7 @@ from streamsel.stream._cells import (
     text_of,
     to_number,
 )
+from streamsel.stream._decimal import find_decimal
 from streamsel.stream._ranges import open_range
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class Layout(NamedTuple):
         The number of the first line of values.
     row_names
         What the header calls the observations, None without a header.
+    decimal
+        The decimal mark.
     start, end
         Of a part, whose lines are numbered by themselves: its first byte, and the first after it.
     """
@@ -48,6 +51,7 @@ class Layout(NamedTuple):
     n_rows: int
     first_line: int
     row_names: list[str] | None
+    decimal: str = "."
     start: int = 0
     end: int | None = None
 
@@ -76,7 +80,12 @@ class Line(NamedTuple):
     cells: str
 
 
-def find_layout(path: str | os.PathLike[str], delimiter: str | None, header: bool | None) -> Layout:
+def find_layout(
+    path: str | os.PathLike[str],
+    delimiter: str | None,
+    header: bool | None,
+    decimal: str | None = None,
+) -> Layout:
     """Look at the first two lines."""
     with text_of(path), open_text(path) as file:
         lines = list(itertools.islice(numbered_lines(file, path), 2))
@@ -85,9 +94,10 @@ def find_layout(path: str | os.PathLike[str], delimiter: str | None, header: boo
                 f"Expected a line for each variable, got: the empty file {os.fspath(path)!r}."
             )
         mark = find_delimiter(lines[0][1], delimiter)
+        point = find_decimal(path, mark, decimal)
         first = split_cells(lines[0][1], mark)
         if header is None:
-            header = any(to_number(cell) is None for cell in first[1:])
+            header = any(to_number(cell, point) is None for cell in first[1:])
         if header and len(lines) < 2:
             raise ValueError(
                 f"Expected a line for each variable, got: nothing but a header in "
@@ -108,7 +118,7 @@ def find_layout(path: str | os.PathLike[str], delimiter: str | None, header: boo
                     f"Expected {len(row_names)} values in line {number}, as the header of "
                     f"{os.fspath(path)!r} has, got: {n_rows}."
                 )
-        return Layout(path, mark, n_rows, number, row_names)
+        return Layout(path, mark, n_rows, number, row_names, point)
 
 
 def split_off_name(text: str, delimiter: str) -> tuple[str, str]:

@@ -32,6 +32,7 @@ from streamsel.stream._split import Part, Stamp, n_parts
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
 
+    from streamsel.stream._decimal import Decimal
     from streamsel.stream._split import Cut
 
     OnBad = Callable[[str, str, str], object] | Literal["pass"]
@@ -42,6 +43,7 @@ def iter_lines(
     *,
     delimiter: str | None = None,
     header: bool | None = None,
+    decimal: Decimal | None = None,
     dtype: npt.DTypeLike = np.float64,
     on_bad: OnBad | None = None,
 ) -> ColumnStream:
@@ -58,6 +60,10 @@ def iter_lines(
     header
         Whether the first line names the observations. By default it does if its cells, the first
         apart, are not all numbers.
+    decimal
+        The decimal mark, "." or ",". By default a comma if the first lines have numbers with one,
+        and none with a point: `1,5` between semicolons or tabs. Not where each of them may be a
+        thousand and more, as in `1,500`.
     dtype
         float64, float32, int8 or uint8: of the columns.
     on_bad
@@ -97,7 +103,7 @@ def iter_lines(
         got = params.shown(on_bad)
         raise ValueError(f"Expected on_bad to be a function, 'pass' or None. Got: {got}.")
     stamp = Stamp.of(path)
-    layout = find_layout(path, delimiter, header)
+    layout = find_layout(path, delimiter, header, decimal)
     return _stream(layout, wanted, on_bad, partial(_cut, layout, wanted, on_bad, stamp))
 
 
@@ -136,7 +142,9 @@ def _cut(
     """Cut a file into parts of whole lines, after some lines of values."""
     check_skip(start, on_bad)
     has_header = layout.row_names is not None
-    how = partial(_open_part, stamp.path, layout.delimiter, has_header, dtype, on_bad)
+    how = partial(
+        _open_part, stamp.path, layout.delimiter, has_header, layout.decimal, dtype, on_bad
+    )
     shown = os.fspath(layout.path)
     if is_zipped(layout.path):
         part = Part(None, stamp.size, str(shown), (stamp,), partial(how, 0, None))
@@ -169,22 +177,27 @@ def count_variables(path: str | os.PathLike[str], delimiter: str) -> int:
 
 
 def take_some(
-    path: str | os.PathLike[str], delimiter: str, on_bad: OnBad | None, names: Sequence[Hashable]
+    path: str | os.PathLike[str],
+    delimiter: str,
+    decimal: Decimal | None,
+    on_bad: OnBad | None,
+    names: Sequence[Hashable],
 ) -> dict[Hashable, npt.NDArray[Any]]:
     """Fetch those of some variables that are there, the first of each name."""
-    return _find(find_layout(path, delimiter, None), np.dtype(np.float64), on_bad, names)
+    return _find(find_layout(path, delimiter, None, decimal), np.dtype(np.float64), on_bad, names)
 
 
 def _open_part(
     path: str,
     delimiter: str,
     header: bool,
+    decimal: str,
     dtype: np.dtype[Any],
     on_bad: OnBad | None,
     start: int,
     end: int | None,
 ) -> ColumnStream:
-    layout = find_layout(path, delimiter, header)
+    layout = find_layout(path, delimiter, header, decimal)
     if start:
         layout = layout._replace(start=start, first_line=1)
     return _stream(layout._replace(end=end), dtype, on_bad)
@@ -197,7 +210,7 @@ def _read(
     skip: int = 0,
 ) -> Iterator[Block]:
     """Yield the blocks from a line of values on; an error follows the columns before it."""
-    parser = NumberParser(layout.delimiter)
+    parser = NumberParser(layout.delimiter, layout.decimal)
     width = columns_per_block(layout.n_rows)
     with layout.open() as file, text_of(layout.path):
         numbered = numbered_lines(file, layout.path)
@@ -236,7 +249,7 @@ def _find(
     layout: Layout, dtype: np.dtype[Any], on_bad: OnBad | None, names: Sequence[Hashable]
 ) -> dict[Hashable, npt.NDArray[Any]]:
     """Fetch those of some variables that are there."""
-    parser = NumberParser(layout.delimiter)
+    parser = NumberParser(layout.delimiter, layout.decimal)
     wanted = set(names)
     found: dict[Hashable, npt.NDArray[Any]] = {}
     with layout.open() as file, text_of(layout.path):
@@ -299,7 +312,7 @@ def _parse(
 def _as_it_is(line: Line, layout: Layout) -> Block:
     """Return a line as a column of float64, or of texts."""
     cells = [cell.strip() for cell in split_cells(line.cells, layout.delimiter)]
-    numbers = [to_number(cell) for cell in cells]
+    numbers = [to_number(cell, layout.decimal) for cell in cells]
     values = np.array(numbers if None not in numbers else cells, dtype=object)
     if None in numbers:
         values[[number != number for number in numbers]] = None  # noqa: PLR0124 (NaN)
@@ -314,7 +327,7 @@ def _look_at_cells(
     """Return the numbers of a line, and if one is bad the reason and a message."""
     numbers = np.full((1, layout.n_rows), np.nan)
     for j, cell in enumerate(split_cells(line.cells, layout.delimiter)):
-        number = to_number(cell)
+        number = to_number(cell, layout.decimal)
         where = (
             f"in {layout.line(line.number)}, {layout.where(j)} of {os.fspath(layout.path)!r} "
             f"(variable {line.name!r}), got: {cell[:40]!r}."
