@@ -17,6 +17,7 @@ from click.core import ParameterSource
 from streamsel import catalogue
 from streamsel.cli._options import LEARNER
 from streamsel.cli._sections import Command, Option
+from streamsel.cli._words import WORDS
 from streamsel.params import rules_of
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class MethodCommand(Command):
         else:
             yield from self._records_with(method, ctx, records[:last])
         yield from records[last:]
+        for word, said in WORDS[self.kind].items():
+            yield "Words of the results", (word, said)
 
     def _records_with(
         self, method: str, ctx: click.Context, records: Iterable[tuple[str, Record]]

@@ -11,6 +11,7 @@ from streamsel import __version__
 from streamsel.cli._json import as_json as json_of
 from streamsel.cli._progress import bytes_text, seconds_text
 from streamsel.cli._rows import row_writer
+from streamsel.cli._words import OF_COLUMNS, OF_COMPONENTS, meaning
 from streamsel.escape import shown
 from streamsel.learner.report import NOISE_LEVEL
 
@@ -78,7 +79,12 @@ def _show_table(report: Report, notes: Any) -> None:
     from rich.text import Text
 
     console = Console(highlight=False)
-    console.print(_selection(report) if report.kind == "selected" else _components(report))
+    table = _selection(report) if report.kind == "selected" else _components(report)
+    console.print(table)
+    if report.found:
+        known = OF_COLUMNS if report.kind == "selected" else OF_COMPONENTS
+        line = meaning([str(column.header) for column in table.columns], known)
+        console.print(Text(line, style="dim"))
     for line in _footer(report, notes):
         console.print(Text(shown(line), style="dim"))
 

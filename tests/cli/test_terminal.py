@@ -111,6 +111,9 @@ def test_a_table_of_components_without_loadings(files):
 
 def test_a_table_on_a_terminal(files):
     code, shown = in_terminal("select", files / "data.parquet", "-t", "y", "-k", "12")
+    assert "relevance: how much of the target a variable tells by itself" in shown
+    assert "round: " in shown  # which the table has
+    assert "certified: " not in shown
     assert code == 0
     assert "12 variables of 40 selected" in shown
     assert "v7" in shown
@@ -163,3 +166,13 @@ def test_components_of_noise_are_said_to_be(tmp_path, rng):
     assert "Caution: no variable is above the noise floor: this may all be chance." in " ".join(
         shown.split()
     )
+
+
+@pytest.mark.parametrize("command", ["select", "reduce"])
+def test_help_says_what_the_results_mean(command):
+    from streamsel.cli._words import WORDS
+
+    shown = " ".join(run(command, "--help").stdout.split())
+    told = shown.partition("Words of the results: ")[2]
+    for word, said in WORDS[{"select": "selector", "reduce": "extractor"}[command]].items():
+        assert f"{word} {said}" in told
