@@ -21,6 +21,7 @@ from streamsel.cli._errors import (
     stop,
     warn_in_one_line,
 )
+from streamsel.cli._evaluate import evaluate
 from streamsel.cli._interrupt import exit_code_of
 from streamsel.cli._log import begin_log, log, silence
 from streamsel.cli._methods import MethodCommand
@@ -42,6 +43,7 @@ from streamsel.cli._options import (
 from streamsel.cli._picture import plot
 from streamsel.cli._request import make_request
 from streamsel.cli._sections import Command, Several
+from streamsel.cli._stability import stability
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -374,3 +376,5 @@ def demo(quick: bool) -> None:
 
 
 app.add_command(plot)
+app.add_command(stability)
+app.add_command(evaluate)

@@ -64,6 +64,8 @@ class Job:
         Columns that go along into what is written.
     skipped
         What was not learnt.
+    target, given
+        What all rows have for a target, and the covariates by name; of a run that begins.
     """
 
     def __init__(self, request: Request) -> None:
@@ -75,6 +77,8 @@ class Job:
         self._seconds, self._n_filled = self.notes["seconds"], self.notes["filled"]
         self._began = time.monotonic()
         self._alarms: list[Alarm] = []
+        self.target: Any = None
+        self.given: dict[Hashable, Any] = {}
         if saved is None:
             self._start()
         else:
@@ -93,6 +97,7 @@ class Job:
         self.model = request.learner.clone(known)
         y = read_target(request, source, file, self.model.target)
         self._sound(of_target(columns_of(y, request.target), self.model.target))
+        self.target, self.given = y, covariates
         self.model.learn_target(y, covariates=together(covariates) if covariates else None)
         self.notes["fingerprint"] = fingerprint(source, [y, *covariates.values()])
         self._screen_source(source, left_out)

@@ -9,7 +9,7 @@ import click
 
 from streamsel._jit.policy import leave_it_unsaid
 from streamsel.cli._distributed import learn_in_parts
-from streamsel.cli._errors import EXPECTED, message_of
+from streamsel.cli._errors import EXPECTED
 from streamsel.cli._interrupt import Interrupts, exit_code_of
 from streamsel.cli._job import Job
 from streamsel.cli._keep import Keeper
@@ -18,6 +18,7 @@ from streamsel.cli._outputs import check_distinct, check_table, check_writable
 from streamsel.cli._progress import Meter, meter
 from streamsel.cli._request import STDIN, Request
 from streamsel.cli._results import finish
+from streamsel.cli._skipped import learn_good
 from streamsel.cli._spool import spooled
 from streamsel.cli._warmup import compile_for
 from streamsel.stream._formats import file_format
@@ -155,24 +156,14 @@ class Learning:
         blocks = job.screen.blocks()
         while (block := next(blocks, None)) is not None:
             with self._interrupts.held():
-                self._learn_block(block)
+                learn_good(self._learn_block, block, job.skipped)
                 job.note_progress(before)
                 bar.update(job.notes["columns_read"], job.model)
                 self._keeper.save_in_between()
         job.note_progress(before)
 
     def _learn_block(self, block: Block) -> None:
-        try:
-            self._job.model.learn_columns(block.values, names=block.names)
-        except ValueError as error:
-            # A name that the model holds, or values too large to be squared: find out which.
-            if len(block.names) == 1:
-                self._job.skipped.refuse(block.names[0], "refused", message_of(error))
-                return
-            half = len(block.names) // 2
-            for part in (slice(None, half), slice(half, None)):
-                names, values = block.names[part], block.values[:, part]
-                self._learn_block(block._replace(names=names, values=values))
+        self._job.model.learn_columns(block.values, names=block.names)
 
     def _read_again(self, bar: Meter) -> None:
         """Read all columns once more, for what the model did not keep of them."""

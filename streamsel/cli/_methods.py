@@ -38,10 +38,10 @@ class MethodCommand(Command):
     Parameters
     ----------
     kind
-        As the catalogue has it.
+        As the catalogue has it; None for methods of all kinds.
     """
 
-    def __init__(self, *args: Any, kind: str, **settings: Any) -> None:
+    def __init__(self, *args: Any, kind: str | None, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.kind = kind
 
@@ -53,7 +53,7 @@ class MethodCommand(Command):
         if method is None:
             yield from records[:last]
             for entry in catalogue.LEARNERS:
-                if entry.kind == self.kind:
+                if self.kind in (None, entry.kind):
                     yield "Methods", (entry.name, entry.title)
         else:
             yield from self._records_with(method, ctx, records[:last])

@@ -217,8 +217,8 @@ input_options = all_of(
 )
 
 
-def method_options(kind: str) -> Decorator:
-    """Return the options that say a method of a kind, and any parameter of it."""
+def method_options(kind: str | None) -> Decorator:
+    """Return the options that say a method of a kind, or of any, and any parameter of it."""
     methods = catalogue.names(kind)
     return all_of(
         option(

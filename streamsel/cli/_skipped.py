@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamsel.cli._errors import message_of
 from streamsel.cli._log import log
 from streamsel.cli._rows import row_writer
 from streamsel.escape import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+
+    from streamsel.columns import Block
 
 
 class Skipped:
@@ -130,3 +133,18 @@ def _say(name: str, reason: str, detail: str) -> None:
         log().say("skipped", name=name, reason=reason, detail=detail)
     elif not log().quiet:
         click.echo("\t".join(map(shown, (name, reason, detail))), err=True)
+
+
+def learn_good(learn: Callable[[Block], None], block: Block, skipped: Skipped) -> None:
+    """Learn a block; of one that is refused all columns but those that are refused alone."""
+    try:
+        learn(block)
+    except ValueError as error:
+        # A name that the model holds, or values too large to be squared: find out which.
+        if len(block.names) == 1:
+            skipped.refuse(block.names[0], "refused", message_of(error))
+            return
+        half = len(block.names) // 2
+        for part in (slice(None, half), slice(half, None)):
+            names, values = block.names[part], block.values[:, part]
+            learn_good(learn, block._replace(names=names, values=values), skipped)

@@ -1,8 +1,9 @@
 """What a selection or extraction is worth: how stable, how close to the target, how predictive.
 
 The measures take what a learner puts out, `selected`, `relevance` or transformed columns, and know
-nothing else of it, so that the same measure judges the work of any other library. Only
-`cross_validated_accuracy`, which has to learn anew in every fold, takes the learner itself.
+nothing else of it, so that the same measure judges the work of any other library. Those that have
+to learn anew take the learner itself: `cross_validated_accuracy`, `nested_scores` and
+`subsample_stability`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,16 @@ if TYPE_CHECKING:
     from streamsel.evaluate.alignment import kernel_alignment, linear_alignment
     from streamsel.evaluate.canonical import canonical_correlations
     from streamsel.evaluate.chance import before_dummies
+    from streamsel.evaluate.nested import nested_scores
+    from streamsel.evaluate.nested_result import NestedScores
     from streamsel.evaluate.predictive import clustering_nmi, cross_validated_accuracy
     from streamsel.evaluate.stability import Stability, importance_stability, selection_stability
+    from streamsel.evaluate.subsamples import SubsampleStability, subsample_stability
 
 __all__ = [
+    "NestedScores",
     "Stability",
+    "SubsampleStability",
     "before_dummies",
     "canonical_correlations",
     "clustering_nmi",
@@ -26,12 +32,16 @@ __all__ = [
     "importance_stability",
     "kernel_alignment",
     "linear_alignment",
+    "nested_scores",
     "selection_stability",
+    "subsample_stability",
 ]
 
 # Names are fetched when first asked for (PEP 562): the import itself costs milliseconds.
 _HOMES = {
+    "NestedScores": "nested_result",
     "Stability": "stability",
+    "SubsampleStability": "subsamples",
     "before_dummies": "chance",
     "canonical_correlations": "canonical",
     "clustering_nmi": "predictive",
@@ -39,7 +49,9 @@ _HOMES = {
     "importance_stability": "stability",
     "kernel_alignment": "alignment",
     "linear_alignment": "alignment",
+    "nested_scores": "nested",
     "selection_stability": "stability",
+    "subsample_stability": "subsamples",
 }
 
 

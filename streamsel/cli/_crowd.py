@@ -1,0 +1,144 @@
+"""A run of many models over one reading of the files: of `stability` and `evaluate`."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streamsel._jit.policy import leave_it_unsaid
+from streamsel.cli._errors import note, stop
+from streamsel.cli._interrupt import Interrupts, exit_code_of
+from streamsel.cli._job import Job
+from streamsel.cli._log import log, stderr_is_terminal
+from streamsel.cli._outputs import check_distinct, check_table
+from streamsel.cli._progress import meter
+from streamsel.cli._report import count, skipped_text
+from streamsel.cli._request import make_request
+from streamsel.cli._skipped import learn_good
+from streamsel.cli._warmup import compile_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from streamsel.cli._progress import Meter
+    from streamsel.columns import Block
+    from streamsel.evaluate._crowd import Crowd
+    from streamsel.stream import ColumnStream
+
+# Options of `select` that these runs do without: they save no model, and are not gone on with.
+NOT_ASKED = {
+    "model": None,
+    "resume": None,
+    "force": False,
+    "checkpoint": None,
+    "skipped_file": None,
+    "workers": None,
+    "scheduler": None,
+}
+
+
+@contextmanager
+def job_of(ctx: click.Context) -> Iterator[tuple[Job, Interrupts]]:
+    """Yield the job that the options ask for, and end it well if it is interrupted."""
+    if not stderr_is_terminal():
+        leave_it_unsaid()
+    ctx.params = {**NOT_ASKED, **ctx.params}
+    request = make_request(ctx)
+    if request.out is not None:
+        check_distinct({"--out": request.out}, {path: path for path in request.files})
+        if request.out.lower().endswith(".npy"):
+            raise click.UsageError(f"--out {request.out}: names are no numbers. Hint: .csv", ctx)
+        check_table(request.out)
+    with Interrupts() as interrupts:
+        job = Job(request)
+        try:
+            yield job, interrupts
+        except KeyboardInterrupt as error:
+            interrupts.end()
+            n_read = job.notes["columns_read"]
+            stop(f"interrupted after {count(n_read, 'column')}", exit_code_of(error))
+
+
+def learn_crowd(
+    job: Job,
+    crowd: Crowd,
+    title: str,
+    interrupts: Interrupts,
+    see: Callable[[Block], None] = lambda _: None,
+) -> None:
+    """Let many models learn all columns of a job, with progress.
+
+    Parameters
+    ----------
+    job
+        Whose columns, and whose model says how they are screened.
+    crowd
+        The models.
+    title
+        What is being done.
+    interrupts
+        What must not interrupt it while it learns a block.
+    see
+        Called with what was learnt.
+    """
+
+    def learn(block: Block) -> None:
+        crowd.learn_block(block)
+        see(block)
+
+    log().begin(job.request.command, file=job.request.given, n_columns=job.screen.n_columns)
+    with meter(title, job.screen.n_columns) as bar:
+        bar.compiling()
+        compile_for(job.model, job.source.stream, supervised=job.target is not None)
+        bar.begin()
+        job.begin()
+        job.skipped.listening = True
+        for block in job.screen.blocks():
+            with interrupts.held():
+                learn_good(learn, block, job.skipped)
+                job.note_progress(0)
+                bar.update(job.notes["columns_read"])
+        job.note_progress(0)
+        job.skipped.listening = False
+        crowd.read_alone(watched(job.whole(), bar, "each model by itself"))
+    job.notes["complete"] = True
+    job.note_time()
+
+
+def watched(stream: ColumnStream, bar: Meter, reading: str) -> ColumnStream:
+    """Return a stream, each reading of which a meter shows."""
+    from streamsel.stream import ColumnStream
+
+    def blocks() -> Iterator[Block]:
+        n_read = 0
+        for block in stream.blocks():
+            yield block
+            n_read += len(block.names)
+            bar.update(n_read, reading=reading)
+
+    return ColumnStream(blocks, n_rows=stream.n_rows, n_columns=stream.n_columns, take=stream.take)
+
+
+def n_rows(job: Job) -> int:
+    """Return how many rows there are: as the target has it, or else the file."""
+    if job.target is not None:
+        return len(job.target)
+    stream = job.source.stream
+    if stream.n_rows is None:
+        next(stream.blocks(), None)  # which it learns it from
+    return stream.n_rows or 0
+
+
+def note_skipped(job: Job) -> None:
+    """Say what was left out."""
+    skipped = job.notes["skipped"]
+    if text := skipped_text(skipped):
+        note(f"left out {count(sum(skipped.values()), 'column')}: {text}")
+
+
+def run(ctx: click.Context, work: Callable[..., None], **further: Any) -> None:
+    """Do the work of a command on its job, given its options."""
+    with job_of(ctx) as (job, interrupts):
+        work(job, interrupts, options=ctx.params, **further)

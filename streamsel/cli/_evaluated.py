@@ -1,0 +1,152 @@
+"""What `evaluate` does, and what it prints."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+from click.core import ParameterSource
+
+from streamsel import __version__
+from streamsel.cli._crowd import learn_crowd, note_skipped, watched
+from streamsel.cli._errors import note
+from streamsel.cli._json import as_json
+from streamsel.cli._methods import learner_of
+from streamsel.cli._outputs import write_table
+from streamsel.cli._progress import meter
+from streamsel.cli._report import count
+from streamsel.cli._rows import row_writer
+from streamsel.evaluate.nested import Nested
+from streamsel.evaluate.nested_result import ALL, NOTHING, RANDOM, NestedScores
+
+if TYPE_CHECKING:
+    from streamsel.cli._interrupt import Interrupts
+    from streamsel.cli._job import Job
+
+TITLES = ("variables", "score", "value", "low", "high", "difference", "diff_low", "diff_high")
+MAX_BYTES = 256_000_000
+WORDS = {"balanced_accuracy": "balanced accuracy", "accuracy": "accuracy", "auc": "AUC", "r2": "R²"}
+OTHERS = {RANDOM: "as many by lot", ALL: "all variables", NOTHING: "no variable"}
+
+
+def stand_in(ctx: click.Context) -> Any:
+    """Return the learner that the options ask for; the target is read for one that has a target.
+
+    For a method without one the options then ask for another, which says what the target is.
+    """
+    if ctx.params["covariate"]:
+        raise click.UsageError("--covariate: what predicts would need them too", ctx)
+    said = ctx.get_parameter_source("target_kind")
+    learner = None
+    try:
+        learner = learner_of(ctx)
+    except click.UsageError:
+        # Whether the target is classes says nothing to a method that has no target.
+        ctx.set_parameter_source("target_kind", ParameterSource.DEFAULT)
+        learner = learner_of(ctx)
+        if learner.supervised:
+            raise
+    if not learner.supervised:
+        ctx.params |= {"method": "SelectKBest", "set": ()}
+    if said is not None:
+        ctx.set_parameter_source("target_kind", said)
+    return learner
+
+
+def judge(job: Job, interrupts: Interrupts, *, options: dict[str, Any], learner: Any) -> None:
+    """Learn all folds, and write and print what they predict."""
+    nested = Nested(
+        learner,
+        job.target,
+        sizes=options["sizes"],
+        model=options["predictor"],
+        target=job.model.target,
+        n_folds=options["folds"],
+        n_repeats=options["repeats"],
+        n_inner=options["inner_folds"],
+        seed=options["seed"],
+        level=0.95,
+        max_bytes=MAX_BYTES,
+    )
+
+    learn_crowd(job, nested.crowd, "learning folds", interrupts, nested.see)
+    with meter("judging", job.screen.n_columns) as bar:
+        found = nested.result(watched(job.whole(), bar, "fetching"))
+    if job.request.out is not None:
+        write_table(job.request.out, *_by_folds(found))
+    _show(job, found)
+
+
+def _show(job: Job, found: NestedScores) -> None:
+    if job.request.as_json:
+        known = {"streamsel": __version__, **found.as_dict(), "notes": job.notes}
+        sys.stdout.write(as_json(known, indent=2) + "\n")
+    elif sys.stdout.isatty():
+        _show_table(found)
+    else:
+        writer = row_writer(sys.stdout, "\t")
+        writer.writerow(TITLES)
+        for row in found.as_dict()["scores"]:
+            difference = row.pop("difference") or dict.fromkeys(("value", "low", "high"))
+            values = [row["value"], row["low"], row["high"], *difference.values()]
+            cells = ["" if value is None else f"{value:.6g}" for value in values]
+            writer.writerow([row["variables"], row["score"], *cells])
+    sys.stdout.flush()
+    if not sys.stdout.isatty():
+        for line in _words(found):
+            note(line)
+    note_skipped(job)
+
+
+def _words(found: NestedScores) -> list[str]:
+    """Say what it comes to."""
+    score = found.scores[0]
+    value, low, high = found.score()
+    lines = [f"{WORDS[score]} {value:.3f} ({low:.3f} to {high:.3f}) on rows held out"]
+    for other in found.contestants[1:]:
+        value, low, high = found.difference(other)
+        verdict = "better than" if low > 0 else "worse than" if high < 0 else "not told apart from"
+        lines.append(f"{verdict} {OTHERS[other]}: {value:+.3f} ({low:+.3f} to {high:+.3f})")
+    if found.why_not_all:
+        lines.append(f"all variables were not tried: {found.why_not_all}")
+    if found.sizes is not None and len(found.sizes) > 1:
+        chosen = [fold.size for fold in found.folds]
+        told = ", ".join(f"{size} in {count(chosen.count(size), 'fold')}" for size in found.sizes)
+        lines.append(f"chosen inside: {told}")
+    return lines
+
+
+def _show_table(found: NestedScores) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("variables", style="bold")
+    for score in found.scores:
+        table.add_column(WORDS[score], justify="right")
+    for contestant in found.contestants:
+        cells = [
+            "{:.3f} ({:.3f} to {:.3f})".format(*found.score(contestant, score))
+            for score in found.scores
+        ]
+        table.add_row(OTHERS.get(contestant, found.learner), *cells)
+    console.print(table)
+    for line in _words(found):
+        console.print(Text(f"{line[0].upper()}{line[1:]}.", style="dim"))
+
+
+def _by_folds(found: NestedScores) -> tuple[list[str], list[Any]]:
+    """Return the scores of every fold as columns, and their names."""
+    rows = [
+        (number, fold.size, fold.n_train, fold.n_test, len(fold.names), who, *scores.values())
+        for number, fold in enumerate(found.folds, start=1)
+        for who, scores in fold.scores.items()
+    ]
+    titles = ["fold", "size", "n_train", "n_test", "n_selected", "variables", *found.scores]
+    columns = [np.array(column, dtype=object) for column in zip(*rows, strict=True)]
+    return titles, columns

@@ -1,0 +1,120 @@
+"""What `stability` does, and what it prints."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamsel import __version__
+from streamsel.cli._crowd import learn_crowd, n_rows, note_skipped
+from streamsel.cli._errors import CommandError, note
+from streamsel.cli._escape import shown
+from streamsel.cli._json import as_json
+from streamsel.cli._outputs import write_table
+from streamsel.cli._report import count
+from streamsel.cli._rows import row_writer
+from streamsel.evaluate.subsamples import EXCELLENT, POOR, SubsampleStability, Subsampling
+
+if TYPE_CHECKING:
+    from streamsel.cli._interrupt import Interrupts
+    from streamsel.cli._job import Job
+
+TITLES = ("name", "count", "frequency", "rank")
+# A table on a terminal has no more lines than this.
+MOST_SHOWN = 40
+
+
+def judge(job: Job, interrupts: Interrupts, *, options: dict[str, Any]) -> None:
+    """Learn the subsamples, and write and print what they select."""
+    drawn = Subsampling(
+        job.request.learner.clone({"covariates": job.model.covariates}),
+        job.target,
+        job.given or None,
+        n=n_rows(job),
+        n_subsamples=options["subsamples"],
+        share=options["share"],
+        seed=options["seed"],
+        level=0.95,
+    )
+    learn_crowd(job, drawn.crowd, "selecting of subsamples", interrupts)
+    found = drawn.result()
+    if job.request.out is not None:
+        write_table(job.request.out, TITLES, _columns(found))
+    _show(job, found)
+    if not found.frequency:
+        n = job.notes["columns_read"]
+        raise CommandError(f"nothing was selected of {count(n, 'column')} in any subsample")
+
+
+def _show(job: Job, found: SubsampleStability) -> None:
+    if job.request.as_json:
+        known = {"streamsel": __version__, **found.as_dict(), "notes": job.notes}
+        sys.stdout.write(as_json(known, indent=2) + "\n")
+    elif sys.stdout.isatty():
+        _show_table(found)
+    else:
+        writer = row_writer(sys.stdout, "\t")
+        writer.writerow(TITLES)
+        for row in found.as_dict()["frequency"]:
+            share, rank = f"{row['frequency']:.6g}", row["rank"]
+            writer.writerow([row["name"], row["count"], share, "" if rank is None else rank])
+    sys.stdout.flush()
+    if not sys.stdout.isatty():
+        for line in _words(found):
+            note(line)
+    note_skipped(job)
+
+
+def _words(found: SubsampleStability) -> list[str]:
+    """Say how stable it is."""
+    if found.index is None:
+        return ["stability is undefined: nothing, or everything, is selected"]
+    value, low, high = found.index
+    frequency = found.frequency
+    n_often = sum(frequency.get(name, 0.0) >= 0.8 for name in found.selected)
+    return [
+        (
+            f"stability {value:.2f} ({found.level:.0%} interval {low:.2f} to {high:.2f}): "
+            f"{found.verdict} (below {POOR:g} is poor, above {EXCELLENT:g} excellent)"
+        ),
+        (
+            f"{n_often} of the {len(found.selected)} selected of all rows stand in 80 % or more "
+            f"of {found.n_subsamples} subsamples of {found.rows_drawn:,} of {found.rows:,} rows"
+        ),
+    ]
+
+
+def _show_table(found: SubsampleStability) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("variable", overflow="fold", style="bold")
+    table.add_column("selected", justify="right")
+    table.add_column("rank", justify="right")
+    rows = found.as_dict()["frequency"]
+    for row in rows[:MOST_SHOWN]:
+        rank = "" if row["rank"] is None else str(row["rank"])
+        table.add_row(Text(shown(row["name"])), f"{row['frequency']:.0%}", rank)
+    console.print(table)
+    if len(rows) > MOST_SHOWN:
+        more = count(len(rows) - MOST_SHOWN, "variable")
+        console.print(Text(f"and {more} more: --out FILE has them", style="dim"))
+    for line in _words(found):
+        console.print(Text(f"{line[0].upper()}{line[1:]}.", style="dim"))
+
+
+def _columns(found: SubsampleStability) -> list[Any]:
+    rows = found.as_dict()["frequency"]
+    names, ranks = ([row[key] for row in rows] for key in ("name", "rank"))
+    return [
+        np.array([str(name) for name in names], dtype=object),
+        np.array([row["count"] for row in rows], dtype=np.int64),
+        np.array([row["frequency"] for row in rows], dtype=np.float64),
+        np.array(ranks, dtype=object),
+    ]

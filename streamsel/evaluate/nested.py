@@ -1,0 +1,347 @@
+"""What a selection predicts: learnt inside folds, its size chosen inside folds of these."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsel import params
+from streamsel.columns import Block
+from streamsel.evaluate._contest import SCORES, model_of, scores_of
+from streamsel.evaluate._crowd import Crowd, check_learner
+from streamsel.evaluate._features import Features
+from streamsel.evaluate._matrices import Floats
+from streamsel.evaluate._subsets import Rows
+from streamsel.evaluate._wholly import Lots, Wholly
+from streamsel.evaluate.nested_result import ALL, NOTHING, RANDOM, SELECTED, Fold, NestedScores
+from streamsel.extras import sklearn
+from streamsel.stream import ColumnStream, as_stream
+from streamsel.target.encode import encode
+
+_WHAT_FOR = "Nested folds"
+# Random variables that a fold may need: as many as were selected, and no more than this.
+_MOST_LOTS = 1000
+
+
+def nested_scores(
+    learner: Any,
+    X: Any,
+    y: Any,
+    *,
+    sizes: Iterable[int] | None = None,
+    model: Any = None,
+    target: str | None = None,
+    n_folds: int = 5,
+    n_repeats: int = 1,
+    n_inner: int = 3,
+    seed: int = 0,
+    level: float = 0.95,
+    max_bytes: int = 256_000_000,
+) -> NestedScores:
+    """Return how well selected or extracted variables predict rows that had no part in it.
+
+    The learner learns the training rows of each fold, a model of scikit-learn is fitted to what it
+    selects or builds there, and judged on the rows held out. Of several sizes the best is chosen
+    inside the training rows, by inner folds. Beside it stand as many variables drawn by lot, all
+    variables, and none.
+
+    Parameters
+    ----------
+    learner
+        A selector or an extractor; it is left as it is.
+    X
+        The columns, as `learn_columns` takes them, of a source that can be read again.
+    y
+        (n,) classes or numbers.
+    sizes
+        Values of `k`, or of `n_components`, to choose from; None for the learner's own.
+    model
+        "logistic" (the default of classes), "ridge" (that of numbers) or "knn", behind a
+        StandardScaler; or a model of scikit-learn, which is taken as it is.
+    target
+        Whether y is classes, as the learner's parameter of this name; None takes the learner's.
+    n_folds, n_repeats
+        Outer folds, and how often the rows are dealt out to them anew.
+    n_inner
+        Inner folds, where there are several sizes.
+    seed
+        Of the folds and the lots.
+    level
+        The chance with which intervals are to hold.
+    max_bytes
+        Bytes that all columns may take as float64, if all are to be tried.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As the learner raises it, for a target of several columns, for covariates, and for fewer
+        rows, or rows of a class, than there are folds.
+    ImportError
+        If scikit-learn is not installed: ``pip install "streamsel[evaluate]"``.
+
+    See Also
+    --------
+    cross_validated_accuracy : any classifier and one size, of columns in memory.
+
+    Notes
+    -----
+    All models of all folds and sizes, ``n_repeats * n_folds * len(sizes) * (1 + n_inner)`` of them,
+    learn by one reading of the columns; then those that were selected are fetched. Where all
+    columns fit into `max_bytes` they are held, and nothing is read again. Otherwise an extractor
+    that needs a second reading for its loadings makes one for each of its models, and
+    ``exact=True`` as many as it has to.
+
+    Scores of classes are balanced accuracy, accuracy, and the area under the curve of each class
+    against the others, averaged over classes; of numbers R² on the rows held out.
+
+    Folds share training rows, so that their scores are not independent. Intervals are Student's t
+    with the variance that Nadeau and Bengio[^1] correct for that; those of differences are paired,
+    fold by fold.
+
+    References
+    ----------
+    [^1]: Nadeau, C. and Bengio, Y. (2003). Inference for the generalization error. Machine Learning
+    52, 239–281.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsel import SelectKBest
+    >>> from streamsel.evaluate import nested_scores
+    >>> X = np.random.default_rng(0).standard_normal((60, 200))
+    >>> found = nested_scores(SelectKBest(), X, X[:, 3] - X[:, 7], sizes=[1, 2])
+    >>> [fold.size for fold in found.folds]
+    [2, 2, 2, 2, 2]
+    >>> found.score().value > 0.99, found.difference("random").low > 0.0
+    (True, True)
+    """
+    stream = as_stream(X)
+    if not stream.rereadable:
+        raise ValueError(
+            "Expected columns that can be read again, as what is selected is fetched in the end. "
+            "Got: a source that can be read once."
+        )
+    nested = Nested(
+        learner,
+        y,
+        sizes=sizes,
+        model=model,
+        target=target,
+        n_folds=n_folds,
+        n_repeats=n_repeats,
+        n_inner=n_inner,
+        seed=seed,
+        level=level,
+        max_bytes=max_bytes,
+    )
+    nested.crowd.learn(stream, nested.see)
+    return nested.result(stream)
+
+
+class _Task(NamedTuple):
+    """A model: of which outer fold, of which size, and the rows that it learns and predicts."""
+
+    outer: int
+    size: int | None
+    inner: int | None
+    train: Rows
+    test: Rows
+
+
+class Nested:
+    """Folds, and the models that learn them, before and while columns come.
+
+    Parameters
+    ----------
+    learner, y, sizes, model, target, n_folds, n_repeats, n_inner, seed, level, max_bytes
+        As `nested_scores` has them.
+
+    Attributes
+    ----------
+    crowd
+        What learns columns.
+    """
+
+    def __init__(
+        self,
+        learner: Any,
+        y: Any,
+        *,
+        sizes: Iterable[int] | None,
+        model: Any,
+        target: str | None,
+        n_folds: int,
+        n_repeats: int,
+        n_inner: int,
+        seed: int,
+        level: float,
+        max_bytes: int,
+    ) -> None:
+        self._asked = _checked(
+            n_folds=n_folds, n_repeats=n_repeats, n_inner=n_inner, seed=seed, level=level
+        )
+        check_learner(learner)
+        if learner.covariates:
+            raise ValueError(
+                "Expected a learner without covariates: what predicts would need them too. Got: "
+                f"{list(learner.covariates)}."
+            )
+        self._learner = learner
+        self.sizes = None if sizes is None else sorted(set(sizes))
+        self.is_class, self._y = _one_target(y, target or learner.target)
+        self._model = model_of(model, is_class=self.is_class)
+        self._tasks = list(self._all_tasks())
+        known = {"target": "class" if self.is_class else "numeric"} if learner.supervised else {}
+        models = [
+            (learner.clone(known | self._sized(task.size)), task.train) for task in self._tasks
+        ]
+        self.crowd = Crowd(models, y if learner.supervised else None, None)
+        n_outer = n_folds * n_repeats
+        self._lots = [Lots(_MOST_LOTS, (seed, outer)) for outer in range(n_outer)]
+        self._wholly = Wholly(max_bytes)
+
+    def _sized(self, size: int | None) -> dict[str, int]:
+        if size is None:
+            return {}
+        parameters = self._learner._get_params()
+        for name in ("k", "n_components"):
+            if name in parameters:
+                return {name: size}
+        raise ValueError(
+            f"Expected sizes=None: {type(self._learner).__name__} finds out how many by itself. "
+            f"Got: {size}."
+        )
+
+    def _all_tasks(self) -> Iterable[_Task]:
+        every = np.arange(len(self._y))
+        seed, n_inner = self._asked["seed"], self._asked["n_inner"]
+        outer = 0
+        for repeat in range(self._asked["n_repeats"]):
+            for train, test in self._deal(every, self._asked["n_folds"], seed + repeat):
+                for size in self.sizes or (None,):
+                    yield _Task(outer, size, None, train, test)
+                if self.sizes is not None and len(self.sizes) > 1:
+                    for inner, pair in enumerate(self._deal(train, n_inner, seed + repeat)):
+                        for size in self.sizes:
+                            yield _Task(outer, size, inner, *pair)
+                outer += 1
+
+    def _deal(self, rows: Rows, n: int, seed: int) -> Iterable[tuple[Rows, Rows]]:
+        """Deal rows out to folds; of classes the same share of each."""
+        model_selection, y = sklearn("model_selection", _WHAT_FOR), self._y[rows]
+        least = int(np.unique(y, return_counts=True)[1].min()) if self.is_class else len(rows) // 2
+        if least < n:
+            what = "rows of every class" if self.is_class else "pairs of rows"
+            raise ValueError(
+                f"Expected as many {what} as folds, {n}, among {len(rows)} rows. Got: {least}.\n"
+                "Hint: fewer folds, or leave out a class that is so rare."
+            )
+        kind = model_selection.StratifiedKFold if self.is_class else model_selection.KFold
+        for train, test in kind(n, shuffle=True, random_state=seed).split(np.empty(len(y)), y):
+            yield rows[train], rows[test]
+
+    def see(self, block: Block) -> None:
+        """Take note of a block that was learnt."""
+        self._wholly.see(block)
+        for lots in self._lots:
+            lots.see(block)
+
+    def result(self, stream: ColumnStream) -> NestedScores:
+        """Return what came of it, after the last column, of which some are fetched."""
+        held = self._wholly.stream()
+        source = stream if held is None else held
+        features = Features(source, self._names_needed())
+        by_task = {}
+        for task, (model, _) in zip(self._tasks, self.crowd.members, strict=True):
+            by_task[task.outer, task.size, task.inner] = (
+                self._predicted(features.of(model, task.train, task.test), task),
+                features.names(model),
+            )
+        everything = self._wholly.matrix()
+        outers = {task.outer: task for task in self._tasks if task.inner is None}
+        folds = []
+        for outer, task in outers.items():
+            size = self._best(outer, by_task)
+            mine, names = by_task[outer, size, None]
+            scores = {SELECTED: mine}
+            lots = features.columns(self._lots[outer].drawn(len(names)))
+            scores[RANDOM] = self._predicted((lots[task.train], lots[task.test]), task)
+            if everything is not None:
+                pair = everything[task.train], everything[task.test]
+                scores[ALL] = self._predicted(pair, task)
+            none = np.empty((len(self._y), 0))
+            scores[NOTHING] = self._predicted((none[task.train], none[task.test]), task)
+            folds.append(Fold(size, names, len(task.train), len(task.test), scores))
+        return NestedScores(
+            learner=type(self._learner).__name__,
+            parameters=dict(self._learner._get_params()),
+            rows=len(self._y),
+            n_columns=self._wholly.n_columns,
+            is_class=self.is_class,
+            sizes=self.sizes,
+            folds=folds,
+            why_not_all=None if everything is not None else self._why_not_all(),
+            **self._asked,
+        )
+
+    def _names_needed(self) -> list[Hashable]:
+        """Return the columns that models of selectors need, and those drawn by lot."""
+        needed: dict[Hashable, None] = {}
+        for task, (model, _) in zip(self._tasks, self.crowd.members, strict=True):
+            names = Features.names(model)
+            if hasattr(model, "selected"):
+                needed.update(dict.fromkeys(names))
+            if task.inner is None:
+                needed.update(dict.fromkeys(self._lots[task.outer].drawn(len(names))))
+        return list(needed)
+
+    def _predicted(self, pair: tuple[Floats, Floats], task: _Task) -> dict[str, float]:
+        rows = task.train, task.test
+        return scores_of(self._model, *pair, self._y, rows, is_class=self.is_class)
+
+    def _best(self, outer: int, by_task: dict[Any, Any]) -> int | None:
+        """Return the size that inner folds are best for, the smallest if several are."""
+        if self.sizes is None or len(self.sizes) == 1:
+            return None if self.sizes is None else self.sizes[0]
+        score, inner = SCORES[self.is_class][0], range(self._asked["n_inner"])
+        means = [
+            float(np.mean([by_task[outer, size, i][0][score] for i in inner]))
+            for size in self.sizes
+        ]
+        return self.sizes[int(np.argmax(means))]
+
+    def _why_not_all(self) -> str:
+        p, n_bytes, most = self._wholly.n_columns, self._wholly.n_bytes, self._wholly._most
+        return (
+            f"{p:,} columns of {len(self._y):,} rows take {n_bytes / 1e6:,.0f} MB, more than the "
+            f"{most / 1e6:,.0f} MB that are held"
+        )
+
+
+def _checked(**asked: Any) -> dict[str, Any]:
+    params.check(
+        "nested_scores",
+        {
+            "n_folds": params.Whole(2),
+            "n_repeats": params.Whole(1),
+            "n_inner": params.Whole(2),
+            "seed": params.Whole(0),
+            "level": params.Real(0.0, open=True, below=1.0),
+        },
+        asked,
+    )
+    return asked
+
+
+def _one_target(y: Any, kind: str) -> tuple[bool, Any]:
+    """Return whether y is classes, and their codes or the numbers, (n,)."""
+    encoded = encode(y, kind)
+    if encoded.is_class:
+        return True, encoded.columns.argmax(axis=1)
+    if encoded.columns.shape[1] != 1 or encoded.kinds:
+        raise ValueError(
+            f"Expected one target, classes or numbers. Got: {encoded.columns.shape[1]} columns."
+        )
+    return False, encoded.columns[:, 0]

@@ -1,0 +1,139 @@
+"""Scores of nested folds: means, differences, and their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsel.evaluate._contest import SCORES, Interval, interval_of
+
+SELECTED, RANDOM, ALL, NOTHING = "selected", "random", "all", "nothing"
+"""Who predicts: the learner's variables, as many by lot, all of them, and none."""
+
+
+class Fold(NamedTuple):
+    """What came of one fold.
+
+    Attributes
+    ----------
+    size
+        How many variables or components were asked for: chosen by inner folds, if several were.
+    names
+        The variables selected; of an extractor the names of its components.
+    n_train, n_test
+        Rows.
+    scores
+        Who predicts -> score -> value.
+    """
+
+    size: int | None
+    names: list[Hashable]
+    n_train: int
+    n_test: int
+    scores: dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True)
+class NestedScores:
+    """How well a learner's variables predict rows that had no part in finding them.
+
+    Parameters
+    ----------
+    learner, parameters
+        Its class, and its parameters by name.
+    rows, n_columns
+        How many there are.
+    is_class
+        Whether classes were predicted, or numbers.
+    sizes
+        The sizes among which inner folds choose; one, or None for the learner's own.
+    n_folds, n_repeats, n_inner, seed, level
+        As they were asked for.
+    folds
+        What came of each outer fold.
+    why_not_all
+        Why not all variables were tried, in words; None where they were.
+
+    Attributes
+    ----------
+    contestants
+        Who predicted: "selected", "random" (as many variables by lot), "all" (if they are few
+        enough) and "nothing" (the most frequent class, or the mean).
+    scores
+        What was scored, the one by which sizes are chosen first.
+    """
+
+    learner: str
+    parameters: dict[str, Any]
+    rows: int
+    n_columns: int
+    is_class: bool
+    sizes: list[int] | None
+    n_folds: int
+    n_repeats: int
+    n_inner: int
+    seed: int
+    level: float
+    folds: list[Fold]
+    why_not_all: str | None
+
+    @property
+    def contestants(self) -> list[str]:
+        """Who predicted."""
+        return list(self.folds[0].scores)
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """What was scored, the one by which sizes are chosen first."""
+        return SCORES[self.is_class]
+
+    def score(self, contestant: str = SELECTED, score: str | None = None) -> Interval:
+        """Return the mean of a score over the folds, and its interval."""
+        return self._interval(self._values(contestant, score))
+
+    def difference(self, other: str, score: str | None = None) -> Interval:
+        """Return by how much the selected are better than another, fold by fold, on average."""
+        mine, others = self._values(SELECTED, score), self._values(other, score)
+        return self._interval([a - b for a, b in zip(mine, others, strict=True)])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "kind": "evaluation",
+            "class": self.learner,
+            "parameters": self.parameters,
+            "rows": self.rows,
+            "n_columns": self.n_columns,
+            "is_class": self.is_class,
+            "sizes": self.sizes,
+            "n_folds": self.n_folds,
+            "n_repeats": self.n_repeats,
+            "n_inner": self.n_inner,
+            "seed": self.seed,
+            "level": self.level,
+            "why_not_all": self.why_not_all,
+            "scores": [
+                {
+                    "variables": contestant,
+                    "score": score,
+                    **self.score(contestant, score)._asdict(),
+                    "difference": None
+                    if contestant == SELECTED
+                    else self.difference(contestant, score)._asdict(),
+                }
+                for contestant in self.contestants
+                for score in self.scores
+            ],
+            "folds": [fold._asdict() for fold in self.folds],
+        }
+
+    def _values(self, contestant: str, score: str | None) -> list[float]:
+        score = self.scores[0] if score is None else score
+        return [fold.scores[contestant][score] for fold in self.folds]
+
+    def _interval(self, values: Sequence[float]) -> Interval:
+        share = float(np.mean([fold.n_test / fold.n_train for fold in self.folds]))
+        return interval_of(values, share, self.level)

@@ -1,0 +1,353 @@
+"""Stability of a selector on given data: what it selects of half the rows, again and again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from streamsel import params
+from streamsel.evaluate._crowd import Crowd, check_learner, count_rows, prepared
+from streamsel.evaluate._subsets import Rows
+from streamsel.evaluate.stability import Stability, selection_stability
+from streamsel.learner.watched import OnBlock
+from streamsel.stream import as_stream
+
+# What Nogueira et al. (2018), after Fleiss, take for poor and for excellent agreement.
+POOR, EXCELLENT = 0.4, 0.75
+
+
+@dataclass(frozen=True)
+class SubsampleStability:
+    """What a selector selects of parts of the rows, and how stable that is.
+
+    Parameters
+    ----------
+    learner, parameters
+        Its class, and its parameters by name.
+    rows, rows_drawn
+        How many there are, and how many of them a subsample has.
+    n_variables
+        Variables that vary: those that could be selected.
+    share, seed, level
+        As they were asked for.
+    selected
+        What is selected of all rows, in order.
+    selections
+        What is selected of each subsample, in order.
+    index
+        Nogueira's index of the selections and its interval (`selection_stability`); None where it
+        is undefined: nothing is selected of any subsample, or all variables of each.
+
+    Attributes
+    ----------
+    n_subsamples
+        How many.
+    frequency
+        In what share of the subsamples a variable was selected, for all that were in any: name ->
+        share, the largest first.
+    verdict
+        The index in a word: "poor" below 0.4, "excellent" above 0.75, "intermediate" between,
+        "undefined" without one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsel import SelectKBest
+    >>> from streamsel.evaluate import subsample_stability
+    >>> X = np.random.default_rng(0).standard_normal((60, 100))
+    >>> found = subsample_stability(SelectKBest(k=2), X, X[:, 3] + X[:, 8], n_subsamples=20)
+    >>> found.frequency[3], found.verdict
+    (1.0, 'excellent')
+    """
+
+    learner: str
+    parameters: dict[str, Any]
+    rows: int
+    rows_drawn: int
+    n_variables: int
+    share: float
+    seed: int
+    level: float
+    selected: list[Hashable]
+    selections: list[list[Hashable]]
+    index: Stability | None
+
+    @property
+    def n_subsamples(self) -> int:
+        """How many subsamples were drawn."""
+        return len(self.selections)
+
+    @property
+    def frequency(self) -> dict[Hashable, float]:
+        """In what share of the subsamples each variable was selected, the largest first."""
+        counts = self._counts()
+        return {name: count / self.n_subsamples for name, count in counts.items()}
+
+    @property
+    def verdict(self) -> str:
+        """The index in a word."""
+        if self.index is None:
+            return "undefined"
+        if self.index.value < POOR:
+            return "poor"
+        return "excellent" if self.index.value > EXCELLENT else "intermediate"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it; names that are no text stay what they are."""
+        ranks = self._ranks()
+        return {
+            "kind": "stability",
+            "class": self.learner,
+            "parameters": self.parameters,
+            "rows": self.rows,
+            "rows_drawn": self.rows_drawn,
+            "n_variables": self.n_variables,
+            "n_subsamples": self.n_subsamples,
+            "share": self.share,
+            "seed": self.seed,
+            "level": self.level,
+            "index": None if self.index is None else self.index._asdict(),
+            "verdict": self.verdict,
+            "selected": self.selected,
+            "selections": self.selections,
+            "frequency": [
+                {
+                    "name": name,
+                    "count": count,
+                    "frequency": count / self.n_subsamples,
+                    "rank": ranks.get(name),
+                }
+                for name, count in self._counts().items()
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, known: Mapping[str, Any]) -> Self:
+        """Return what `as_dict` told of, and JSON kept: names are then what JSON made of them.
+
+        Raises
+        ------
+        ValueError
+            For what is none.
+        """
+        fields = ("parameters", "rows", "rows_drawn", "n_variables", "share", "seed", "level")
+        try:
+            index = known["index"]
+            return cls(
+                learner=known["class"],
+                selected=list(known["selected"]),
+                selections=[list(names) for names in known["selections"]],
+                index=None if index is None else Stability(**index),
+                **{name: known[name] for name in fields},
+            )
+        except (KeyError, TypeError) as error:
+            raise ValueError(
+                "Expected what SubsampleStability.as_dict() or `streamsel stability --json` wrote. "
+                f"Got: something else ({error!r})."
+            ) from error
+
+    def _ranks(self) -> dict[Hashable, int]:
+        return {name: rank for rank, name in enumerate(self.selected, start=1)}
+
+    def _counts(self) -> dict[Hashable, int]:
+        """Return how often each was selected: the most frequent first, then as all rows rank."""
+        counts = Counter(name for names in self.selections for name in names)
+        ranks = self._ranks()
+        order = sorted(counts, key=lambda name: (-counts[name], ranks.get(name, len(counts))))
+        return {name: counts[name] for name in order}
+
+
+def subsample_stability(
+    learner: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    covariates: Any = None,
+    n_subsamples: int = 50,
+    share: float = 0.5,
+    seed: int = 0,
+    level: float = 0.95,
+    on_block: OnBlock | None = None,
+) -> SubsampleStability:
+    """Return what a selector selects of many subsamples of the rows, and how stable that is.
+
+    A model for each subsample, and one for all rows, learn the same columns: each block that is
+    read is handed to all of them, so that the source is read once.
+
+    Parameters
+    ----------
+    learner
+        A selector, such as `ProjSe`; it is left as it is.
+    X
+        The columns, as `learn_columns` takes them.
+    y, covariates
+        As `learn_target` takes them, of all rows.
+    n_subsamples
+        How many subsamples, at least 2.
+    share
+        What share of the rows a subsample has, drawn without replacement; of classes the same share
+        of each, and at least one row.
+    seed
+        Of the draws.
+    level
+        The chance with which the interval of the index is to hold.
+    on_block
+        Called with the model of all rows after each block, to show how far it is.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As the learner raises it; for a learner that selects nothing, and parameters out of range.
+
+    See Also
+    --------
+    selection_stability : the index, of selections that are there already.
+
+    Notes
+    -----
+    Time is that of learning ``1 + n_subsamples * share`` times as many rows, and memory that of as
+    many models; of the rows of a block one copy is made at a time. A selector with ``exact=True``
+    and a bounded pool is not fed by the one reading: each of its models reads the source by itself,
+    as often as it has to.
+
+    Whether integers are classes is decided on all rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsel import ProjSe
+    >>> from streamsel.evaluate import subsample_stability
+    >>> X = np.random.default_rng(0).standard_normal((80, 500))
+    >>> found = subsample_stability(ProjSe(k=3), X, X[:, 5] + 0.1 * X[:, 9], n_subsamples=10)
+    >>> found.selected[0], found.frequency[5]
+    (5, 1.0)
+    """
+    stream = as_stream(X)
+    drawn = Subsampling(
+        learner,
+        y,
+        covariates,
+        n=count_rows(stream, y),
+        n_subsamples=n_subsamples,
+        share=share,
+        seed=seed,
+        level=level,
+    )
+    drawn.crowd.learn(stream, lambda _: None if on_block is None else on_block(drawn.whole))
+    return drawn.result()
+
+
+class Subsampling:
+    """A selector and subsamples of rows, before and while columns come.
+
+    Parameters
+    ----------
+    learner, y, covariates, n_subsamples, share, seed, level
+        As `subsample_stability` has them.
+    n
+        How many rows there are.
+
+    Attributes
+    ----------
+    crowd
+        What learns columns.
+    whole
+        The model of all rows, which is one of it.
+    """
+
+    def __init__(
+        self,
+        learner: Any,
+        y: Any,
+        covariates: Any,
+        *,
+        n: int,
+        n_subsamples: int,
+        share: float,
+        seed: int,
+        level: float,
+    ) -> None:
+        params.check(
+            "subsample_stability",
+            {
+                "n_subsamples": params.Whole(2),
+                "share": params.Real(0.0, open=True, below=1.0),
+                "seed": params.Whole(0),
+                "level": params.Real(0.0, open=True, below=1.0),
+            },
+            {"n_subsamples": n_subsamples, "share": share, "seed": seed, "level": level},
+        )
+        check_learner(learner)
+        if not hasattr(learner, "selected"):
+            raise TypeError(
+                "Expected a selector, such as ProjSe(k=10). Got: "
+                f"{type(learner).__name__}, which builds variables and selects none."
+            )
+        model, codes = prepared(learner, y, covariates)
+        self._drawn = draw(n, codes, n_subsamples, share, seed)
+        self._asked = {"share": float(share), "seed": int(seed), "level": float(level)}
+        self._parameters = dict(learner._get_params())
+        every = np.arange(n)
+        members = [(model.clone(), rows) for rows in (every, *self._drawn)]
+        self.crowd = Crowd(members, y, covariates)
+        self.whole = members[0][0]
+
+    def result(self) -> SubsampleStability:
+        """Return what was selected, after the last column."""
+        whole, *others = (model for model, _ in self.crowd.members)
+        selections = [list(model.selected) for model in others]
+        n_variables = whole.n_columns - whole.n_constant
+        sizes = sum(map(len, selections))
+        index = None
+        if 0 < sizes < len(selections) * n_variables:
+            level = self._asked["level"]
+            index = selection_stability(selections, n_variables, level=level)
+        return SubsampleStability(
+            learner=type(whole).__name__,
+            parameters=self._parameters,
+            rows=whole.n_rows,
+            rows_drawn=len(self._drawn[0]),
+            n_variables=n_variables,
+            selected=list(whole.selected),
+            selections=selections,
+            index=index,
+            **self._asked,  # type: ignore[arg-type]
+        )
+
+
+def draw(n: int, codes: Any, n_subsamples: int, share: float, seed: int) -> list[Rows]:
+    """Draw subsamples of the rows without replacement, in order.
+
+    Parameters
+    ----------
+    n
+        Rows.
+    codes
+        (n,) classes, of each of which the same share is drawn, and at least one row; or None.
+    n_subsamples, share, seed
+        How many, of what share of the rows, and the seed.
+    """
+    strata = (
+        [np.arange(n)]
+        if codes is None
+        else [np.flatnonzero(codes == code) for code in np.unique(codes)]
+    )
+    sizes = [max(1, round(share * len(rows))) for rows in strata]
+    if not 2 <= sum(sizes) < n:
+        raise ValueError(
+            f"Expected subsamples of 2 rows or more, but not all. Got: {sum(sizes)} of {n} rows, "
+            f"by share={share}."
+        )
+    rng = np.random.default_rng(seed)
+    return [
+        np.sort(
+            np.concatenate(
+                [rng.choice(rows, m, replace=False) for rows, m in zip(strata, sizes, strict=True)]
+            )
+        )
+        for _ in range(n_subsamples)
+    ]

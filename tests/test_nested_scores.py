@@ -1,0 +1,187 @@
+"""Nested folds by one reading, against loops of models that learn and predict by themselves."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from streamsel import OSFS, PLS, ForwardSelection, ProjSe, RandomProjection, SelectKBest
+from streamsel.columns import Block
+from streamsel.evaluate import nested_scores
+from streamsel.evaluate._contest import interval_of
+from streamsel.evaluate._wholly import Lots
+from streamsel.stream import iter_columns
+
+N, P = 60, 40
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, P))
+Y = X[:, 3] - X[:, 8] + 0.8 * RNG.normal(size=N)
+LABELS = np.where(Y > 0.7, "high", np.where(Y > -0.7, "middle", "low"))
+
+
+def learnt(learner, y, rows, **settings):
+    model = learner.clone(settings)
+    model.learn_target(y[rows])
+    model.learn_columns(X[rows])
+    return model
+
+
+def test_it_is_the_loop_over_folds_and_inner_folds():
+    sizes, logistic = [1, 3], make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+
+    def judged(k, train, test):
+        names = learnt(ForwardSelection(), LABELS, train, k=k).selected
+        fitted = logistic.fit(X[train][:, names], LABELS[train])
+        told = fitted.predict(X[test][:, names])
+        chances = fitted.predict_proba(X[test][:, names])
+        auc = roc_auc_score(LABELS[test], chances, multi_class="ovr")
+        return names, balanced_accuracy_score(LABELS[test], told), auc
+
+    found = nested_scores(ForwardSelection(), X, LABELS, sizes=sizes, n_folds=3, n_repeats=2)
+    splits = [
+        pair
+        for repeat in range(2)
+        for pair in StratifiedKFold(3, shuffle=True, random_state=repeat).split(X, LABELS)
+    ]
+    assert len(found.folds) == len(splits) == 6
+    for i, (train, test) in enumerate(splits):
+        inner = StratifiedKFold(3, shuffle=True, random_state=i // 3)
+        means = {
+            k: np.mean(
+                [judged(k, train[a], train[b])[1] for a, b in inner.split(train, LABELS[train])]
+            )
+            for k in sizes
+        }
+        best = max(sizes, key=means.__getitem__)
+        names, balanced, auc = judged(best, train, test)
+        fold = found.folds[i]
+        assert (fold.size, fold.names) == (best, names)
+        assert (fold.n_train, fold.n_test) == (len(train), len(test))
+        assert fold.scores["selected"]["balanced_accuracy"] == pytest.approx(balanced, abs=1e-12)
+        assert fold.scores["selected"]["auc"] == pytest.approx(auc, abs=1e-12)
+    assert found.score().value == np.mean(
+        [fold.scores["selected"]["balanced_accuracy"] for fold in found.folds]
+    )
+
+
+def test_numbers_and_a_model_that_is_taken_as_it_is():
+    knn = KNeighborsRegressor(3)
+    found = nested_scores(SelectKBest(k=2), X, Y, model=knn, n_folds=4, seed=2)
+    everything = []
+    for fold, (train, test) in zip(
+        found.folds, KFold(4, shuffle=True, random_state=2).split(X), strict=True
+    ):
+        names = learnt(SelectKBest(k=2), Y, train).selected
+        told = knn.fit(X[train][:, names], Y[train]).predict(X[test][:, names])
+        assert (fold.size, fold.names) == (None, names)
+        assert fold.scores["selected"]["r2"] == pytest.approx(r2_score(Y[test], told))
+        told = knn.fit(X[train], Y[train]).predict(X[test])
+        everything.append(r2_score(Y[test], told))
+        mean = np.full(len(test), Y[train].mean())
+        assert fold.scores["nothing"]["r2"] == pytest.approx(r2_score(Y[test], mean))
+    assert found.score("all").value == pytest.approx(np.mean(everything))
+
+
+@pytest.mark.parametrize(
+    "learner", [PLS(), RandomProjection(), OSFS()], ids=lambda each: type(each).__name__
+)
+def test_what_is_not_held_is_read_again_and_tells_the_same(learner):
+    sizes = None if isinstance(learner, OSFS) else [2]
+    settings = {"sizes": sizes, "n_folds": 2, "model": "knn"}
+    held = nested_scores(learner, X, LABELS, **settings)
+    stream = iter_columns(lambda: enumerate(X.T))
+    sparse = nested_scores(learner, scipy.sparse.csc_array(X), LABELS, **settings)
+    read = nested_scores(learner, stream, LABELS, max_bytes=1000, **settings)
+    assert held.why_not_all is None
+    assert read.why_not_all == "40 columns of 60 rows take 0 MB, more than the 0 MB that are held"
+    assert held.contestants == ["selected", "random", "all", "nothing"]
+    assert read.contestants == ["selected", "random", "nothing"]
+    for one, other, third in zip(held.folds, read.folds, sparse.folds, strict=True):
+        assert one.names == other.names == third.names
+        for who in read.contestants:
+            assert one.scores[who] == pytest.approx(other.scores[who])
+            assert one.scores[who] == pytest.approx(third.scores[who])
+
+
+def test_components_are_learnt_from_training_rows():
+    found = nested_scores(PLS(), X, LABELS, sizes=[2], n_folds=3)
+    logistic = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    splitter = StratifiedKFold(3, shuffle=True, random_state=0)
+    for fold, (train, test) in zip(found.folds, splitter.split(X, LABELS), strict=True):
+        model = learnt(PLS(), LABELS, train, n_components=2)
+        model.learn_loadings(X[train])
+        logistic.fit(model.transform_many(X[train]), LABELS[train])
+        told = logistic.predict(model.transform_many(X[test]))
+        assert fold.scores["selected"]["accuracy"] == pytest.approx(np.mean(told == LABELS[test]))
+
+
+def test_noise_predicts_nothing():
+    noise = np.random.default_rng(1).permutation(np.repeat(["a", "b"], N // 2))
+    found = nested_scores(SelectKBest(), X, noise, sizes=[5], n_repeats=2)
+    assert found.difference("nothing").low < 0
+    assert found.score("nothing").value == 0.5
+
+
+def test_the_interval_is_that_of_nadeau_and_bengio():
+    values = [0.8, 0.6, 0.7, 0.9, 0.5]
+    mean, low, high = interval_of(values, 0.25, 0.95)
+    # Variance 0.025, times 1/5 + 1/4; t of 4 degrees of freedom 2.7764451.
+    margin = 2.7764451051977987 * math.sqrt(0.45 * 0.025)
+    assert (mean, low, high) == pytest.approx((0.7, 0.7 - margin, 0.7 + margin))
+
+
+def test_differences_are_paired():
+    found = nested_scores(SelectKBest(k=2), X, Y)
+    mine, lots = ([f.scores[who]["r2"] for f in found.folds] for who in ("selected", "random"))
+    share = np.mean([f.n_test / f.n_train for f in found.folds])
+    assert found.difference("random") == interval_of(np.subtract(mine, lots), share, 0.95)
+
+
+def test_lots_are_fair_and_know_no_blocks():
+    counts = np.zeros(50)
+    for seed in range(400):
+        whole, pieces = Lots(5, seed), Lots(5, seed)
+        whole.see(Block(range(50), np.empty((1, 50))))
+        for start, stop in [(0, 1), (1, 20), (20, 50)]:
+            pieces.see(Block(range(start, stop), np.empty((1, stop - start))))
+        assert whole.drawn(9) == pieces.drawn(9)
+        assert len(set(whole.drawn(9))) == 5
+        counts[whole.drawn(9)] += 1
+    # Each is drawn 40 times on average; six standard deviations are 36.
+    assert counts.min() > 4
+    assert counts.max() < 76
+
+
+def test_json_has_all_of_it():
+    found = nested_scores(SelectKBest(), X, LABELS, sizes=[2, 1])
+    told = json.loads(json.dumps(found.as_dict()))
+    assert told["sizes"] == [1, 2]
+    assert [row["variables"] for row in told["scores"][::3]] == found.contestants
+    assert told["scores"][0]["difference"] is None
+    assert told["scores"][3]["difference"]["value"] == found.difference("random").value
+    assert len(told["folds"]) == 5
+
+
+def test_what_is_asked_must_make_sense():
+    with pytest.raises(ValueError, match="that can be read again"):
+        nested_scores(ProjSe(), iter_columns(iter([("a", Y)])), Y)
+    with pytest.raises(ValueError, match="finds out how many by itself"):
+        nested_scores(OSFS(), X, Y, sizes=[2])
+    with pytest.raises(ValueError, match="without covariates"):
+        nested_scores(ProjSe(covariates=("age",)), X, Y)
+    with pytest.raises(ValueError, match="Expected one target"):
+        nested_scores(ProjSe(), X, np.column_stack([Y, Y]))
+    with pytest.raises(ValueError, match=r"as many rows of every class as folds, 5, .* Got: 4"):
+        nested_scores(ProjSe(), X, np.where(np.arange(N) < 4, "a", "b"))
+    with pytest.raises(ValueError, match="Expected a model of numbers, ridge or knn"):
+        nested_scores(ProjSe(), X, Y, model="logistic")
+    with pytest.raises(TypeError, match="Expected a model of scikit-learn"):
+        nested_scores(ProjSe(), X, Y, model=3)

@@ -1,0 +1,207 @@
+"""Stability on subsamples: one reading for all models, against a model a subsample by itself."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamsel import MRMR, OSFS, SOSPCA, Lasso, ProjSe, SelectKBest
+from streamsel.columns import Block
+from streamsel.evaluate import (
+    Stability,
+    SubsampleStability,
+    selection_stability,
+    subsample_stability,
+)
+from streamsel.evaluate._crowd import Crowd
+from streamsel.evaluate.subsamples import draw
+from streamsel.stream import iter_array, iter_columns
+
+N, P, M = 40, 30, 6
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, P))
+Y = X[:, 3] - X[:, 8] + 0.5 * RNG.normal(size=N)
+LABELS = np.where(Y > 0.7, "high", np.where(Y > -1, "middle", "low"))
+LEARNERS = [
+    ProjSe(k=4),
+    ProjSe(k=3, max_candidates=6),
+    ProjSe(k=3, max_candidates=6, exact=True),
+    SelectKBest(k=5),
+    MRMR(k=3),
+    OSFS(),
+]
+
+
+def by_themselves(learner, X, y, codes, seed):
+    """Learn each subsample by a model of its own, and of its own reading."""
+    for rows in [np.arange(N), *draw(N, codes, M, 0.5, seed)]:
+        model = learner.clone()
+        model.learn_target(y[rows])
+        model.learn_columns(X[rows])
+        yield list(model.selected)
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("y", [Y, LABELS], ids=["numbers", "classes"])
+def test_one_reading_selects_what_models_by_themselves_do(learner, y):
+    codes = np.unique(y, return_inverse=True)[1] if y is LABELS else None
+    whole, *selections = by_themselves(learner, X, y, codes, seed=3)
+    found = subsample_stability(learner, X, y, n_subsamples=M, seed=3)
+    assert (found.selected, found.selections) == (whole, selections)
+    assert found.index == selection_stability(selections, P)
+    assert learner.n_columns == 0
+    counts = pd.Series(sum(selections, [])).value_counts() / M
+    assert found.frequency == counts.to_dict()
+    assert list(found.frequency.values()) == sorted(counts, reverse=True)
+
+
+def test_sources_and_blocks_make_no_difference():
+    sparse = np.where(np.abs(X) > 1, X, 0.0)
+    sources = {
+        "array": sparse,
+        "csc": scipy.sparse.csc_array(sparse),
+        "csr": scipy.sparse.csr_matrix(sparse),
+        "single columns": iter_columns(lambda: enumerate(sparse.T)),
+        "row by row": iter_array(np.ascontiguousarray(sparse)),
+    }
+    found = {
+        how: subsample_stability(ProjSe(k=4), source, Y, n_subsamples=M)
+        for how, source in sources.items()
+    }
+    assert all(each == found["array"] for each in found.values())
+
+
+def test_frames_of_targets_and_covariates_are_picked_with_their_rows():
+    age = RNG.normal(size=N)
+    table = pd.DataFrame({"y": Y, "site": np.where(age > 0, "north", "south")})
+    settings = {"n_subsamples": M, "seed": 5}
+    covariates = {"age": age, "site": table["site"]}
+    found = subsample_stability(SelectKBest(k=3), X, table["y"], covariates=covariates, **settings)
+    for rows, selection in zip(draw(N, None, M, 0.5, 5), found.selections, strict=True):
+        model = SelectKBest(k=3)
+        model.learn_target(
+            Y[rows], covariates={"age": age[rows], "site": table["site"].to_numpy()[rows]}
+        )
+        model.learn_columns(X[rows])
+        assert model.selected == selection
+    several = subsample_stability(ProjSe(k=3), X, table, **settings)
+    listed = subsample_stability(SelectKBest(k=3), X, LABELS.tolist(), **settings)
+    assert several.rows_drawn == N // 2
+    assert listed == subsample_stability(SelectKBest(k=3), X, LABELS, **settings)
+
+
+def test_without_a_target():
+    found = subsample_stability(ProjSe(k=3), X, n_subsamples=M)
+    model = ProjSe(k=3)
+    model.learn_target(None)
+    model.learn_columns(X)
+    assert found.selected == model.selected
+    with pytest.raises(ValueError, match="knows its number of rows"):
+        subsample_stability(ProjSe(k=3), iter_columns(enumerate(X.T)))
+
+
+def test_the_source_is_read_once():
+    n_readings = 0
+
+    def columns():
+        nonlocal n_readings
+        n_readings += 1
+        yield from enumerate(X.T)
+
+    seen = []
+    stream = iter_columns(columns)
+    subsample_stability(
+        ProjSe(k=2), stream, Y, n_subsamples=M, on_block=lambda model: seen.append(model.n_columns)
+    )
+    assert n_readings == 1
+    assert seen[-1] == P
+    # What proves its answer reads for itself, each of the models: all rows, and M subsamples.
+    subsample_stability(ProjSe(k=2, max_candidates=4, exact=True), stream, Y, n_subsamples=M)
+    assert n_readings > 1 + 1 + M
+
+
+def test_a_block_that_one_model_refuses_is_learnt_by_none():
+    # Constant in the first half, too large to be squared in the second.
+    bad = np.zeros((N, 2))
+    bad[N // 2 :, 1] = np.linspace(1.0, 1e200, N // 2)
+    halves = np.arange(N // 2), np.arange(N // 2, N)
+    crowd = Crowd([(ProjSe(k=2), rows) for rows in halves], Y, None)
+    crowd.learn_block(Block(["a", "b"], X[:, :2]))
+    with pytest.raises(ValueError, match="squares"):
+        crowd.learn_block(Block(["c", "d"], bad))
+    crowd.learn_block(Block(["e"], X[:, 4:5]))
+    for model, rows in crowd.members:
+        alone = ProjSe(k=2)
+        alone.learn_target(Y[rows])
+        alone.learn_columns(X[rows][:, [0, 1, 4]], names=["a", "b", "e"])
+        assert model.n_columns == 3
+        assert model.relevance == alone.relevance
+
+
+@given(
+    st.lists(st.integers(0, 2), min_size=4, max_size=60),
+    st.floats(0.2, 0.8),
+    st.integers(0, 100),
+)
+def test_draws_hold_each_class_in_equal_shares(codes, share, seed):
+    codes = np.array([0, 1, *codes])
+    for rows in draw(len(codes), codes, 3, share, seed):
+        assert len(set(rows.tolist())) == len(rows)
+        assert np.all(np.diff(rows) > 0)
+        for code in np.unique(codes):
+            there = int(np.sum(codes == code))
+            assert np.sum(codes[rows] == code) == max(1, round(share * there))
+
+
+def test_integers_are_classes_of_all_rows_or_of_none():
+    codes = np.unique(LABELS, return_inverse=True)[1]
+    with pytest.warns(UserWarning, match="codes of classes") as told:
+        subsample_stability(ProjSe(k=2), X, codes, n_subsamples=M)
+    assert len(told) == 1
+    classes = subsample_stability(ProjSe(k=2, target="class"), X, codes, n_subsamples=M)
+    named = subsample_stability(ProjSe(k=2), X, codes.astype(str), n_subsamples=M)
+    assert classes.selections == named.selections
+
+
+def test_json_has_all_of_it():
+    found = subsample_stability(SelectKBest(k=3), X, Y, n_subsamples=M)
+    told = json.loads(json.dumps(found.as_dict()))
+    assert SubsampleStability.from_dict(told) == found
+    first = told["frequency"][0]
+    assert first["frequency"] == first["count"] / M == found.frequency[first["name"]]
+    assert found.selected[first["rank"] - 1] == first["name"]
+    with pytest.raises(ValueError, match="as_dict"):
+        SubsampleStability.from_dict({"kind": "selected"})
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict"),
+    [(0.39, "poor"), (0.4, "intermediate"), (0.75, "intermediate"), (0.76, "excellent")],
+)
+def test_the_verdict_is_that_of_nogueira(value, verdict):
+    found = subsample_stability(SelectKBest(k=3), X, Y, n_subsamples=2)
+    told = found.as_dict() | {"index": Stability(value, 0.0, 1.0)._asdict()}
+    assert SubsampleStability.from_dict(told).verdict == verdict
+
+
+def test_nothing_selected_has_no_stability():
+    noise = np.random.default_rng(3).normal(size=N)
+    found = subsample_stability(Lasso(k=None, alphas=(1e6,)), X, noise, n_subsamples=2)
+    assert (found.index, found.verdict, found.frequency) == (None, "undefined", {})
+    everything = subsample_stability(SelectKBest(k=P), X, Y, n_subsamples=2)
+    assert everything.index is None
+
+
+def test_what_is_asked_must_make_sense():
+    with pytest.raises(TypeError, match="Expected a selector"):
+        subsample_stability(SOSPCA(), X, Y)
+    with pytest.raises(TypeError, match="Expected a learner"):
+        subsample_stability(ProjSe, X, Y)
+    with pytest.raises(ValueError, match="share"):
+        subsample_stability(ProjSe(), X, Y, share=1.0)
+    with pytest.raises(ValueError, match="but not all"):
+        subsample_stability(ProjSe(), X[:3], ["a", "b", "c"], share=0.5)
