@@ -1,6 +1,7 @@
 """Stability on subsamples: one reading for all models, against a model a subsample by itself."""
 
 import json
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -54,7 +55,7 @@ def test_one_reading_selects_what_models_by_themselves_do(learner, y):
     assert (found.selected, found.selections) == (whole, selections)
     assert found.index == selection_stability(selections, P)
     assert learner.n_columns == 0
-    counts = pd.Series(sum(selections, [])).value_counts() / M
+    counts = pd.Series(list(chain(*selections))).value_counts() / M
     assert found.frequency == counts.to_dict()
     assert list(found.frequency.values()) == sorted(counts, reverse=True)
 

@@ -1,0 +1,161 @@
+"""`stability` and `evaluate`: what the functions of the same name say, read from files."""
+
+import csv
+import json
+import signal
+
+import numpy as np
+import pytest
+
+from streamsel import PCA, ProjSe, SelectKBest
+from streamsel.evaluate import SubsampleStability, nested_scores, subsample_stability
+from streamsel.evaluate._crowd import Crowd
+from streamsel.stream import iter_array
+
+
+def test_stability_is_that_of_the_function(call, files, data, tmp_path):
+    out = tmp_path / "often.csv"
+    line = ["stability", files / "data.parquet", "--target", "y", "--drop", "labels", "-k", 4]
+    line += ["--subsamples", 8, "--share", 0.6, "--seed", 7]
+    told = call(*line, "--json", "--out", out).json()
+    expected = subsample_stability(
+        ProjSe(k=4),
+        iter_array(data.X, data.names),
+        data.y,
+        n_subsamples=8,
+        share=0.6,
+        seed=7,
+    )
+    assert SubsampleStability.from_dict(told) == expected
+    assert told["notes"]["columns_read"] == 40
+    result = call(*line)
+    assert [row["name"] for row in result.rows()] == list(expected.frequency)
+    assert [float(row["frequency"]) for row in result.rows()] == pytest.approx(
+        list(expected.frequency.values())
+    )
+    assert f"{expected.verdict} (below 0.4 is poor, above 0.75 excellent)" in result.stderr
+    with out.open() as file:
+        assert [row["name"] for row in csv.DictReader(file)] == list(expected.frequency)
+
+
+def test_stability_knows_covariates_and_what_is_skipped(call, files, data):
+    line = ["stability", files / "samples.csv", "--target", "y", "--method", "SelectKBest"]
+    result = call(*line, "-k", 3, "--covariate", "v3", "--subsamples", 5, "--json")
+    told = SubsampleStability.from_dict(result.json())
+    X = np.delete(data.X, 3, axis=1)
+    names = [name for name in data.names if name != "v3"]
+    expected = subsample_stability(
+        SelectKBest(k=3),
+        iter_array(X, names),
+        data.y,
+        covariates={"v3": data.X[:, 3]},
+        n_subsamples=5,
+        seed=1,
+    )
+    assert told.selections == expected.selections
+    assert "left out 1 column: 1 text" in result.stderr
+
+
+def test_stability_without_a_target_and_of_lines(call, files):
+    line = ["stability", files / "variables.csv", "--no-target", "--drop", "y,labels"]
+    told = call(*line, "-k", 2, "--subsamples", 3, "--json").json()
+    assert (told["rows"], told["rows_drawn"], told["n_subsamples"]) == (60, 30, 3)
+
+
+def test_stability_of_nothing_is_a_failure(call, files):
+    line = ["stability", files / "data.npy", "--target-file", files / "y.npy", "--subsamples", 3]
+    result = call(*line, "--method", "SelectKBest", "--set", "fdr=1e-300", code=1)
+    assert "nothing was selected of 40 columns in any subsample" in result.stderr
+    assert "stability is undefined" in result.stderr
+
+
+def test_evaluate_is_the_function(call, files, data, tmp_path):
+    out = tmp_path / "folds.csv"
+    line = ["evaluate", files / "data.parquet", "-t", "labels", "--drop", "y", "-k", "2,4"]
+    line += ["--method", "SelectKBest", "--folds", 3, "--seed", 0]
+    told = call(*line, "--json", "-o", out).json()
+    expected = nested_scores(
+        SelectKBest(), iter_array(data.X, data.names), data.labels, sizes=[2, 4], n_folds=3
+    )
+    assert told["folds"] == json.loads(json.dumps(expected.as_dict()["folds"]))
+    result = call(*line)
+    first = result.rows()[0]
+    assert (first["variables"], first["score"]) == ("selected", "balanced_accuracy")
+    assert float(first["value"]) == pytest.approx(expected.score().value, abs=1e-5)
+    assert "chosen inside: " in result.stderr
+    with out.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["variables"] for row in rows[:4]] == ["selected", "random", "all", "nothing"]
+    assert len(rows) == 12
+
+
+def test_evaluate_of_a_method_without_a_target(call, files, data):
+    """What PCA learns without is what is predicted; codes are classes if that is said."""
+    codes = files / "codes.txt"
+    codes.write_text("".join(f"{int(v > 0)}\n" for v in data.y))
+    line = ["evaluate", files / "data.npy", "--target-file", codes, "--method", "PCA", "-q", 3]
+    told = call(*line, "--target-kind", "class", "--folds", 3, "--seed", 0, "--json").json()
+    expected = nested_scores(
+        PCA(n_components=3), data.X, (data.y > 0).astype(int), target="class", n_folds=3
+    )
+    assert told["class"] == "PCA"
+    assert told["scores"][0]["value"] == pytest.approx(expected.score().value)
+
+
+def test_too_wide_to_hold_is_said(call, files, monkeypatch):
+    from streamsel.cli import _evaluated
+
+    monkeypatch.setattr(_evaluated, "MAX_BYTES", 1000)
+    line = ["evaluate", files / "data.npy", "--target-file", files / "y.npy", "-k", 2]
+    result = call(*line, "--folds", 2)
+    assert "all variables were not tried: 40 columns of 60 rows take" in result.stderr
+    assert {row["variables"] for row in result.rows()} == {"selected", "random", "nothing"}
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "told"),
+    [
+        (["stability", "-t", "nowhere"], 1, "no such column"),
+        (["stability"], 2, "What is to be explained"),
+        (["stability", "-t", "y", "--share", "1"], 2, "--share"),
+        (["stability", "-t", "y", "-o", "often.npy"], 2, "names are no numbers"),
+        (["stability", "-t", "y", "--set", "quux=3"], 2, "ProjSe has no such parameter"),
+        (["evaluate", "-t", "y", "-k", "2,x"], 2, "is not numbers such as 5,10,25"),
+        (["evaluate", "-t", "y", "--covariate", "v3"], 2, "would need them too"),
+        (["evaluate", "-t", "y,v3"], 1, "Expected one target"),
+        (["evaluate", "-t", "y", "--method", "OSFS", "-k", "2"], 1, "finds out how many by"),
+        (["evaluate", "-t", "y", "--model", "logistic"], 1, "a model of numbers, ridge or knn"),
+        (["evaluate", "-t", "y", "--method", "PCA", "--set", "quux=3"], 2, "no such parameter"),
+    ],
+)
+def test_mistakes_are_said_in_a_line(call, files, line, code, told):
+    command, *options = line
+    result = call(command, files / "data.parquet", *options, code=code)
+    assert told in result.stderr
+    assert not result.stdout
+    assert len(result.stderr.splitlines()) == 1 or code == 2
+
+
+@pytest.mark.parametrize("command", ["stability", "evaluate"])
+def test_ctrl_c_ends_it(call, wide, monkeypatch, command):
+    learn, n_blocks = Crowd.learn_block, []
+
+    def learn_block(self, block):
+        n_blocks.append(len(block.names))
+        if len(n_blocks) == 3:
+            signal.raise_signal(signal.SIGINT)
+        learn(self, block)
+
+    monkeypatch.setattr(Crowd, "learn_block", learn_block)
+    result = call(command, wide / "wide.npy", "--target-file", wide / "y.npy", "-k", 2, code=130)
+    assert "interrupted after 30 columns" in result.stderr
+    assert not result.stdout
+
+
+def test_a_column_that_is_refused_is_left_out(call, table):
+    rng = np.random.default_rng(0)
+    columns = {f"v{j}": rng.normal(size=20) for j in range(4)} | {"huge": np.linspace(1, 1e200, 20)}
+    path = table(**columns, y=columns["v1"] + rng.normal(size=20))
+    result = call("stability", path, "--target", "y", "-k", 2, "--subsamples", 3, "--json")
+    assert result.json()["notes"]["skipped"] == {"refused": 1}
+    assert result.json()["n_variables"] == 4
