@@ -50,6 +50,14 @@ class Sizes(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8
     "by inner folds.",
 )
 @option(
+    "--max-candidates",
+    metavar="M",
+    section=LEARNER,
+    parameter="max_candidates",
+    help="Let each model keep no more candidates than this, in constant memory; a method that has "
+    "no such parameter refuses it.",
+)
+@option(
     "--model",
     "predictor",
     type=click.Choice(["logistic", "ridge", "knn"]),

@@ -130,10 +130,8 @@ def _show_table(found: NestedScores) -> None:
     for score in found.scores:
         table.add_column(WORDS[score], justify="right")
     for contestant in found.contestants:
-        cells = [
-            "{:.3f} ({:.3f} to {:.3f})".format(*found.score(contestant, score))
-            for score in found.scores
-        ]
+        intervals = [found.score(contestant, score) for score in found.scores]
+        cells = [f"{value:.3f} ± {high - value:.3f}" for value, _, high in intervals]
         table.add_row(OTHERS.get(contestant, found.learner), *cells)
     console.print(table)
     for line in _words(found):

@@ -39,6 +39,14 @@ DRAWS = "Subsamples"
     help="Number of variables to select; every method has its default.",
 )
 @option(
+    "--max-candidates",
+    metavar="M",
+    section=LEARNER,
+    parameter="max_candidates",
+    help="Let each model keep no more candidates than this, in constant memory; a method that has "
+    "no such parameter refuses it.",
+)
+@option(
     "--subsamples",
     type=click.IntRange(min=2),
     default=50,

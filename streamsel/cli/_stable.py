@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TITLES = ("name", "count", "frequency", "rank")
 # A table on a terminal has no more lines than this.
-MOST_SHOWN = 40
+MOST_SHOWN = 25
 
 
 def judge(job: Job, interrupts: Interrupts, *, options: dict[str, Any]) -> None:

@@ -64,6 +64,18 @@ class NestedScores:
         enough) and "nothing" (the most frequent class, or the mean).
     scores
         What was scored, the one by which sizes are chosen first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsel import SelectKBest
+    >>> from streamsel.evaluate import nested_scores
+    >>> X = np.random.default_rng(0).standard_normal((60, 200))
+    >>> found = nested_scores(SelectKBest(k=1), X, X[:, 3], n_folds=3)
+    >>> found.contestants, found.scores
+    (['selected', 'random', 'all', 'nothing'], ('r2',))
+    >>> found.score() > found.score("random")
+    True
     """
 
     learner: str
