@@ -10,11 +10,11 @@ import numpy as np
 from streamsel import __version__
 from streamsel.cli._crowd import learn_crowd, n_rows, note_skipped
 from streamsel.cli._errors import CommandError, note
-from streamsel.cli._escape import shown
 from streamsel.cli._json import as_json
 from streamsel.cli._outputs import write_table
 from streamsel.cli._report import count
 from streamsel.cli._rows import row_writer
+from streamsel.escape import shown
 from streamsel.evaluate.subsamples import EXCELLENT, POOR, SubsampleStability, Subsampling
 
 if TYPE_CHECKING:
