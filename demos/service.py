@@ -154,7 +154,7 @@ def main() -> None:
     (out / "latency.txt").write_text("\n".join(lines) + "\n")
     history = whole.pipeline["History"]
     streamsel.plot.history(history).figure.savefig(out / "history.svg")
-    (out / "page.html").write_text(streamsel.report(history.model))
+    (out / "page.html").write_text(streamsel.report(history.learner))
     print(f"written: {out}/history.svg, page.html, latency.txt")
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from streamsel.extraction.sospca import SOSPCA
     from streamsel.extraction.sparse_pca import SparsePCA
     from streamsel.extraction.supervised_pca import SupervisedPCA
+    from streamsel.history import History
     from streamsel.persist import load, save
     from streamsel.selection.alpha_investing import AlphaInvesting
     from streamsel.selection.backward_elimination import BackwardElimination
@@ -49,6 +50,7 @@ __all__ = [
     "BackwardElimination",
     "Discriminant",
     "ForwardSelection",
+    "History",
     "KernelPCA",
     "LaplacianEigenmaps",
     "Lasso",
@@ -81,6 +83,7 @@ SUBPACKAGES = {
 }
 # What is no learner, and where it stands.
 OTHERS = {
+    "History": "history",
     "load": "persist",
     "save": "persist",
 }

@@ -220,6 +220,11 @@ def shown(value: Any) -> str:
         return f"<{type(value).__name__}>"
 
 
+def kind_of(value: Any) -> str:
+    """Return of which type a value is, for a message; of a class, that it is one."""
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+
+
 def check(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:
     """Raise ValueError for the first parameter that its rule does not admit."""
     for name, rule in rules.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamsel.plot._heatmap import heatmap
+from streamsel.plot._history import history
 from streamsel.plot._loadings import loadings
 from streamsel.plot._null import null
 from streamsel.plot._path import path
@@ -13,6 +14,7 @@ from streamsel.plot._stability import stability
 
 __all__ = [
     "heatmap",
+    "history",
     "loadings",
     "null",
     "path",

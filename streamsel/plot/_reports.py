@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamsel.learner.report import Report
+from streamsel.params import kind_of
 
 
 def report_of(model: Any) -> Report:
@@ -22,7 +23,7 @@ def report_of(model: Any) -> Report:
     if isinstance(found, Report):
         return found
     raise TypeError(
-        f"Expected a learner, or its report(). Got: {_kind_of(model)}.\n"
+        f"Expected a learner, or its report(). Got: {kind_of(model)}.\n"
         "Hint: of a pipeline take the step that selects, pipeline['ProjSe']."
     )
 
@@ -47,7 +48,3 @@ def expect_learnt(report: Report) -> None:
             f"Expected a model that has found something. Got: {report.learner}, which has seen "
             f"{seen}.\nHint: learn_columns(X), or rows, come first."
         )
-
-
-def _kind_of(model: Any) -> str:
-    return f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__

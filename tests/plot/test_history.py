@@ -1,0 +1,74 @@
+"""A picture of what stood when shows every span, and nothing else."""
+
+import numpy as np
+import pytest
+
+from streamsel import PCA, History, ProjSe, RandomProjection, SelectKBest, plot
+
+
+def learnt(learner, n=300):
+    history = History(learner)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 10))
+    for row, x in enumerate(X.tolist()):
+        y = x[row // 75] + 0.1 * rng.normal()
+        history.learn_one(dict(enumerate(x)), y) if learner.supervised else history.learn_one(
+            dict(enumerate(x))
+        )
+    return history
+
+
+def drawn(ax):
+    """Return the bars: name -> rows from and to."""
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    bars = {part.get_gid(): part for part in ax.collections}
+    found = {}
+    for place, name in enumerate(names):
+        boxes = [path.get_extents() for path in bars[f"name {place}"].get_paths()]
+        assert all(box.y0 < place < box.y1 for box in boxes)
+        found[name] = [(box.x0, box.x1) for box in boxes]
+    return found
+
+
+def test_spans():
+    history = learnt(SelectKBest(k=2, fading_factor=0.05, renewal=1.2))
+    ax = plot.history(history)
+    spans = history.spans()
+    assert len(spans) > 3
+    assert drawn(ax) == {str(name): parts for name, parts in spans.items()}
+    assert ax.get_xlim() == (0, 300)
+    colours = {
+        name: tuple(ax.collections[place].get_facecolor()[0]) for place, name in enumerate(spans)
+    }
+    now = {colours[name] for name in history.standing}
+    assert len(now) == 1
+    assert not now & {colours[name] for name in spans if name not in history.standing}
+
+
+def test_renewals_of_components():
+    history = learnt(PCA(n_components=2, warm_up=10))
+    ax = plot.history(history)
+    lines = [line.get_xdata()[0] for line in ax.lines if line.get_gid() == "renewal"]
+    assert lines == [event.row for event in history.events]
+
+
+def test_of_very_many_those_that_stood_longest():
+    history = History(SelectKBest(k=3))
+    history._before = dict.fromkeys(range(300))
+    history._since = -1
+    history.learn_one({0: 1.0}, 1.0)
+    ax = plot.history(history)
+    assert len(ax.collections) == 200
+    assert "100 are left out" in ax.get_label()
+
+
+@pytest.mark.parametrize("learner", [ProjSe(), RandomProjection()], ids=str)
+def test_where_nothing_stood(learner):
+    with pytest.raises(ValueError, match=r"Expected a history in which something stood\. Got: "):
+        plot.history(History(learner))
+
+
+@pytest.mark.parametrize("what", [ProjSe(), 3, None, History])
+def test_what_is_no_history(what):
+    with pytest.raises(TypeError, match=r"Expected a History\. Got: .*\nHint: "):
+        plot.history(what)
