@@ -265,7 +265,7 @@ def _kind(learner: Any, y: Any) -> str:
     So do the classifiers of scikit-learn take them.
     """
     kind: str = learner.target
-    codes = encode(y, kind).codes if y is not None else 0
+    codes = encode(y, kind).codes if y is not None and kind == "auto" else 0
     if not codes:
         return kind
     try:

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from river.linear_model import LinearRegression
+from river.preprocessing import StandardScaler
 
 from streamsel import SOSPCA, ProjSe, SelectKBest, catalogue, load, persist, save
 
@@ -205,6 +207,34 @@ def test_a_learner_of_somebody_else_is_not_saved(tmp_path):
 
     with pytest.raises(TypeError, match="Mine"):
         save(Mine(), tmp_path / "model")
+
+
+def test_a_pipeline_is_not_saved_but_its_learner_and_pickled_whole(tmp_path):
+    """What the hint says works: the learner in a new pipeline, and the old one as a pickle."""
+    rng = np.random.default_rng(0)
+    rows = [dict(enumerate(x)) for x in rng.normal(size=(60, 5)).tolist()]
+    model = ProjSe(k=2) | StandardScaler() | LinearRegression()
+    for x in rows[:40]:
+        model.learn_one(x, x[1] - x[3])
+    union = ProjSe(k=2) + StandardScaler()
+    for host in (model, union):
+        with pytest.raises(TypeError, match=r"Hint: save\(model\['ProjSe'\], path\)") as refused:
+            save(host, tmp_path / "model")
+        assert "river.compose" in str(refused.value)
+    with pytest.raises(TypeError) as refused:
+        save(StandardScaler() | LinearRegression(), tmp_path / "model")
+    assert "Hint" not in str(refused.value)
+    assert not list(tmp_path.iterdir())
+
+    save(model["ProjSe"], tmp_path / "model")
+    rebuilt = load(tmp_path / "model") | model["StandardScaler"] | model["LinearRegression"]
+    copy = pickle.loads(pickle.dumps(model))  # noqa: S301
+    for x in rows[40:]:
+        assert model.predict_one(x) == rebuilt.predict_one(x) == copy.predict_one(x)
+    for x in rows[40:]:
+        for each in (model["ProjSe"], rebuilt["ProjSe"], copy["ProjSe"]):
+            each.learn_one(x, x[1] - x[3])
+    assert model["ProjSe"].scores == rebuilt["ProjSe"].scores == copy["ProjSe"].scores
 
 
 # ------------------------------------------------------------------------------ writing it

@@ -48,6 +48,11 @@ def few(name):
     return cls(**{key: value for key, value in FEW.items() if key in cls().get_params()})
 
 
+def target(name):
+    """Return what a learner can be taught by."""
+    return CLASSES if name == "Discriminant" else Y
+
+
 def plain(name, X, y, names=None, **params):
     """Return the learner itself, after the same columns."""
     cls = catalogue.fetch(name)
@@ -132,8 +137,8 @@ def test_notebooks_show_it():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_finds_what_the_learner_finds(name):
-    expected = plain(name, X, Y)
-    found = few(name).fit(X, Y)
+    expected = plain(name, X, target(name))
+    found = few(name).fit(X, target(name))
     assert found.learner_.relevance == expected.relevance
     if name in catalogue.names("selector"):
         assert found.learner_.selected == expected.selected
@@ -146,27 +151,28 @@ def test_it_finds_what_the_learner_finds(name):
         Z = expected.transform_many(X)
         np.testing.assert_allclose(found.transform(X), Z[:, : found.n_components_], atol=1e-12)
         assert found.get_feature_names_out().tolist() == expected.components[: found.n_components_]
-        assert not Z[:, found.n_components_ :].any()
+        assert found.n_components_ == 2
+        assert not Z[:, 2:].any()
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_containers_do_not_matter(name):
     columns = [f"v{j}" for j in range(X.shape[1])]
-    expected = few(name).fit(X, Y)
+    expected = few(name).fit(X, target(name))
     Z = expected.transform(X)
     for values in (np.asfortranarray(X), sparse.csc_array(X), sparse.csr_matrix(X)):
-        found = few(name).fit(values, Y)
+        found = few(name).fit(values, target(name))
         other = found.transform(values)
         if name in catalogue.names("selector"):
             assert sparse.issparse(other) == sparse.issparse(values)
         other = other.toarray() if sparse.issparse(other) else other
         np.testing.assert_allclose(other, Z, rtol=1e-8, atol=1e-8)
-    by_name = few(name).fit(pd.DataFrame(X, columns=columns), Y)
+    by_name = few(name).fit(pd.DataFrame(X, columns=columns), target(name))
     for frame, kind in (
         (pd.DataFrame(X, columns=columns), "pandas"),
         (pl.DataFrame(X, columns), "polars"),
     ):
-        found = few(name).set_output(transform=kind).fit(frame, pd.Series(Y))
+        found = few(name).set_output(transform=kind).fit(frame, pd.Series(target(name)))
         other = found.transform(frame)
         assert type(other) is type(frame)
         assert list(other.columns) == found.get_feature_names_out().tolist()
@@ -180,7 +186,10 @@ def test_containers_do_not_matter(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_of_float32_it_makes_float32(name):
     single = X.astype(np.float32)
-    found, expected = few(name).fit(single, Y), few(name).fit(single.astype(np.float64), Y)
+    found, expected = (
+        few(name).fit(single, target(name)),
+        few(name).fit(single.astype(np.float64), target(name)),
+    )
     Z = found.transform(single)
     assert Z.dtype == np.float32
     np.testing.assert_allclose(
@@ -191,12 +200,20 @@ def test_of_float32_it_makes_float32(name):
 @pytest.mark.parametrize("name", AGAIN)
 def test_new_rows_are_made_of_all_columns(name):
     """Whatever `max_loadings` says: of four it would know those of eight."""
-    found = few(name).set_params(max_loadings=4).fit(X, Y)
+    found = few(name).set_params(max_loadings=4).fit(X, target(name))
     assert not found.learner_._reads_again
-    Z, expected = found.transform(X), few(name).fit(X, Y).transform(X)
+    Z, expected = found.transform(X), few(name).fit(X, target(name)).transform(X)
     signs = np.sign(np.sum(Z * expected, axis=0))  # the largest loading held is positive
     np.testing.assert_allclose(Z * signs, expected, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(Z, found.learner_.transform_many(X)[:, : Z.shape[1]], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["PCA", "SparsePCA"])
+def test_no_loadings_are_too_few(name):
+    learner = plain(name, X, target(name))
+    for bad in (0, -1, 2.5, "all"):
+        with pytest.raises(ValueError, match="'max_loadings' parameter of learn_loadings"):
+            learner.learn_loadings(X, max_loadings=bad)
 
 
 def test_columns_are_read_in_place():

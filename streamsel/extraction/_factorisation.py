@@ -242,6 +242,8 @@ class Factorisation(Extractor):
         are those of the pool; where that holds all columns nothing changes. Costs as much as
         `learn_columns`.
         """
+        rule = params.Whole(1, optional=True)
+        params.check("learn_loadings", {"max_loadings": rule}, {"max_loadings": max_loadings})
         held = self._on_columns
         self._refuse_after_rows()
         if held is None or self._found_on_columns() is None:

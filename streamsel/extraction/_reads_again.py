@@ -94,6 +94,8 @@ class ReadsAgain(JointExtractor):
         leading axes changes by more than 1e-9 of itself, and as many powers of the matrix as
         components are known on the target; and then for the loadings. `n_passes` counts.
         """
+        rule = params.Whole(1, optional=True)
+        params.check("learn_loadings", {"max_loadings": rule}, {"max_loadings": max_loadings})
         self._refuse_after_rows()
         self._again()
         source = as_stream(X, names)
