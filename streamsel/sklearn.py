@@ -200,8 +200,8 @@ class SelectorEstimator(SelectorMixin, _Estimator):  # type: ignore[misc]
                 UserWarning,
                 stacklevel=3,
             )
-        place = {name: j for j, name in enumerate(names)}
         scores = self.learner_.scores
+        place = {name: j for j, name in enumerate(names) if name in scores}
         places = [place[name] for name in scores]
         self.scores_ = np.full(len(names), np.nan)
         self.scores_[places] = list(scores.values())
