@@ -58,7 +58,8 @@ class MethodCommand(Command):
         else:
             yield from self._records_with(method, ctx, records[:last])
         yield from records[last:]
-        for word, said in WORDS[self.kind].items():
+        # Where either kind is asked what it is worth, no results of a learner are shown.
+        for word, said in WORDS.get(self.kind or "", {}).items():
             yield "Words of the results", (word, said)
 
     def _records_with(
