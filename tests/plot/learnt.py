@@ -1,26 +1,13 @@
 """Reports to draw: of models that have learnt, and with a density that is built from relevances."""
 
-from dataclasses import dataclass, fields
+from dataclasses import replace
 
 import numpy as np
 
 from streamsel.learner.noise import chance
-from streamsel.learner.report import Report
+from streamsel.learner.report import Density
 
 BINS, ARRIVALS = 180, 64
-
-
-@dataclass(frozen=True)
-class Density:
-    counts: np.ndarray
-    step: int
-    edges: np.ndarray
-    null: np.ndarray | None
-
-
-@dataclass(frozen=True)
-class Told(Report):
-    density: Density | None = None
 
 
 def density_of(relevances, n, rank):
@@ -38,12 +25,11 @@ def density_of(relevances, n, rank):
 def told(model, relevances, rank=1):
     """Return the report of a model, with where its columns lie and when the chosen came."""
     report = model.report()
-    known = {field.name: getattr(report, field.name) for field in fields(Report)}
     names = range(len(relevances))
     found = [
         row | {"arrival": row["name"] if row["name"] in names else None} for row in report.found
     ]
-    return Told(**known | {"found": found}, density=density_of(relevances, report.rows, rank))
+    return replace(report, found=found, density=density_of(relevances, report.rows, rank))
 
 
 def correlations(X, y):
