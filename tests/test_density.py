@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsel import MRMR, PCA, PLS, SOSPCA, OnlineFDR, ProjSe, SelectKBest, load, save
+from streamsel import MRMR, PCA, PLS, SAOLA, SOSPCA, OnlineFDR, ProjSe, SelectKBest, load, save
 from streamsel.cli._json import as_json
 from streamsel.held.histogram import EDGES, Histogram
 from tests import in_parts
 from tests.conformance.modes import bits
 from tests.reference import density as reference
+from tests.reference import target as space
 
 N = 40
 
@@ -331,3 +332,127 @@ def test_as_json_has_it(columns):
         np.testing.assert_array_equal(told[name], getattr(density, name))
     assert len(text.splitlines()) < 150
     assert as_json({"names": ["[\n1,\n2]", 1]}, indent=2).count("\n") == 5
+
+
+# ------------------------------------------------------------------------ who could have been, why
+
+
+@pytest.fixture(scope="module")
+def copies():
+    """Columns of which some are near copies of a relevant one, of either sign."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(N, 300))
+    y = X[:, 20] + X[:, 200] + 0.5 * rng.normal(size=N)
+    for k, j in enumerate((5, 60, 110, 160, 250)):
+        X[:, j] = (-1.0) ** k * X[:, 20] + (0.1 + 0.1 * k) * rng.normal(size=N)
+    X[:, [7, 8]] = 1.0
+    return X, y
+
+
+def alternatives(X, chosen, most=3):
+    """Return them as the definition has them, of all columns."""
+    varies = [j for j in range(X.shape[1]) if np.ptp(X[:, j]) and j not in chosen]
+    found = {}
+    for name in chosen:
+        r = {j: space.correlation(X[:, j], X[:, name]) for j in varies}
+        near = sorted((j for j in varies if abs(r[j]) >= 0.8), key=lambda j: -abs(r[j]))
+        found[name] = [(j, r[j]) for j in near[:most]]
+    return found
+
+
+@pytest.mark.parametrize("on_rows", [False, True])
+def test_alternatives(copies, on_rows):
+    X, y = copies
+    model = MRMR(k=2)
+    if on_rows:
+        model.learn_many(X, y)
+    else:
+        model = learnt(lambda: MRMR(k=2), X, y)
+    found, expected = model.report().alternatives, alternatives(X, model.selected)
+    assert max(map(len, expected.values())) == 3
+    assert {r > 0.0 for others in expected.values() for _, r in others} == {False, True}
+    assert [*found] == model.selected
+    for name, others in expected.items():
+        assert [one for one, _ in found[name]] == [one for one, _ in others]
+        np.testing.assert_allclose([r for _, r in found[name]], [r for _, r in others], rtol=1e-9)
+    told = json.loads(json.dumps(model.report().as_dict()))["alternatives"]
+    assert [(row["name"], len(row["like"])) for row in told] == [
+        (name, len(others)) for name, others in found.items()
+    ]
+
+
+def test_alternatives_of_a_pool_are_among_those_held(copies):
+    X, y = copies
+    model = learnt(lambda: MRMR(k=2, max_candidates=4), X, y)
+    found = model.report().alternatives
+    held = {name for others in found.values() for name, _ in others}
+    assert held
+    assert held <= {*model._held.names} - {*model.selected}
+
+
+@pytest.mark.parametrize(
+    "build", [lambda: ProjSe(k=2), lambda: SOSPCA(n_components=2), SAOLA], ids=str
+)
+def test_where_observations_are_not_held_nobody_knows(copies, build):
+    """Nor where only those are that were chosen."""
+    assert learnt(build, *copies).report().alternatives is None
+
+
+SELECTORS = {
+    "all": lambda: ProjSe(k=3),
+    "few": lambda: ProjSe(k=3, max_candidates=6),
+    "joint": lambda: MRMR(k=3),
+    "joint, few": lambda: MRMR(k=3, max_candidates=6),
+    "on arrival": SAOLA,
+    "more than there are": lambda: SelectKBest(k=1000),
+    "by fdr": lambda: SelectKBest(k=None, fdr=0.1),
+}
+
+
+@pytest.mark.parametrize("name", SELECTORS)
+@pytest.mark.parametrize("with_covariate", [False, True])
+def test_all_that_were_left_out_are_told(copies, name, with_covariate):
+    X, y = copies
+    z = X[:, 7] + X[:, 9] if with_covariate else None
+    model = learnt(SELECTORS[name], X, y, covariates=z)
+    report, chosen = model.report(), model.selected
+    assert sum(report.left_out.values()) == 300 - len(chosen)
+    assert all(type(n) is int and n > 0 for n in report.left_out.values())
+    if "more" not in name:
+        assert report.left_out["do not vary"] == 2
+    given = report.left_out.get("explained by the covariates", 0)
+    assert given == with_covariate * (name != "more than there are" or 9 not in chosen)
+    left = np.nan_to_num(model._held.relevance(), neginf=-1.0) if name == "all" else None
+    if left is not None:
+        others = np.delete(left, chosen)
+        floor = report.noise_floor
+        assert report.left_out["below the noise floor"] == ((others >= 0) & (others < floor)).sum()
+        assert report.left_out["relevant, but not among the k"] == (others >= floor).sum()
+
+
+def test_near_copies_are_told_apart(copies):
+    X, y = copies
+    model = learnt(lambda: MRMR(k=2), X, y)
+    near = {name for others in alternatives(X, model.selected, 300).values() for name, _ in others}
+    assert len(near) > 3
+    assert model.report().left_out["nearly the same as one chosen"] == len(near)
+
+
+def test_what_is_estimated_is_near(copies):
+    """In a bin of relevance, where not all are held."""
+    X, y = copies
+    exact, about = (
+        learnt(SELECTORS[name], X, y).report().left_out["below the noise floor"]
+        for name in ("all", "few")
+    )
+    assert abs(exact - about) <= 3
+
+
+def test_without_a_target_columns_were_not_chosen(copies):
+    X, _ = copies
+    model = learnt(lambda: ProjSe(k=3), X, None)
+    assert model.report().left_out == {"do not vary": 2, "not chosen": 295}
+    assert ProjSe(k=3).report().left_out == {}
+    pca = PCA(n_components=2)
+    pca.learn_columns(X)
+    assert pca.report().left_out == {}

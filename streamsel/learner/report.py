@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -71,6 +72,13 @@ class Report:
         What else is known of the model: name -> value.
     density
         Where all columns lie; None where nobody has counted them, and without a target.
+    alternatives
+        Of each variable chosen those, three at most, that could as well have been: others that are
+        held, with their correlation, of which no size is below .8, the most alike first. None where
+        it is not held how variables vary with one another.
+    left_out
+        Why columns were not chosen, in words, and how many for which reason; they sum up to all
+        that were not. Where not all are held those near the noise floor are estimated.
     """
 
     learner: str
@@ -84,6 +92,8 @@ class Report:
     asked: int | None
     facts: dict[str, Any] = field(default_factory=dict)
     density: Density | None = None
+    alternatives: dict[Hashable, list[tuple[Hashable, float]]] | None = None
+    left_out: dict[str, int] = field(default_factory=dict)
 
     def unfinished(self) -> Report:
         """Return the report of a model that has not seen all its columns: nothing is certain."""
@@ -102,8 +112,19 @@ class Report:
             "noise_floor": self.noise_floor,
             **self.facts,
             self.kind: self.found,
+            "left_out": self.left_out,
+            "alternatives": self._alternatives(),
             "density": None if self.density is None else self.density.as_dict(),
         }
+
+    def _alternatives(self) -> list[dict[str, Any]] | None:
+        """Return alternatives in lists, for a name need not be text."""
+        if self.alternatives is None:
+            return None
+        return [
+            {"name": name, "like": [{"name": of, "correlation": r} for of, r in others]}
+            for name, others in self.alternatives.items()
+        ]
 
 
 def number(value: float) -> float | None:

@@ -5,20 +5,25 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from streamsel import params
 from streamsel.columns import Chunk, Stats
+from streamsel.held.alike import alike
 from streamsel.held.part import ColumnHeld, Floats, Held, Places
 from streamsel.held.pool import NO_PICKS, Picks, Pool, SamplePool, Sifted
 from streamsel.learner.base import Learner, until_learnt
+from streamsel.learner.left_out import left_out
 from streamsel.learner.report import Report, is_above, number
 from streamsel.params import param
 from streamsel.rows import as_frame, columns_of, gather, no_row, positions
 from streamsel.target.target import Target
 
+# So many alternatives are told of a variable.
+_MOST = 3
 # What part of the variables beyond the best k may stay for having stood.
 _OF_OTHERS = 8
 
@@ -200,7 +205,31 @@ class Selector(Learner, Generic[State]):
             row |= {"above_noise": is_above(mine, floor), "arrival": arrivals[rank]}
             found.append(row | {title: number(value[name]) for title, value in further.items()})
         facts = {"n_certified": certified, "n_passes": self.n_passes}
-        return self._report(floor, "selected", found, self._asked, facts)
+        report = self._report(floor, "selected", found, self._asked, facts)
+        others, why = None, left_out(report, [], [], None)
+        if self._held is not None:
+            others = self._alternatives()
+            like = [place for places, _ in self._alike() or () for place in places.tolist()]
+            like = self._held.relevance(np.unique(np.array(like, dtype=np.intp))).tolist()
+            why = left_out(report, [*relevance.values()], like, self._held)
+        return replace(report, alternatives=others, left_out=why)
+
+    @until_learnt
+    def _alike(self) -> list[tuple[Places, Floats]] | None:
+        """Return which variables held are like each that is selected, and how much."""
+        held = self._held
+        return None if held is None else alike(held, np.array(self._picks().places, dtype=np.intp))
+
+    def _alternatives(self) -> dict[Hashable, list[tuple[Hashable, float]]] | None:
+        """Return who could as well have been selected: name -> at most three names, each with r."""
+        found, held = self._alike(), self._held
+        if found is None or held is None:
+            return None
+        names = held.names
+        return {
+            name: [(names[j], float(x)) for j, x in zip(places[:_MOST], r[:_MOST], strict=True)]
+            for name, (places, r) in zip(self._selected(), found, strict=True)
+        }
 
     def _arrivals(self) -> list[int | None]:
         """Return how many columns came before each selected variable; None where nobody knows."""
