@@ -19,15 +19,13 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
 
 import streamsel
 import streamsel.sklearn
 from streamsel import catalogue, load, save
+from tests.sklearn_checks import FEW, checked, few
 
 NAMES = catalogue.names()
-# Small enough for the few features of scikit-learn's checks.
-FEW = {"k": 2, "n_components": 2}
 # Those that know all columns only by reading them again.
 AGAIN = [
     entry.name
@@ -40,12 +38,6 @@ CLASSES = RNG.integers(3, size=60)
 X[:, 3] += CLASSES
 X[:, 7] -= CLASSES == 1
 Y = X[:, 3] - X[:, 7] + 0.1 * RNG.normal(size=60)
-
-
-def few(name):
-    """Return an estimator that looks for few."""
-    cls = getattr(streamsel.sklearn, name)
-    return cls(**{key: value for key, value in FEW.items() if key in cls().get_params()})
 
 
 def target(name):
@@ -68,9 +60,8 @@ def plain(name, X, y, names=None, **params):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.filterwarnings("ignore:No features were selected")
 def test_scikit_learn_takes_it_for_an_estimator(name):
-    found = check_estimator(few(name), on_skip=None)
+    found = checked(name)
     skipped = {check["check_name"] for check in found if check["status"] != "passed"}
     assert len(found) > 40
     # For this one alone it wants another package.

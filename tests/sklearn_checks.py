@@ -1,0 +1,52 @@
+"""What scikit-learn's own checks say of every estimator: `python -m tests.sklearn_checks`.
+
+Prints the table that stands in `docs/pages/sklearn.md`, of the scikit-learn that is installed.
+"""
+
+import warnings
+from collections import Counter
+from typing import Any
+
+import sklearn
+from sklearn.utils.estimator_checks import check_estimator
+
+import streamsel.sklearn
+from streamsel import catalogue
+
+# Small enough for the few features of the checks.
+FEW = {"k": 2, "n_components": 2}
+
+
+def few(name: str) -> Any:
+    """Return an estimator that looks for few."""
+    cls = getattr(streamsel.sklearn, name)
+    return cls(**{key: value for key, value in FEW.items() if key in cls().get_params()})
+
+
+def checked(name: str) -> list[dict[str, Any]]:
+    """Return what every check says; raise where one fails.
+
+    Some ask for what stands out of noise. Who tests finds nothing in it, and scikit-learn warns.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "No features were selected", UserWarning)
+        found: list[dict[str, Any]] = check_estimator(few(name), on_skip=None)
+    return found
+
+
+def main() -> None:
+    """Print a line for each estimator, and which checks there are."""
+    print(f"| estimator | passed, scikit-learn {sklearn.__version__} | skipped |\n|---|---:|---|")
+    names: Counter[str] = Counter()
+    for name in catalogue.names():
+        found = checked(name)
+        passed = [check["check_name"] for check in found if check["status"] == "passed"]
+        skipped = [check["check_name"] for check in found if check["status"] == "skipped"]
+        print(f"| {name} | {len(passed)} | {', '.join(skipped)} |")
+        names.update(set(passed))
+    print()
+    print(", ".join(f"`{name}`" for name in sorted(names)))
+
+
+if __name__ == "__main__":
+    main()
