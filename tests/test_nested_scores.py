@@ -177,6 +177,8 @@ def test_what_is_asked_must_make_sense():
         nested_scores(OSFS(), X, Y, sizes=[2])
     with pytest.raises(ValueError, match="without covariates"):
         nested_scores(ProjSe(covariates=("age",)), X, Y)
+    with pytest.raises(ValueError, match="Expected classes or numbers"):
+        nested_scores(ProjSe(target="survival"), X, np.column_stack([Y, Y > 0]))
     with pytest.raises(ValueError, match="Expected one target"):
         nested_scores(ProjSe(), X, np.column_stack([Y, Y]))
     with pytest.raises(ValueError, match=r"as many rows of every class as folds, 5, .* Got: 4"):

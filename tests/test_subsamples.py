@@ -95,6 +95,14 @@ def test_frames_of_targets_and_covariates_are_picked_with_their_rows():
     assert listed == subsample_stability(SelectKBest(k=3), X, LABELS, **settings)
 
 
+def test_survival_is_of_those_who_are_in_a_subsample():
+    y = np.column_stack([RNG.exponential(size=N), RNG.random(N) < 0.7]).astype(float)
+    learner = SelectKBest(k=3, target="survival")
+    found = subsample_stability(learner, X, y, n_subsamples=M, seed=3)
+    _, *selections = by_themselves(learner, X, y, None, seed=3)
+    assert found.selections == selections
+
+
 def test_without_a_target():
     found = subsample_stability(ProjSe(k=3), X, n_subsamples=M)
     model = ProjSe(k=3)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamsel._jit.policy import leave_it_unsaid
+from streamsel.cli._alarms import skipped
 from streamsel.cli._errors import note, stop
 from streamsel.cli._interrupt import Interrupts, exit_code_of
 from streamsel.cli._job import Job
@@ -16,6 +17,7 @@ from streamsel.cli._outputs import check_distinct, check_table
 from streamsel.cli._progress import meter
 from streamsel.cli._report import count, skipped_text
 from streamsel.cli._request import make_request
+from streamsel.cli._results import check_skipped
 from streamsel.cli._skipped import learn_good
 from streamsel.cli._warmup import compile_for
 
@@ -36,6 +38,7 @@ NOT_ASKED = {
     "skipped_file": None,
     "workers": None,
     "scheduler": None,
+    "keep": (),
 }
 
 
@@ -105,6 +108,10 @@ def learn_crowd(
         crowd.read_alone(watched(job.whole(), bar, "each model by itself"))
     job.notes["complete"] = True
     job.note_time()
+    check_skipped(job)
+    notes = job.notes
+    if (alarm := skipped(notes["columns_read"], notes["skipped"])) is not None:
+        job._sound([alarm])
 
 
 def watched(stream: ColumnStream, bar: Meter, reading: str) -> ColumnStream:
@@ -133,9 +140,9 @@ def n_rows(job: Job) -> int:
 
 def note_skipped(job: Job) -> None:
     """Say what was left out."""
-    skipped = job.notes["skipped"]
-    if text := skipped_text(skipped):
-        note(f"left out {count(sum(skipped.values()), 'column')}: {text}")
+    left_out = job.notes["skipped"]
+    if text := skipped_text(left_out):
+        note(f"left out {count(sum(left_out.values()), 'column')}: {text}")
 
 
 def run(ctx: click.Context, work: Callable[..., None], **further: Any) -> None:

@@ -32,7 +32,7 @@ def finish(job: Job, unwritten: dict[str, str]) -> None:
     CommandError
         If nothing came of it, or a file could not be written; what there is has been printed.
     """
-    _check_skipped(job)
+    check_skipped(job)
     out, report = job.request.out, job.report()
     n, asked = n_found(report), report.asked
     if out is not None and n:
@@ -51,7 +51,7 @@ def finish(job: Job, unwritten: dict[str, str]) -> None:
         raise CommandError("; ".join(unwritten.values()))
 
 
-def _check_skipped(job: Job) -> None:
+def check_skipped(job: Job) -> None:
     """Fail if more columns were left out than may be."""
     notes, path = job.notes, job.request.model
     if notes["max_skipped"] is None:

@@ -50,7 +50,8 @@ def judge(job: Job, interrupts: Interrupts, *, options: dict[str, Any]) -> None:
 
 def _show(job: Job, found: SubsampleStability) -> None:
     if job.request.as_json:
-        known = {"streamsel": __version__, **found.as_dict(), "notes": job.notes}
+        known = {"streamsel": __version__, **found.as_dict(), "alarms": job.notes["alarms"]}
+        known["notes"] = job.notes
         sys.stdout.write(as_json(known, indent=2) + "\n")
     elif sys.stdout.isatty():
         _show_table(found)

@@ -82,7 +82,7 @@ def prepared(learner: Any, y: Any, covariates: Any) -> tuple[Any, Any]:
     """
     whole = learner.clone()
     whole.learn_target(y, covariates=covariates)
-    if y is None:
+    if y is None or learner.target == "survival":
         return learner.clone(), None
     encoded = encode(y, learner.target)
     if encoded.kinds:  # a frame: each column is what it is

@@ -76,8 +76,8 @@ def nested_scores(
     Raises
     ------
     ValueError, TypeError
-        As the learner raises it, for a target of several columns, for covariates, and for fewer
-        rows, or rows of a class, than there are folds.
+        As the learner raises it, for survival, several targets and covariates, and for fewer rows,
+        or rows of a class, than there are folds.
     ImportError
         If scikit-learn is not installed: ``pip install "streamsel[evaluate]"``.
 
@@ -337,6 +337,11 @@ def _checked(**asked: Any) -> dict[str, Any]:
 
 def _one_target(y: Any, kind: str) -> tuple[bool, Any]:
     """Return whether y is classes, and their codes or the numbers, (n,)."""
+    if kind == "survival":
+        raise ValueError(
+            "Expected classes or numbers, which models of scikit-learn predict. Got: "
+            "target='survival'.\nHint: subsample_stability takes it."
+        )
     encoded = encode(y, kind)
     if encoded.is_class:
         return True, encoded.columns.argmax(axis=1)

@@ -152,6 +152,30 @@ def test_ctrl_c_ends_it(call, wide, monkeypatch, command):
     assert not result.stdout
 
 
+def test_rows_are_joined_by_identifier(call, data, table):
+    order = np.random.default_rng(0).permutation(len(data.y))
+    ids = np.array([f"s{i}" for i in range(len(data.y))])
+    X = table("X.csv", id=ids, **dict(zip(data.names, data.X.T, strict=True)))
+    y = table("y.csv", id=ids[order], y=data.y[order])
+    line = ["stability", X, "--target-file", y, "--target", "y", "--id", "id", "-k", 3]
+    told = call(*line, "--subsamples", 4, "--json").json()
+    stream = iter_array(data.X, data.names)
+    expected = subsample_stability(ProjSe(k=3), stream, data.y, n_subsamples=4, seed=1)
+    assert told["selections"] == expected.selections
+
+
+def test_many_columns_left_out_are_an_alarm_or_a_failure(call, table):
+    rng = np.random.default_rng(0)
+    columns = {f"v{j}": rng.normal(size=20) for j in range(6)}
+    gaps = {f"gap{j}": [""] + [1.0] * 19 for j in range(6)}
+    line = ["stability", table(**columns, **gaps, y=rng.normal(size=20)), "--target", "y", "-k", 2]
+    result = call(*line, "--subsamples", 3, "--json")
+    assert [alarm["code"] for alarm in result.json()["alarms"]] == ["skipped"]
+    result = call(*line, "--subsamples", 3, "--max-skipped", 0.2, code=1)
+    assert "--max-skipped 0.2: " in result.stderr
+    assert not result.stdout
+
+
 def test_a_column_that_is_refused_is_left_out(call, table):
     rng = np.random.default_rng(0)
     columns = {f"v{j}": rng.normal(size=20) for j in range(4)} | {"huge": np.linspace(1, 1e200, 20)}
