@@ -39,7 +39,7 @@ def of_target(columns: Mapping[str, Any], kind: str) -> list[Alarm]:
     columns
         Its columns by name.
     kind
-        "auto", "class" or "numeric".
+        "auto", "class", "numeric" or "survival".
     """
     found = [each(name, y, kind) for name, y in columns.items() for each in (classes, numbering)]
     return [alarm for alarm in found if alarm is not None]
@@ -83,7 +83,7 @@ def classes(name: str, y: Any, kind: str) -> Alarm | None:
 def numbering(name: str, y: Any, kind: str) -> Alarm | None:
     """Look for a target that numbers the rows."""
     y = np.asarray(y)
-    if kind == "class" or y.ndim != 1 or y.dtype.kind not in "iuf" or len(y) < _FEW:
+    if kind in ("class", "survival") or y.ndim != 1 or y.dtype.kind not in "iuf" or len(y) < _FEW:
         return None
     first = y.min()
     if not np.array_equal(np.sort(y), np.arange(len(y)) + first):

@@ -15,15 +15,12 @@ from streamsel.cli._alarms import (
     of_target,
     ranking,
 )
-from streamsel.cli._carried import carried
 from streamsel.cli._distributed import check_resumed
-from streamsel.cli._drop import dropped, may_be_pattern
-from streamsel.cli._ids import parted, refuse_position
+from streamsel.cli._given import Given
 from streamsel.cli._inputs import Source, open_source
 from streamsel.cli._log import log
 from streamsel.cli._resume import rest_of
 from streamsel.cli._skipped import Skipped
-from streamsel.cli._target import TargetFile, read_covariates, read_target, together
 from streamsel.cli._unchanged import Comparison, fingerprint, utc
 from streamsel.memory import peak_bytes
 from streamsel.stream._fingerprint import Fingerprint
@@ -86,34 +83,26 @@ class Job:
 
     def _start(self) -> None:
         request = self.request
-        file, left_out, wanted = self._columns_apart()
-        source = self._open(wanted, file)
-        left_out += dropped(source, request.drop)
-        self._match(source, file)
-        self._carry(source, file)
-        covariates = read_covariates(request.covariates, source, file)
+        given = Given(request)
+        source = self._open(given)
+        given.read(source)
         # Only the file says what its columns are called: those of an array are numbers.
-        known = {"covariates": tuple(covariates)} if covariates else {}
+        known = {"covariates": tuple(given.covariates)} if given.covariates else {}
         self.model = request.learner.clone(known)
-        y = read_target(request, source, file, self.model.target)
-        self._sound(of_target(columns_of(y, request.target), self.model.target))
-        self.target, self.given = y, covariates
-        self.model.learn_target(y, covariates=together(covariates) if covariates else None)
-        self.notes["fingerprint"] = fingerprint(source, [y, *covariates.values()])
-        self._screen_source(source, left_out)
+        self._sound(of_target(columns_of(given.y, request.target), self.model.target))
+        self.target, self.given = given.y, given.covariates
+        self.model.learn_target(given.y, **given.beside())
+        self.notes["fingerprint"] = fingerprint(source, given.values())
+        self._screen_source(source, given)
 
     def _resume(self, saved: Saved) -> None:
         request, notes, self.model = self.request, self.notes, saved.model
         check_resumed(request, notes)
-        file, left_out, wanted = self._columns_apart()
-        source = self._open(wanted, file)
-        left_out += dropped(source, request.drop, strict=False)
-        self._match(source, file, begins=False)
-        self._carry(source, file)
-        covariates = read_covariates(request.covariates, source, file)
-        y = read_target(request, source, file, self.model.target)
-        self._sound(of_target(columns_of(y, request.target), self.model.target))
-        now = fingerprint(source, [y, *covariates.values()])
+        given = Given(request)
+        source = self._open(given)
+        given.read(source, begins=False)
+        self._sound(of_target(columns_of(given.y, request.target), self.model.target))
+        now = fingerprint(source, given.values())
         compared = Comparison(saved.path, request.file, notes, now, force=request.force)
         compared.check_given()
         if source.stream.names is None:
@@ -130,67 +119,34 @@ class Job:
         }
         self.notes["fingerprint"] = {**now, "read": known.get("read")}
         self._note_force(compared)
-        self._screen_source(source, left_out, compared)
+        self._screen_source(source, given, compared)
 
-    def _columns_apart(self) -> tuple[TargetFile | None, list[str], list[str]]:
-        """Return the target's file, what is not to be learnt but for --drop, and names in FILE."""
+    def _open(self, given: Given) -> Source:
         request = self.request
-        of_file, of_target = (None, None) if request.id is None else parted(request.id)
-        file = None
-        if request.target_file:
-            file = TargetFile(request.target_file, request.target, of_target)
-        left_out = [*([] if file else request.target), *request.covariates]
-        left_out += [] if of_file is None else [of_file]
-        # A name that the target's file has may not be in this one.
-        elsewhere = [name for name in request.covariates if file is not None and file.holds(name)]
-        wanted = [*left_out, *(name for name in request.drop if not may_be_pattern(name))]
-        return file, left_out, [name for name in wanted if name not in elsewhere]
-
-    def _match(self, source: Source, file: TargetFile | None, *, begins: bool = True) -> None:
-        """Find the rows of the target's file that belong to those of FILE."""
-        request = self.request
-        if file is None:
-            if request.id is not None and not source.lines:
-                source.take([parted(request.id)[0]])
-            return
-        if request.id is not None:
-            file.join(source, parted(request.id)[0])
-        elif begins and file.table is not None and not request.by_position:
-            refuse_position(source, file.table, {*request.target, *request.covariates})
-
-    def _carry(self, source: Source, file: TargetFile | None) -> None:
-        """Read what goes along into --out: what is wrong with it is to be known now."""
-        request = self.request
-        header = None if request.id is None else parted(request.id)[1]
-        self.carried = carried(request.keep, source, request.out, file, header)
-
-    def _open(self, wanted: Sequence[str], file: TargetFile | None) -> Source:
-        request = self.request
-        ids: Sequence[str] = ()
-        if file is not None and request.orientation == "auto" and not request.by_position:
-            ids = file.ids({*request.target, *request.covariates})
         # Whoever reads a part counts its bad lines too.
         heard: OnBad = "pass" if request.in_parts else self.skipped.on_bad_line
         source = open_source(
             request.files,
             request.orientation,
-            wanted,
+            given.wanted,
             heard,
             request.delimiter,
             request.decimal,
             shown=request.file,
-            ids=ids,
+            ids=given.ids(),
         )
         is_text = source.format in ("samples", "variables")
         self.notes["orientation"] = source.format if is_text else None
         return source
 
     def _screen_source(
-        self, source: Source, left_out: Sequence[str], compared: Comparison | None = None
+        self, source: Source, given: Given, compared: Comparison | None = None
     ) -> None:
         """Screen what is left to read, after a comparison of what was read."""
         self.source = source
-        self.skipped.left_out = dict.fromkeys(left_out)  # in their order, and quick to find in
+        self.carried = given.carried
+        # In their order, and quick to find in.
+        self.skipped.left_out = dict.fromkeys(given.left_out)
         self.skipped.strict = self.notes["missing"] == "error"
         # Lines that are no columns of numbers do not count where the stream is concerned.
         n_read = self.notes["columns_read"] - self.notes["bad_lines"]
@@ -325,6 +281,7 @@ def _new_notes(request: Request) -> dict[str, Any]:
         "target_file": request.target_file,
         "id": request.id,
         "covariates": list(request.covariates),
+        "weights": request.weights,
         "dropped": list(request.drop),
         "missing": request.missing or ("keep" if request.learner.takes_missing else "skip"),
         "min_count": request.min_count,

@@ -16,7 +16,16 @@ from streamsel.cli._report import show_info
 from streamsel.stream._formats import suffix_of
 
 # What is known of the merged model too, where the runs agree in it.
-SHARED = ("target", "target_file", "id", "covariates", "missing", "min_count", "orientation")
+SHARED = (
+    "target",
+    "target_file",
+    "id",
+    "covariates",
+    "weights",
+    "missing",
+    "min_count",
+    "orientation",
+)
 # What every run has noted. Notes of models that were saved in Python may be anything.
 NUMBER = (int, float)
 RUN: dict[str, tuple[type, ...]] = {

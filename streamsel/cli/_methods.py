@@ -95,6 +95,8 @@ def learner_of(ctx: click.Context) -> Any:
     cls = catalogue.fetch(method)
     rules = rules_of(cls)
     said = {name: value for name, (_, value) in parameters_said(ctx, method).items()}
+    if ctx.params["event"] is not None and "target" in rules:
+        said["target"] = "survival"
     bounded = "max_pool_bytes" in rules or said.get("max_candidates") is not None
     if said.get("exact") and not bounded:
         raise click.UsageError("--exact goes with --max-candidates: without, all is exact", ctx)

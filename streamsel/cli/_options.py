@@ -160,18 +160,32 @@ input_options = all_of(
         help="Match FILE and the --target-file row after row, though both have identifiers.",
     ),
     option(
+        "--event",
+        metavar="NAME",
+        section=INPUT,
+        help="Column that says whether the --target, a time, ended in an event (1) or was cut "
+        "short before (0): relevance is then that of Cox's score test.",
+    ),
+    option(
         "--target-kind",
         metavar="KIND",
         section=INPUT,
         parameter="target",
-        help="Whether the target is labels (class) or quantities (numeric); auto takes numbers for "
-        "quantities.  [default: auto]",
+        help="Whether the target is labels (class), quantities (numeric), or time and event "
+        "(survival); auto takes numbers for quantities.  [default: auto]",
     ),
     names_option(
         "--covariate",
         parameter="covariates",
         help="Column given which everything is asked, such as age or batch: of FILE, or of the "
         "--target-file; several as with --target.",
+    ),
+    option(
+        "--weights",
+        metavar="NAME",
+        section=INPUT,
+        help="Column that says how much each row counts, 0 or above: of FILE, or of the "
+        "--target-file.",
     ),
     option(
         "--orientation",

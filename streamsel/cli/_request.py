@@ -37,6 +37,8 @@ class Request:
         These files, in the order of their columns.
     learner
         A fresh one, of the method and the parameters asked for.
+    weights
+        Name of the column that says how much each row counts.
     target, target_file
         Where the target is; neither of them learns without one.
     id, by_position
@@ -67,6 +69,7 @@ class Request:
     given: Sequence[str]
     files: Sequence[str]
     learner: Any
+    weights: str | None
     target: Sequence[str]
     target_file: str | None
     id: str | None
@@ -120,6 +123,7 @@ def make_request(ctx: click.Context) -> Request:
     """Check what click cannot: options that exclude or need each other, and the parameters."""
     from streamsel.cli._inputs import files_of
 
+    _take_event(ctx)
     options = ctx.params
     _check_workers(ctx)
     if options["by_position"] and options["id"] is not None:
@@ -139,6 +143,7 @@ def make_request(ctx: click.Context) -> Request:
         given=options["files"],
         files=files_of(options["files"]),
         learner=learner,
+        weights=options["weights"],
         target=options["target"],
         target_file=options["target_file"],
         id=options["id"],
@@ -162,6 +167,18 @@ def make_request(ctx: click.Context) -> Request:
         scheduler=options["scheduler"],
         as_json=options["as_json"],
     )
+
+
+def _take_event(ctx: click.Context) -> None:
+    """Let times and events be the target, where events are named."""
+    options, event = ctx.params, ctx.params["event"]
+    if event is None:
+        return
+    if len(options["target"]) != 1:
+        raise click.UsageError("--event goes with one --target, the time", ctx)
+    if options["target_kind"] not in (None, "survival"):
+        raise click.UsageError("--event makes the target a time: --target-kind survival", ctx)
+    options["target"] = [*options["target"], event]
 
 
 def _model_files(ctx: click.Context) -> tuple[str | None, str | None]:
@@ -227,6 +244,9 @@ def _check_target(ctx: click.Context, learner: Any) -> None:
     covariates = learner.covariates or ()
     if covariates and not has_target:
         raise click.UsageError("--covariate goes with a target", ctx)
+    weights = options["weights"]
+    if weights is not None and weights in {*covariates, *options["target"]}:
+        raise click.UsageError(f"--weights {weights}: it is target or covariate", ctx)
     if both := set(covariates).intersection(options["target"]):
         raise click.UsageError(f"--covariate {min(both)}: it is the target", ctx)
 

@@ -24,6 +24,7 @@ _NOTES: dict[str, tuple[tuple[type, ...], Any]] = {
     "target": ((list,), []),
     "target_file": ((str, type(None)), None),
     "id": ((str, type(None)), None),
+    "weights": ((str, type(None)), None),
     "covariates": ((list,), []),
     "dropped": ((list,), []),
     "orientation": ((str, type(None)), None),
@@ -123,6 +124,7 @@ def agreed(ctx: click.Context, saved: Saved) -> dict[str, Any]:
         "target": notes["target"],
         "target_file": ctx.params["target_file"] or notes["target_file"],
         "id": notes["id"],
+        "weights": notes["weights"],
         "drop": notes["dropped"],
         "orientation": notes["orientation"] or "auto",
         "delimiter": notes["delimiter"],
@@ -150,8 +152,9 @@ def _told_twice(ctx: click.Context, saved: Saved) -> Iterator[tuple[str, Any, An
         elif name != "n_jobs":
             yield spelt, known, value
     yield from _targets(ctx, notes)
-    if is_said(ctx, "id"):
-        yield "--id", notes["id"], options["id"]
+    for name in ("id", "weights"):
+        if is_said(ctx, name):
+            yield f"--{name}", notes[name], options[name]
     if options["by_position"] and notes["id"]:
         yield "--by-position", False, True
     if is_said(ctx, "drop"):

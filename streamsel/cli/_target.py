@@ -65,12 +65,12 @@ class TargetFile:
         """Whether it has a column of this name."""
         return self.table is not None and name in (self.table.stream.names or ())
 
-    def target(self, kind: str, covariates: Sequence[str]) -> Any:
-        """Read the target; covariates and identifiers are none of it."""
+    def target(self, kind: str, apart: Sequence[str]) -> Any:
+        """Read the target; identifiers, and other columns that are named, are none of it."""
         if self.table is not None:
-            apart = {*covariates, self._id}
+            known = {*apart, self._id}
             names = self._names or [
-                str(name) for name in self.table.stream.names or () if name not in apart
+                str(name) for name in self.table.stream.names or () if name not in known
             ]
             if not names:
                 raise CommandError(f"{self.path}: covariates, and no target")
@@ -110,7 +110,8 @@ def read_target(request: Request, source: Source, file: TargetFile | None, kind:
     """Read what is to be explained; None where nothing is."""
     if file is None:
         return target_of(source, request.target, kind) if request.target else None
-    y, n_rows = file.target(kind, request.covariates), source.stream.n_rows
+    apart = [*request.covariates, *([] if request.weights is None else [request.weights])]
+    y, n_rows = file.target(kind, apart), source.stream.n_rows
     if n_rows is not None and len(y) != n_rows:
         text = f"{request.target_file}: {len(y):,} values, but {request.file} has {n_rows:,} rows"
         fits = orientation_that_fits(source, n=len(y))
@@ -119,7 +120,7 @@ def read_target(request: Request, source: Source, file: TargetFile | None, kind:
 
 
 def read_covariates(
-    names: Sequence[str], source: Source, file: TargetFile | None
+    names: Sequence[str], source: Source, file: TargetFile | None, what: str = "covariate"
 ) -> dict[Hashable, Any]:
     """Read covariates from the file of columns, or else from the target's.
 
@@ -143,7 +144,7 @@ def read_covariates(
         columns = {name: found[name] for name in wanted}
     columns = {name: np.asarray(values) for name, values in columns.items()}
     for name, values in columns.items():
-        _check_complete(name, values)
+        _check_complete(name, values, what)
     first, *others = columns
     for name in others:
         if len(columns[name]) != len(columns[first]):
@@ -154,8 +155,8 @@ def read_covariates(
     return columns
 
 
-def _check_complete(name: Hashable, values: Any) -> None:
-    """Refuse a covariate that some row does not have."""
+def _check_complete(name: Hashable, values: Any, what: str) -> None:
+    """Refuse a covariate, or weights, that some row does not have."""
     if values.dtype.kind in "iu":
         return
     if values.dtype.kind == "f":
@@ -165,7 +166,7 @@ def _check_complete(name: Hashable, values: Any) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         raise CommandError(
-            f"covariate {name}: no value in {int(bad.sum()):,} of {len(values):,} rows (the first "
+            f"{what} {name}: no value in {int(bad.sum()):,} of {len(values):,} rows (the first "
             f"is row {row}: {values[row]}). Hint: leave these rows out, or fill them in"
         )
 
