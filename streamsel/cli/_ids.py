@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 # What columns of identifiers are called, in lower case and without what stands between words.
 THINGS = "sample|barcode|cell|patient|subject|participant|donor|individual|case|specimen|run|row"
 USUAL = re.compile(rf"({THINGS})(s|id|ids|name|names|barcode)?|[ief]?id|uuid|key|index|names?")
-# Identifiers stand in front: so many columns of a file are looked at, besides those of such names.
+# Identifiers stand in front: so many columns are looked at of FILE, and of the target's file, which
+# is small; besides, so many of such names.
 _NEAR = 8
+_NEAR_TARGET = 64
 _MOST = 32
 _FIRST = 1000
+# Of texts some may be there twice by mistake: they are meant to tell rows apart all the same.
+_DISTINCT = 0.9
 # Of two columns that say which row is which so many values are the same.
 _ALIKE = 0.5
 EXAMPLES = 3
@@ -176,8 +180,13 @@ def of_header(source: Source) -> Identifiers | None:
     return found
 
 
-def likely(source: Source, shared: Collection[Hashable] = (), apart: Collection[str] = ()) -> Any:
-    """Return the columns of a file that may be identifiers: text or whole numbers, all distinct.
+def likely(
+    source: Source,
+    shared: Collection[Hashable] = (),
+    apart: Collection[str] = (),
+    near: int = _NEAR_TARGET,
+) -> dict[str, Identifiers]:
+    """Return the columns of a file that may be identifiers: distinct texts, or whole numbers.
 
     Parameters
     ----------
@@ -187,6 +196,8 @@ def likely(source: Source, shared: Collection[Hashable] = (), apart: Collection[
         Names worth a look wherever they stand: those that another file has too.
     apart
         Names of columns that are something else.
+    near
+        How many columns are looked at, whatever they are called.
 
     Returns
     -------
@@ -200,21 +211,30 @@ def likely(source: Source, shared: Collection[Hashable] = (), apart: Collection[
     looked_at: list[Any] = list(source.stream.beside)
     if names is None or isinstance(names, range):
         names = ()
-    looked_at += names[:_NEAR]
+    looked_at += names[:near]
     if len(source.files) == 1:
         # Of several texts each one looked into would be read whole.
-        further = (name for name in names[_NEAR:] if name in shared or is_usual(str(name)))
+        further = (name for name in names[near:] if name in shared or is_usual(str(name)))
         looked_at += [name for name, _ in zip(further, range(_MOST), strict=False)]
     looked_at = [name for name in looked_at if str(name) not in apart]
     found = {}
     for name, values in source.take(looked_at).items():
         array = np.asarray(values)
         # Most columns say in the first rows that they are none.
-        first = array[:_FIRST].tolist()
-        texts = _texts(array) if len(dict.fromkeys(map(str, first))) == len(first) else None
-        if texts is not None and None not in texts and len(set(texts)) == len(texts) > 1:
+        texts = _texts(array) if _are_distinct(array[:_FIRST].tolist()) else None
+        if texts is not None and len(texts) > 1 and _are_distinct(texts):
             found[str(name)] = Identifiers(source.path, str(name), texts)
     return found
+
+
+def _are_distinct(values: Sequence[Any]) -> bool:
+    """Tell whether values tell rows apart; numbers that do not are quantities."""
+    share = _DISTINCT if any(isinstance(v, str) and not _is_number(v) for v in values) else 1
+    return len({str(value) for value in values}) >= share * len(values)
+
+
+def _is_number(text: str) -> bool:
+    return text.lstrip("-").isdecimal()
 
 
 def is_usual(name: str) -> bool:
@@ -237,14 +257,15 @@ def refuse_position(source: Source, table: Source, apart: Collection[str]) -> No
     of_table = likely(table, shared, apart)
     if not of_table:
         return
-    of_file = likely(source, frozenset(of_table), apart)
-    pairs = [
-        (one, other) for one in of_file.values() for other in of_table.values() if _go(one, other)
-    ]
-    if not pairs or any(one.values == other.values for one, other in pairs):
+    of_file = likely(source, frozenset(of_table), near=_NEAR).values()
+    pairs = [pair for one in of_file if (pair := _partner(one, [*of_table.values()])) is not None]
+    # Texts say more than numbers, which may be those of the lines.
+    pairs = [pair for pair in pairs if _are_texts(*pair)] or pairs
+    unlike = [pair for pair in pairs if pair[0].values != pair[1].values]
+    if not unlike:
         return
     # Those of the same name before all others.
-    one, other = min(pairs, key=lambda pair: pair[0].column != pair[1].column)
+    one, other = min(unlike, key=lambda pair: pair[0].column != pair[1].column)
     same = one.column in (other.column, HEADER)
     spelt = other.column if same else f"{one.column}={other.column}"
     raise CommandError(
@@ -253,16 +274,32 @@ def refuse_position(source: Source, table: Source, apart: Collection[str]) -> No
     )
 
 
+def _partner(
+    one: Identifiers, others: Sequence[Identifiers]
+) -> tuple[Identifiers, Identifiers] | None:
+    """Return the column that identifies the same things as another, beside that."""
+    fit = [other for other in others if _go(one, other)]
+    if not fit:
+        return None
+    return one, max(fit, key=lambda other: (_n_common(one, other), one.column == other.column))
+
+
 def _go(one: Identifiers, other: Identifiers) -> bool:
     """Tell whether two columns are identifiers of the same things."""
-    has_name = one.column == other.column or (is_usual(one.column) and is_usual(other.column))
-    first = (*one.values[:64], *other.values[:64])
-    is_text = not all(value.lstrip("-").isdecimal() for value in first if value)
-    n_common = len({*one.values} & {*other.values})
-    if n_common < _ALIKE * min(len(one.values), len(other.values)):
+    same, is_text = one.column == other.column, _are_texts(one, other)
+    if _n_common(one, other) < _ALIKE * min(len(one.values), len(other.values)):
         # Other identifiers under the same name are a mistake all the same.
-        return one.column == other.column and is_text
-    return has_name or is_text
+        return same and is_text and is_usual(one.column)
+    return is_text or same or (is_usual(one.column) and is_usual(other.column))
+
+
+def _n_common(one: Identifiers, other: Identifiers) -> int:
+    return len({*one.values} & {*other.values})
+
+
+def _are_texts(one: Identifiers, other: Identifiers) -> bool:
+    first = (*one.values[:_FIRST], *other.values[:_FIRST])
+    return not all(_is_number(value) for value in first if value)
 
 
 def _texts(values: Any) -> list[str | None] | None:

@@ -255,3 +255,36 @@ def test_orientation_is_seen_from_identifiers(call, folder):
     for genes in ("genes.csv", "genes.tsv.gz"):
         given = ["--target-file", folder / "ordered.csv", "-t", "y"]
         assert names_of(call("select", folder / genes, *given))[0] == "g3"
+
+
+def test_one_that_is_there_twice_hides_no_identifiers(call, folder, study, tmp_path):
+    patients = {name: values[:N] for name, values in study[1].items()}
+    patients["sample"] = [*patients["sample"][:-1], patients["sample"][0]]
+    given = ["--target-file", write(tmp_path / "y.csv", patients), "-t", "y"]
+    for genes in ("genes.csv", "genes.tsv.gz"):
+        assert "--by-position" in call("select", folder / genes, *given, code=1).stderr
+
+
+def test_numbers_of_lines_do_not_speak_for_the_samples(call, folder, study, tmp_path):
+    """Both files have an index, as pandas writes it; what is in the lines differs."""
+    for name, columns in (("x", study[0]), ("y", study[1])):
+        rows = {"": range(N)} | {key: values[:N] for key, values in columns.items()}
+        write(tmp_path / f"{name}.csv", rows)
+    given = ["--orientation", "samples", "--target-file", tmp_path / "y.csv", "-t", "y"]
+    error = call("select", tmp_path / "x.csv", *given, code=1).stderr
+    assert "--id sample joins them" in error
+
+
+def test_what_a_file_of_genotypes_says_of_its_rows(call, study, tmp_path):
+    bed_reader = pytest.importorskip("bed_reader")
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 3, (N, 20)).astype(float)
+    properties = {"iid": study[0]["sample"], "sid": [f"rs{j}" for j in range(20)]}
+    bed_reader.to_bed(tmp_path / "x.bed", values, properties=properties)
+    order = rng.permutation(N)
+    y = values[order, 3] + 0.1 * rng.normal(size=N)
+    patients = {"sample": [study[0]["sample"][j] for j in order], "y": y.tolist()}
+    given = ["--target-file", write(tmp_path / "y.csv", patients), "-t", "y", "-k", 2]
+    assert "--id IID=sample" in call("select", tmp_path / "x.bed", *given, code=1).stderr
+    result = call("select", tmp_path / "x.bed", *given, "--id", "IID=sample")
+    assert names_of(result)[0] == "rs3"
