@@ -37,13 +37,14 @@ def fingerprint(source: Source, given: Sequence[Any]) -> dict[str, Any]:
     """
     paths = [spooled(path) for path in source.files]
     found, copied = [Stamp.of(path) for path in paths], paths != list(source.files)
+    times = [one.changed for one in found if isinstance(one.changed, int)]
     return {
         "rows": source.stream.n_rows,
         "columns": source.stream.n_columns,
         "files": len(found),
         "bytes": sum(one.size for one in found),
-        # A copy of a pipe is always new.
-        "modified": None if copied else utc(max(one.changed for one in found) / 1e9),
+        # A copy of a pipe is always new, and what is at a URL has no time.
+        "modified": None if copied or not times else utc(max(times) / 1e9),
         "target": _digest_of(given),
     }
 

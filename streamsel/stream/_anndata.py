@@ -13,6 +13,7 @@ import numpy as np
 from streamsel.stream._arrays import iter_array
 from streamsel.stream._base import ColumnStream
 from streamsel.stream._blocks import is_sparse
+from streamsel.stream._remote import local_file
 from streamsel.stream._sparse import iter_sparse
 from streamsel.stream._split import Stamp, kept_open, parts_of_columns
 from streamsel.stream._stores import DenseMatrix, SparseMatrix, matrix_stream, reading_store
@@ -29,7 +30,7 @@ def iter_anndata(data: Any, layer: str | None = None) -> ColumnStream:
     Parameters
     ----------
     data
-        An `anndata.AnnData`, in memory or backed by its file, or the path of an .h5ad file.
+        An `anndata.AnnData`, in memory or backed by its file, or the path or URL of an .h5ad file.
     layer
         Which of its layers to read, X by default.
 
@@ -150,7 +151,9 @@ class _H5adFile:
         self._read = _reader()
         self._path = path
         with reading_store(_KIND, path):
-            self._file = _open(path) if file is None else file
+            # A copy of what is at a URL goes with this.
+            self._local = local_file(path)
+            self._file = _open(self._local.path) if file is None else file
             self.names = _unique(self._index("var"))
 
     def _index(self, group: str) -> Any:

@@ -24,6 +24,7 @@ from streamsel.stream._blocks import (
     is_sparse,
     stored,
 )
+from streamsel.stream._remote import local_file
 from streamsel.stream._split import Stamp, parts_of_columns
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def iter_npy(path: str | os.PathLike[str], names: Sequence[Hashable] | None = No
     Parameters
     ----------
     path
-        File written by `numpy.save`, of shape (n, p), observations by columns.
+        File written by `numpy.save`, or its URL, of shape (n, p), observations by columns.
     names
         One distinct hashable for each column; 0, 1, ..., p - 1 by default.
 
@@ -182,9 +183,11 @@ class _NpyFile:
     """Where the array lies in a .npy file; maps no more of it than is asked for."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        # A copy of what is at a URL goes with this.
+        self._local = local_file(path)
         mapped = open_npy(path)
         _check_shape_and_dtype(mapped.shape, mapped.dtype)
-        self._path = Path(path).resolve()
+        self._path = Path(self._local.path).resolve()
         self._offset = int(getattr(mapped, "offset", 0))
         self._fortran = bool(mapped.flags.f_contiguous)
         self.shape = mapped.shape
@@ -240,7 +243,8 @@ def check_characters(values: npt.NDArray[Any], path: str | os.PathLike[str]) -> 
 
 def open_npy(path: str | os.PathLike[str]) -> Any:
     """Map a .npy file, to know its shape, dtype and order."""
-    with Path(path).open("rb") as file:
+    file_here = local_file(path)
+    with Path(file_here.path).open("rb") as file:
         start = file.read(12)
     if start.startswith(b"PK"):
         raise ValueError(
@@ -252,7 +256,7 @@ def open_npy(path: str | os.PathLike[str]) -> Any:
         if int.from_bytes(start[8 : 10 if start[6:7] == b"\x01" else 12], "little") > _MAX_HEADER:
             raise ValueError("its header is too long")
         with np.errstate(over="ignore"):  # of a shape beyond all files: refused in the end
-            mapped = np.lib.format.open_memmap(path, mode="r")
+            mapped = np.lib.format.open_memmap(file_here.path, mode="r")
     except _NO_NPY as error:
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise

@@ -6,6 +6,7 @@ import itertools
 import os
 import re
 import threading
+import weakref
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from streamsel.stream._blocks import (
 )
 from streamsel.stream._ipc import IpcFile
 from streamsel.stream._pyarrow import pyarrow, reading
+from streamsel.stream._remote import is_url, open_binary
 from streamsel.stream._split import Stamp, kept_open, parts_of_columns
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ def iter_parquet(
     Parameters
     ----------
     path
-        Parquet file.
+        Parquet file, or its URL.
     columns
         Names of the columns to read, all by default; they come in the order of the file.
 
@@ -104,8 +106,12 @@ class _ParquetFile:
         self.reading = partial(reading, "Parquet", path)
         with self.reading():
             # Few files have checksums; to look at them takes an eighth of the time of decoding.
+            source: Any = path
+            if is_url(path):
+                source = open_binary(path, anywhere=True)
+                weakref.finalize(self, source.close)
             self._file = pyarrow().parquet.ParquetFile(
-                path, pre_buffer=False, page_checksum_verification=True
+                source, pre_buffer=False, page_checksum_verification=True
             )
             self.schema = self._file.schema_arrow
             self.names: list[str] = self.schema.names
@@ -165,7 +171,7 @@ def iter_ipc(path: str | os.PathLike[str], columns: Sequence[str] | None = None)
     Parameters
     ----------
     path
-        Arrow IPC file: the file format, not the streaming format.
+        Arrow IPC file, or its URL: the file format, not the streaming format.
     columns
         Names of the columns to read, all by default; they come in the order of the file.
 

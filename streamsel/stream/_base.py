@@ -258,7 +258,7 @@ class ColumnStream:
 
         Notes
         -----
-        Streams of Parquet, Arrow IPC, `.npy` and text files can be split, and what `without`,
+        Streams of files of any format can be split, and what `without`,
         `skip` and `screen` make of them. Parts hold about equally many bytes; where they end does
         not depend on the machine. Text with one variable a line is cut where lines begin, and how
         many columns a part has is not known before it is read; if gzipped it is one part. Text

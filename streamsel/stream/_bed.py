@@ -7,7 +7,6 @@ from collections import Counter
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from streamsel.columns import Block
 from streamsel.stream._base import ColumnStream, indexed_stream
 from streamsel.stream._blocks import columns_per_block, drop_first
 from streamsel.stream._cells import numbered_lines, open_text
+from streamsel.stream._remote import open_binary
 from streamsel.stream._split import Stamp, kept_open, parts_of_columns
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ def iter_bed(path: str | os.PathLike[str]) -> ColumnStream:
     Parameters
     ----------
     path
-        The .bed file, variant-major as PLINK writes it; the .bim and .fam files lie beside it.
+        The .bed file, or its URL, variant-major as PLINK writes it; the .bim and .fam files lie
+        beside it.
 
     Returns
     -------
@@ -149,7 +150,7 @@ class _BedFile:
         self._check()
 
     def _check(self) -> None:
-        with Path(self._path).open("rb") as file:
+        with open_binary(self._path, anywhere=True) as file:
             start = file.read(3)
             size = file.seek(0, os.SEEK_END)
         if start == _BY_SAMPLE:
@@ -171,7 +172,7 @@ class _BedFile:
     def read(self, start: int, end: int) -> Iterator[tuple[int, npt.NDArray[Any]]]:
         """Yield (position, columns from there on) from a first of neighbours on."""
         step = self.width * max(1, columns_per_block(self.n_rows, 4) // self.width)
-        with Path(self._path).open("rb") as file:
+        with open_binary(self._path, anywhere=True) as file:
             file.seek(3 + start * self.packed)
             for a in range(start, end, step):
                 # Neighbours to the last, whose dtype they share.
@@ -185,7 +186,7 @@ class _BedFile:
         """Return a column, and those whose dtype it shares."""
         first = place - place % self.width
         b = min(first + self.width, len(self.names))
-        with Path(self._path).open("rb") as file:
+        with open_binary(self._path, anywhere=True) as file:
             file.seek(3 + first * self.packed)
             raw = self._packed(file.read((b - first) * self.packed), b - first)
         ((_, values),) = self._unpacked(raw)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import csv
 import functools
 import gzip
+import io
 import os
 import re
 import zlib
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import numpy as np
 import numpy.typing as npt
+
+from streamsel.stream._remote import open_binary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,14 +35,26 @@ _MISSING = re.compile(r"\s*(?:N/?A|null)?\s*", re.IGNORECASE)
 
 def open_text(path: str | os.PathLike[str]) -> TextIO:
     """Open a text file, plain or gzipped, with any line ending; a byte order mark is dropped."""
-    if is_zipped(path):
-        return gzip.open(path, "rt", encoding="utf-8-sig")
-    return Path(path).open(encoding="utf-8-sig")
+    is_packed = is_zipped(path)
+    file = open_binary(path)
+    return io.TextIOWrapper(_Unzipped(file) if is_packed else file, encoding="utf-8-sig")
+
+
+class _Unzipped(gzip.GzipFile):
+    """What a gzipped file holds; closes that file as well."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._packed = file
+        super().__init__(fileobj=file, mode="rb")
+
+    def close(self) -> None:
+        super().close()
+        self._packed.close()
 
 
 def is_zipped(path: str | os.PathLike[str]) -> bool:
     """Tell whether a file is gzipped, by its first bytes."""
-    with Path(path).open("rb") as file:
+    with open_binary(path) as file:
         return file.read(2) == b"\x1f\x8b"
 
 

@@ -59,7 +59,7 @@ def as_stream(X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream:
     if isinstance(X, (str, os.PathLike)):
         raise TypeError(
             f"Expected columns, got: the path {os.fspath(X)!r}. Hint: open it with iter_parquet, "
-            "iter_ipc, iter_npy, iter_lines or iter_csv of streamsel.stream."
+            "iter_ipc, iter_npy, iter_lines, iter_csv or iter_files of streamsel.stream."
         )
     if isinstance(X, Mapping):
         raise TypeError(

@@ -49,7 +49,7 @@ def iter_csv(
     Parameters
     ----------
     path
-        Text file in UTF-8, plain or gzipped.
+        Text file in UTF-8, plain or gzipped, or its URL.
     delimiter
         One character; by default the first of tab, comma and semicolon that is in the first line.
     decimal

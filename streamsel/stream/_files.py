@@ -20,6 +20,7 @@ from streamsel.stream._base import ColumnStream
 from streamsel.stream._csv import cut_csv, header_of
 from streamsel.stream._formats import delimiter_of, file_format, open_columns
 from streamsel.stream._lines import check_skip, count_variables, take_some
+from streamsel.stream._remote import files_like, is_url
 from streamsel.stream._split import Part, Stamp, n_parts, together
 from streamsel.stream._zarr import iter_zarr
 
@@ -48,7 +49,8 @@ def iter_files(
     paths
         Files, in the order in which their columns come; or a pattern such as
         ``"data/part-*.parquet"``, whose files come by name, with numbers in their order: part-2
-        before part-10. Two stars stand for any folders.
+        before part-10. Two stars stand for any folders. URLs may be among them, or be the pattern,
+        with stars.
     orientation
         What a line of a text file is: "samples", below a header that names the columns, or
         "variables", behind its name. Text needs it.
@@ -70,16 +72,18 @@ def iter_files(
     FileNotFoundError
         If there is no such file, or no file of this pattern.
     ValueError
-        If a file is not what it should be; two files differ in the number of rows, or have a column
-        of the same name. Of text this may be found only while reading.
+        If a file is not what it should be; two files differ in the number of rows, or in what the
+        rows are called, or have a column of the same name. Of text this may be found only while
+        reading.
 
     Notes
     -----
-    Formats are told by suffix, or else by the first bytes: Parquet, Arrow IPC, `.npy`, text; they
-    may be mixed. Each file is looked into once, now, and closed; one file at a time is open while
-    reading, and the last text with one sample a line stays as the temporary file that it was turned
-    into. A file that has changed by then is refused. Memory is that of the file that is open, and
-    the names of all columns; where there is text with one variable a line, 12 bytes a column.
+    Formats are told by suffix, or else by the first bytes: Parquet, Arrow IPC, `.npy`, `.bed`,
+    `.h5ad`, Zarr, text; they may be mixed. Each file is looked into once, now, and closed; one file
+    at a time is open while reading, and the last text with one sample a line stays as the temporary
+    file that it was turned into. A file that has changed by then is refused. Memory is that of the
+    file that is open, and the names of all columns; where there is text with one variable a line,
+    12 bytes a column.
 
     The columns of `.npy` files have no names. They are numbered on from each such file to the next,
     as those of one array made of all by `numpy.hstack` would be.
@@ -137,9 +141,16 @@ def paths_of(paths: Paths) -> list[str]:
             raise ValueError("Expected at least one file. Got: none.")
         return listed
     pattern = os.fspath(paths)
+    if is_url(pattern):
+        # A question mark begins a query.
+        return _some(pattern, files_like(pattern)) if "*" in pattern else [pattern]
     if not glob.has_magic(pattern) or Path(pattern).exists():
         return [pattern]
-    found = glob.glob(pattern, recursive=True)  # noqa: PTH207 (of paths as the user wrote them)
+    return _some(pattern, glob.glob(pattern, recursive=True))  # noqa: PTH207 (as the user has them)
+
+
+def _some(pattern: str, found: Sequence[str]) -> list[str]:
+    """Return the files that were found of a pattern in their order, if there are any."""
     if not found:
         raise FileNotFoundError(
             f"Expected files of the pattern {pattern!r}. Got: none.\nHint: ls says what there is."

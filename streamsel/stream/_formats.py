@@ -6,6 +6,7 @@ import os
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from streamsel.stream._anndata import iter_anndata
 from streamsel.stream._arrays import iter_npy
@@ -14,6 +15,7 @@ from streamsel.stream._bed import iter_bed
 from streamsel.stream._cells import find_delimiter, numbered_lines, open_text
 from streamsel.stream._csv import iter_csv
 from streamsel.stream._lines import iter_lines
+from streamsel.stream._remote import is_file, is_url, open_binary
 from streamsel.stream._zarr import iter_zarr
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ _BINARY: dict[str, Callable[[str], ColumnStream]] = {
     "zarr": iter_zarr,
 }
 _LIKELY_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+_OF_ZARR = ("zarr.json", ".zarray", ".zgroup")
 _MAGIC = {
     b"PAR1": "parquet",
     b"ARROW1": "ipc",
@@ -94,16 +97,35 @@ def file_format(path: str) -> str:
     ValueError
         For a file that is empty, not regular, or of no format that is known.
     """
+    if is_url(path):
+        return _format_at(path)
     if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):  # noqa: PTH112, PTH116
         raise ValueError(
             f"Expected a file whose columns can be read more than once. Got: {path!r}, which is "
             "not a regular file.\nHint: write them to a file first."
         )
     # Zarr arrays are folders; those of a group need no suffix.
-    if any(Path(path, name).is_file() for name in ("zarr.json", ".zarray", ".zgroup")):
+    if any(Path(path, name).is_file() for name in _OF_ZARR):
         return "zarr"
     with open(path, "rb") as file:  # noqa: PTH123 (the error names the file as the user did)
         start = file.read(8)
+    return _format_by(path, start)
+
+
+def _format_at(url: str) -> str:
+    """Return the format of a file at a URL."""
+    suffix = suffix_of(url)
+    if suffix == ".zarr" or (
+        suffix not in {*BINARY_SUFFIXES, *TEXT_SUFFIXES}
+        and any(is_file(f"{url}/{name}") for name in _OF_ZARR)
+    ):
+        return "zarr"
+    with open_binary(url) as file:
+        return _format_by(url, file.read(8))
+
+
+def _format_by(path: str, start: bytes) -> str:
+    """Return the format that a file's name says, or else its first bytes."""
     if not start:
         raise ValueError(f"Expected a file of columns. Got: {path!r}, and the file is empty.")
     suffix = suffix_of(path)
@@ -122,7 +144,8 @@ def file_format(path: str) -> str:
 
 def suffix_of(path: str) -> str:
     """Return the suffix that says the format, in lower case: the one before .gz."""
-    return Path(path.lower().removesuffix(".gz")).suffix
+    name = "".join(urlsplit(path)[1:3]) if is_url(path) else path
+    return Path(name.lower().removesuffix(".gz")).suffix
 
 
 def delimiter_of(path: str, delimiter: str | None) -> str:

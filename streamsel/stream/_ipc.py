@@ -11,6 +11,7 @@ from typing import Any
 from streamsel.stream._blocks import BLOCK_BYTES
 from streamsel.stream._ipc_layout import check_claims, check_layout
 from streamsel.stream._pyarrow import not_a_file, pyarrow, reading
+from streamsel.stream._remote import local_file
 
 # A compressed IPC file is opened anew for each group of columns, which takes time in proportion to
 # the width of its schema: groups are larger than blocks.
@@ -26,7 +27,8 @@ class IpcFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._pa = pyarrow()
         self.reading = partial(reading, "Arrow IPC", path)
-        with Path(path).open("rb") as file:
+        self._local = local_file(path)
+        with Path(self._local.path).open("rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
                 raise not_a_file("Arrow IPC", path, "it is empty")
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

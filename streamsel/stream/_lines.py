@@ -7,7 +7,6 @@ import os
 from functools import partial
 from itertools import pairwise
 from operator import methodcaller
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -27,6 +26,7 @@ from streamsel.stream._cells import (
 )
 from streamsel.stream._layout import Layout, Line, find_layout, split_off_name, split_off_names
 from streamsel.stream._ranges import line_start, start_after
+from streamsel.stream._remote import open_binary
 from streamsel.stream._split import Part, Stamp, n_parts
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _cut(
     if is_zipped(layout.path):
         part = Part(None, stamp.size, str(shown), (stamp,), partial(how, 0, None))
         return [part.then(methodcaller("skip", start), None) if start else part]
-    with Path(layout.path).open("rb") as file:
+    with open_binary(layout.path, anywhere=True) as file:
         first = start_after(file, layout.first_line, start)
         wanted = n_parts(stamp.size - first, parts)
         inner = (first + (stamp.size - first) * i // wanted for i in range(1, wanted))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
+
+from streamsel.stream._remote import open_binary
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -18,7 +19,7 @@ def open_range(path: str | os.PathLike[str], start: int, end: int) -> TextIO:
 
     As `open_text` does it: with any line ending, and without a byte order mark.
     """
-    raw = _Range(Path(path).open("rb", buffering=0), start, end)  # noqa: SIM115  closed with it
+    raw = _Range(open_binary(path, anywhere=True), start, end)
     # Behind the first line it is no mark, but a character like others.
     encoding = "utf-8" if start else "utf-8-sig"
     return io.TextIOWrapper(io.BufferedReader(raw), encoding=encoding)
@@ -27,7 +28,7 @@ def open_range(path: str | os.PathLike[str], start: int, end: int) -> TextIO:
 class _Range(io.RawIOBase):
     """Some of the bytes of a file."""
 
-    def __init__(self, file: io.FileIO, start: int, end: int) -> None:
+    def __init__(self, file: BinaryIO, start: int, end: int) -> None:
         self._file = file
         self._left = end - file.seek(start)
 
@@ -35,9 +36,11 @@ class _Range(io.RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        n = self._file.readinto(memoryview(buffer)[: self._left])
-        self._left -= n
-        return n
+        view = memoryview(buffer)
+        data = self._file.read(min(len(view), self._left))
+        view[: len(data)] = data
+        self._left -= len(data)
+        return len(data)
 
     def close(self) -> None:
         self._file.close()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamsel import params
+from streamsel.stream._remote import is_url, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -31,11 +32,13 @@ class Stamp(NamedTuple):
 
     path: str
     size: int
-    changed: int
+    changed: int | str
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> Stamp:
         """Look at a file as it is now."""
+        if is_url(path):
+            return cls(str(path), *version_of(str(path)))
         where = Path(path).absolute()
         try:
             found = where.stat()
@@ -50,8 +53,8 @@ class Stamp(NamedTuple):
         now = Stamp.of(self.path)
         if now != self:
             raise ValueError(
-                f"Expected {self.path!r} as it was when it was split ({self.size:,} bytes, changed "
-                f"{_time(self.changed)}). Got: {now.size:,} bytes, changed {_time(now.changed)}.\n"
+                f"Expected {self.path!r} as it was when it was split ({self.size:,} bytes, "
+                f"{_time(self.changed)}). Got: {now.size:,} bytes, {_time(now.changed)}.\n"
                 "Hint: open it again, and split that."
             )
 
@@ -331,7 +334,9 @@ def _told(value: Any) -> str:
     return repr(value)
 
 
-def _time(nanoseconds: int) -> str:
+def _time(changed: int | str) -> str:
     from datetime import UTC, datetime
 
-    return datetime.fromtimestamp(nanoseconds / 1e9, UTC).isoformat(" ", "microseconds")
+    if isinstance(changed, str):
+        return f"version {changed}"
+    return "changed " + datetime.fromtimestamp(changed / 1e9, UTC).isoformat(" ", "microseconds")

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 # are always taken, and so many at most.
 _SLAB_BYTES = 8 * BLOCK_BYTES
 _MAX_BYTES = 2**28
-# What the system reads at once of an array without chunks.
-_PAGE = 4096
+# What HDF5 reads at once of an array without chunks.
+_PAGE = 2**16
 
 
 class DenseMatrix:

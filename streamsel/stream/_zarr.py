@@ -24,8 +24,8 @@ def iter_zarr(array: Any, names: Sequence[Hashable] | None = None) -> ColumnStre
     Parameters
     ----------
     array
-        A `zarr.Array` of shape (n, p), observations by columns, or where one is, of format 2 or 3:
-        that of a group is ``group.zarr/name``.
+        A `zarr.Array` of shape (n, p), observations by columns, or the path or URL of one, of
+        format 2 or 3: that of a group is ``group.zarr/name``.
     names
         One distinct hashable for each column; 0, 1, ..., p - 1 by default.
 

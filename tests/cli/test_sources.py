@@ -77,3 +77,20 @@ def test_a_run_is_resumed_on_the_same_file_only(call, folder, tmp_path, name):
     arguments = ["select", folder / name, "--target-file", folder / "y.npy", "-k3"]
     first = call(*arguments, "--model", tmp_path / "m").rows()
     assert call(*arguments, "--model", tmp_path / "m", "--resume").rows() == first
+
+
+def test_files_and_targets_at_urls(call, folder):
+    told = folder.as_uri()
+    more = ["--target-file", f"{told}/y.npy", "-k3"]
+    rows = call("select", f"{told}/chr*.bed", *more).rows()
+    assert [row["name"] for row in rows] == _selected(RISK, RS)
+
+
+def test_a_url_that_leads_nowhere(call, folder):
+    for url, told in {
+        f"{folder.as_uri()}/none.bed": "none.bed: No such file or directory\n",
+        "nothing://x.bed": "whose scheme fsspec knows",
+    }.items():
+        said = call("select", url, "--target", "y", code=1).stderr
+        assert said.count("\n") == 1
+        assert told in said
