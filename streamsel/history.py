@@ -194,34 +194,37 @@ class History(
         supervised: bool = self.learner.supervised
         return supervised
 
-    def learn_one(self, x: dict[Hashable, Any], y: Any = None) -> None:
+    def learn_one(self, x: dict[Hashable, Any], y: Any = None, w: float = 1.0) -> None:
         """Let the learner learn a row, and look at what stands.
 
         Parameters
         ----------
-        x, y
+        x, y, w
             As the learner's `learn_one` has them; a learner without a target is told none.
         """
         learner: Any = self.learner
         if learner.supervised:
-            learner.learn_one(x, y)
+            learner.learn_one(x, y, w)
         else:
-            learner.learn_one(x)
-        self._look()
+            learner.learn_one(x, w)
+        # Nearly every row leaves what stands as it is.
+        standing = learner._standing
+        if standing is None or standing is not self._seen:
+            self._look()
 
-    def learn_many(self, X: Any, y: Any = None) -> None:
+    def learn_many(self, X: Any, y: Any = None, w: Any = 1.0) -> None:
         """Let the learner learn many rows, and look at what stands after them.
 
         Parameters
         ----------
-        X, y
+        X, y, w
             As the learner's `learn_many` has them; a learner without a target is told none.
         """
         learner: Any = self.learner
         if learner.supervised:
-            learner.learn_many(X, y)
+            learner.learn_many(X, y, w)
         else:
-            learner.learn_many(X)
+            learner.learn_many(X, w)
         self._look()
 
     def renew(self) -> None:

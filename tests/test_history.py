@@ -234,6 +234,18 @@ class TestHost:
             names.append(check.__name__)
         assert len(names) > 25
 
+    @pytest.mark.parametrize("learner", [SelectKBest(k=2), PCA(n_components=2)], ids=str)
+    def test_weights_are_handed_on(self, learner):
+        told = []
+        for part in (learner.clone(), History(learner.clone())):
+            model = getattr(part, "learner", part)
+            y = {"y": 1.0} if model.supervised else {}
+            part.learn_one({"a": 1.0}, **y, w=2.0)
+            y = {"y": np.zeros(2)} if model.supervised else {}
+            part.learn_many(pd.DataFrame({"a": [0.0, 3.0]}), **y, w=np.array([1.0, 0.5]))
+            told.append(pickle.dumps(model))
+        assert told[0] == told[1]
+
     def test_the_learner_answers(self):
         history = History(SelectKBest(k=2))
         taught(history, stream(80, 0))

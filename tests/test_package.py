@@ -14,6 +14,7 @@ import pytest
 
 import streamsel
 import streamsel.evaluate
+import streamsel.plot
 import streamsel.stream
 from streamsel import catalogue
 
@@ -23,7 +24,7 @@ PACKAGE = ROOT / "streamsel"
 LEARNERS = catalogue.names()
 PUBLIC = [
     (module.__name__, name)
-    for module in (streamsel, streamsel.evaluate, streamsel.stream)
+    for module in (streamsel, streamsel.evaluate, streamsel.plot, streamsel.stream)
     for name in module.__all__
     if not inspect.ismodule(getattr(module, name))
 ]

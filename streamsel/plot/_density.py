@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from streamsel.learner.report import Report
+from streamsel.learner.report import Density, Report
 
 
-def density_of(report: Report) -> Any:
+def density_of(report: Report) -> Density:
     """Return where the columns of a report lie.
 
     Raises
@@ -15,9 +13,8 @@ def density_of(report: Report) -> Any:
     ValueError
         Where that is not known.
     """
-    density = getattr(report, "density", None)
-    if density is not None:
-        return density
+    if report.density is not None:
+        return report.density
     if not report.columns_seen:
         raise ValueError(
             f"Expected a model that has seen columns. Got: {report.learner}, which has seen none.\n"

@@ -67,6 +67,19 @@ def null(model: Any, ax: Axes | None = None) -> Axes:
     the left on says that nearly all columns tell a little: by structure that they share, such as
     batches or ancestry. Relevances are known by bins, 4 % apart; columns so relevant that noise
     has no chance above 1e-300 are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsel import SelectKBest, plot
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 500))
+    >>> model = SelectKBest(k=3)
+    >>> model.learn_target(X[:, 7] + rng.normal(size=100))
+    >>> model.learn_columns(X)
+    >>> ax = plot.null(model)
+    >>> ax.get_xlabel()
+    'expected of noise, −log₁₀ p'
     """
     report = report_of(model)
     density = density_of(report)
@@ -115,6 +128,8 @@ def quantiles(counts: Any, chances: Floats) -> Quantiles:
     from scipy.special import betaincinv
 
     p = int(np.sum(counts))
+    # The first bin has all that is less relevant too.
+    chances = np.append(1.0, chances[1:])
     above = np.cumsum(np.asarray(counts)[::-1])[::-1]
     # At an edge above which nothing new lies the next one tells the same, and more sharply.
     new = (np.asarray(counts) > 0) & (above > 0) & (chances[:-1] > 0.0)

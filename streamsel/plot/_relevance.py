@@ -54,6 +54,19 @@ def relevance(model: Any, ax: Axes | None = None) -> Axes:
     model keeps while it learns, and has the same size whatever the number of columns. A dashed line
     is the noise floor. What was chosen without its place in the stream being known, and components,
     are ticks at the right edge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsel import ProjSe, plot
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 500))
+    >>> model = ProjSe(k=3)
+    >>> model.learn_target(X[:, 7] - X[:, 400])
+    >>> model.learn_columns(X)
+    >>> ax = plot.relevance(model)
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('column, in order of arrival', 'relevance')
     """
     report = report_of(model)
     density = density_of(report)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # So many variables are drawn, the most frequent ones.
-_MOST = 30
+_MOST = 20
 
 
 def stability(found: Any, ax: Axes | None = None) -> Axes:
@@ -45,7 +45,7 @@ def stability(found: Any, ax: Axes | None = None) -> Axes:
 
     Notes
     -----
-    The thirty most frequent are drawn. Of what `subsample_stability` returns those that all rows
+    The twenty most frequent are drawn. Of what `subsample_stability` returns those that all rows
     select are in another colour, and the title is the index of Nogueira and others (2018), with its
     interval: 1 where all selections are the same, 0 where they have no more in common than chance.
 

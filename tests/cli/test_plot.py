@@ -1,5 +1,6 @@
 """`streamsel plot`: the pictures of a saved model, whole or not at all."""
 
+import json
 import sys
 from xml.etree import ElementTree as ET
 
@@ -8,6 +9,7 @@ import pytest
 
 import streamsel
 from streamsel import plot
+from streamsel.evaluate import subsample_stability
 from streamsel.plot._style import to_svg
 
 
@@ -29,6 +31,8 @@ def models(files, data, tmp_path_factory):
         ("selector", "path", []),
         ("extractor", "scree", []),
         ("extractor", "loadings", ["--component", "1"]),
+        ("selector", "relevance", []),
+        ("selector", "null", []),
     ],
 )
 def test_it_draws_what_the_function_draws(call, models, tmp_path, model, kind, further):
@@ -84,6 +88,23 @@ def test_only_the_columns_that_are_needed_are_read(call, models, files, tmp_path
 def test_scatter_of_the_rows_that_the_model_holds(call, models, tmp_path):
     call("plot", models / "extractor", "--kind", "scatter", "-o", tmp_path / "a.svg")
     assert (tmp_path / "a.svg").stat().st_size > 0
+
+
+def test_stability_is_drawn_of_what_the_command_has_printed(call, data, tmp_path):
+    found = subsample_stability(streamsel.ProjSe(3), data.X, data.y, n_subsamples=5)
+    told, out = tmp_path / "stability.json", tmp_path / "a.svg"
+    told.write_text(json.dumps(found.as_dict()))
+    call("plot", told, "--kind", "stability", "-o", out)
+    assert out.read_text() == to_svg(plot.stability(found).figure)
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[1]", '{"kind": "other"}', "\x00\xff"])
+def test_what_is_no_stability(call, tmp_path, content):
+    told = tmp_path / "stability.json"
+    told.write_text(content, encoding="latin-1")
+    message = call("plot", told, "--kind", "stability", "-o", tmp_path / "a.svg", code=1).stderr
+    assert "not what streamsel stability --json prints" in message
+    assert message.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from streamsel import ProjSe
-from tests.plot.learnt import correlations, told
 
 
 @pytest.fixture(scope="package")
@@ -15,9 +14,9 @@ def columns():
 
 @pytest.fixture(scope="package")
 def report(columns):
-    """Return the report of a selector, with all that it may tell."""
+    """Return the report of a selector."""
     X, y = columns
     model = ProjSe(k=4)
     model.learn_target(y)
     model.learn_columns(X)
-    return told(model, correlations(X, y))
+    return model.report()

@@ -17,7 +17,10 @@ ALIKE = {
     # Their codes have the variance 1.
     *("SparsePCA", "RobustPCA", "ProbabilisticPCA"),
 }
+TARGETED = {entry.name for entry in REGISTERED if CLASSES[entry.name].supervised}
 DRAWN = {
+    "relevance": TARGETED,
+    "null": TARGETED,
     "path": SELECTORS,
     "heatmap": SELECTORS,
     "scree": EXTRACTORS - ALIKE,
@@ -69,6 +72,17 @@ def test_a_report_does_where_rows_are_not_asked_for(learned):
             for ax in (draw(model), draw(model.report()))
         ]
         assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parametrize("name", ["ProjSe", "SOSPCA"])
+def test_relevances_of_what_was_learnt_on_rows(name):
+    mode = Mode(name, next(iter(CLASSES[name]._unit_test_params())), has_target=True)
+    X, y = data(mode, n=60, p=12)
+    model = mode.cls(**mode.params)
+    model.learn_many(X, y)
+    ax = plot.relevance(model)
+    assert ax.get_xlim() == (0, 12)
+    assert plot.null(model).has_data()
 
 
 @pytest.mark.parametrize("kind", DRAWN)

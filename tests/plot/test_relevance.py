@@ -29,7 +29,7 @@ class TestRelevance:
 
     def test_the_chosen_stand_where_they_came(self, ax, report):
         x, y = by_gid(ax, "chosen").get_data()
-        assert list(x) == [row["arrival"] + 0.5 for row in report.found]
+        assert list(x) == [row["name"] + 0.5 for row in report.found]
         assert list(y) == [row["relevance"] for row in report.found]
 
     def test_the_floor_is_drawn(self, ax, report):
@@ -90,8 +90,9 @@ class TestNull:
         x, y = by_gid(plot.null(report), "observed").get_data()
         density = report.density
         per_bin = density.counts.sum(axis=0)
+        null = np.append(1.0, density.null[1:-1])
         for expected, observed in zip(x, y, strict=True):
-            (edge,) = np.flatnonzero(np.isclose(-np.log10(density.null[:-1]), observed))
+            (edge,) = np.flatnonzero(np.isclose(-np.log10(null), observed))
             above = per_bin[edge:].sum()
             assert expected == pytest.approx(-np.log10(above / 301.0))
         assert len(x) == np.count_nonzero(per_bin)
@@ -105,6 +106,12 @@ class TestNull:
             found = quantiles(density.counts.sum(axis=0), density.null)
             inside.append(np.mean((found.low <= found.observed) & (found.observed <= found.high)))
         assert np.mean(inside) > 0.9
+
+    def test_the_first_bin_has_all_that_is_less(self):
+        """Of very many rows noise is less relevant than where the first bin begins."""
+        found = quantiles(np.array([90, 10]), np.array([0.2, 0.1, 0.0]))
+        np.testing.assert_allclose(found.expected, -np.log10([100 / 101, 10 / 101]))
+        np.testing.assert_allclose(found.observed, [0.0, 1.0])
 
     def test_what_no_noise_reaches_is_left_out(self):
         found = quantiles(np.array([5, 3, 2]), np.array([1.0, 1e-5, 0.0, 0.0]))

@@ -273,8 +273,8 @@ class TestStability:
         colours = [bar.get_facecolor() for bar in ax.patches]
         assert colours[0] != colours[1]
 
-    def test_thirty_are_enough(self):
-        assert len(plot.stability([range(100), range(100)]).patches) == 30
+    def test_twenty_are_enough(self):
+        assert len(plot.stability([range(100), range(100)]).patches) == 20
 
     @pytest.mark.parametrize("found", [3, "abc", [3], ["abc"]])
     def test_what_are_no_selections(self, found):

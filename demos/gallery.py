@@ -1,0 +1,135 @@
+"""The pictures of the docs: one of every kind that streamsel.plot draws, of real data.
+
+python demos/gallery.py [--data FOLDER] [--out FOLDER]
+
+FOLDER of the data holds golub (leukemia_golub3571.npz: 3,571 genes of 72 patients, two kinds of
+leukemia) and isolet.npz (617 measures of spoken letters); what stood when is of rows made here.
+"""
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from river import linear_model
+
+from streamsel import PCA, SOSPCA, ForwardSelection, History, Lasso, ProjSe, SelectKBest, plot
+from streamsel.evaluate import subsample_stability
+
+ROOT = Path(__file__).parents[1]
+LETTERS = "AEOSXZ"
+
+
+class Golub:
+    """Genes of two kinds of leukemia."""
+
+    def __init__(self, folder: Path) -> None:
+        with np.load(folder / "leukemia_golub3571.npz", allow_pickle=False) as file:
+            self.X = np.asfortranarray(file["X"], dtype=np.float64)
+            self.y = file["classes"][file["y"]]
+        self.names = [f"gene {j}" for j in range(self.X.shape[1])]
+
+    def learnt(self, model: Any) -> Any:
+        model.learn_target(self.y)
+        model.learn_columns(self.X, self.names)
+        return model
+
+
+def relevance(golub: Golub) -> Axes:
+    return plot.relevance(golub.learnt(ProjSe(k=12)))
+
+
+def null(golub: Golub) -> Axes:
+    return plot.null(golub.learnt(SelectKBest(k=12)))
+
+
+def path(golub: Golub) -> Axes:
+    return plot.path(golub.learnt(ForwardSelection(k=12)))
+
+
+def lasso(golub: Golub) -> Axes:
+    return plot.path(golub.learnt(Lasso(k=12, family="logistic")))
+
+
+def heatmap(golub: Golub) -> Axes:
+    model = golub.learnt(SelectKBest(k=12))
+    return plot.heatmap(model, pd.DataFrame(golub.X, columns=golub.names))
+
+
+def stability(golub: Golub) -> Axes:
+    X = pd.DataFrame(golub.X, columns=golub.names)
+    return plot.stability(subsample_stability(SelectKBest(k=12), X, golub.y))
+
+
+def letters(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    with np.load(folder / "isolet.npz", allow_pickle=False) as file:
+        X, y = file["X"].astype(np.float64), file["y"]
+    said = np.array([*"ABCDEFGHIJKLMNOPQRSTUVWXYZ"])[y]
+    mine = np.isin(said, [*LETTERS])
+    return X[mine], said[mine]
+
+
+def scree(X: np.ndarray) -> Axes:
+    model = PCA(n_components=15, scale=True)
+    model.learn_columns(X)
+    return plot.scree(model)
+
+
+def scatter(X: np.ndarray, said: np.ndarray) -> Axes:
+    model = PCA(n_components=2)
+    model.learn_columns(X)
+    return plot.scatter(model, y=said)
+
+
+def loadings(X: np.ndarray, said: np.ndarray) -> Axes:
+    model = SOSPCA(n_components=4)
+    model.learn_target(said)
+    model.learn_columns(X, [f"measure {j}" for j in range(X.shape[1])])
+    return plot.loadings(model, n=10)
+
+
+def history() -> Axes:
+    """Twelve variables; three make the target, and after every 700 rows three others."""
+    pipeline = History(ProjSe(k=3, fading_factor=0.01, renewal=1.5, slack=1.0))
+    pipeline |= linear_model.LinearRegression()
+    rng = np.random.default_rng(2)
+    for row in range(2_100):
+        x = dict(zip("abcdefghijkl", rng.normal(size=12).tolist(), strict=True))
+        matter = "abcdefghi"[3 * (row // 700) :][:3]
+        pipeline.learn_one(x, sum(x[name] for name in matter) + rng.normal())
+    return plot.history(pipeline["History"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    data = os.environ.get("STREAMSEL_DATA", ROOT.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=data)
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "pages" / "images" / "plots")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    golub = Golub(Path(options.data))
+    X, said = letters(Path(options.data))
+    pictures: dict[str, Callable[[], Axes]] = {
+        "relevance": lambda: relevance(golub),
+        "null": lambda: null(golub),
+        "path": lambda: path(golub),
+        "lasso": lambda: lasso(golub),
+        "heatmap": lambda: heatmap(golub),
+        "stability": lambda: stability(golub),
+        "scree": lambda: scree(X),
+        "scatter": lambda: scatter(X, said),
+        "loadings": lambda: loadings(X, said),
+        "history": history,
+    }
+    for name, draw in pictures.items():
+        file = options.out / f"{name}.svg"
+        draw().figure.savefig(file)
+        print(f"{file}: {file.stat().st_size / 1024:.0f} KB")
+
+
+if __name__ == "__main__":
+    main()
