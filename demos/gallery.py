@@ -1,14 +1,16 @@
 """The pictures of the docs: one of every kind that streamsel.plot draws, of real data.
 
-python demos/gallery.py [--data FOLDER] [--out FOLDER]
+python demos/gallery.py [--data FOLDER] [--out docs/pages/images/plots]
 
-FOLDER of the data holds golub (leukemia_golub3571.npz: 3,571 genes of 72 patients, two kinds of
-leukemia) and isolet.npz (617 measures of spoken letters); what stood when is of rows made here.
+The data are leukemia_golub3571.npz, 3,571 genes of 72 patients with two kinds of leukemia, and
+isolet.npz, 617 measures of spoken letters; what stood when is of rows made here.
 """
 
 import argparse
 import os
+import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from streamsel import PCA, SOSPCA, ForwardSelection, History, Lasso, ProjSe, Sel
 from streamsel.evaluate import subsample_stability
 
 ROOT = Path(__file__).parents[1]
+FILES = "leukemia_golub3571.npz", "isolet.npz"
 LETTERS = "AEOSXZ"
 
 
@@ -28,7 +31,7 @@ class Golub:
     """Genes of two kinds of leukemia."""
 
     def __init__(self, folder: Path) -> None:
-        with np.load(folder / "leukemia_golub3571.npz", allow_pickle=False) as file:
+        with np.load(folder / FILES[0], allow_pickle=False) as file:
             self.X = np.asfortranarray(file["X"], dtype=np.float64)
             self.y = file["classes"][file["y"]]
         self.names = [f"gene {j}" for j in range(self.X.shape[1])]
@@ -66,7 +69,7 @@ def stability(golub: Golub) -> Axes:
 
 
 def letters(folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    with np.load(folder / "isolet.npz", allow_pickle=False) as file:
+    with np.load(folder / FILES[1], allow_pickle=False) as file:
         X, y = file["X"].astype(np.float64), file["y"]
     said = np.array([*"ABCDEFGHIJKLMNOPQRSTUVWXYZ"])[y]
     mine = np.isin(said, [*LETTERS])
@@ -104,29 +107,31 @@ def history() -> Axes:
     return plot.history(pipeline["History"])
 
 
+def pictures(folder: Path) -> dict[str, Callable[[], Axes]]:
+    """Return what can be drawn of the data that are there, by name."""
+    found: dict[str, Callable[[], Axes]] = {"history": history}
+    absent = [name for name in FILES if not (folder / name).is_file()]
+    if absent:
+        print(f"{' and '.join(absent)} are not in {folder}: what is of them is left out")
+        return found
+    golub = Golub(folder)
+    X, said = letters(folder)
+    of_genes = {f.__name__: f for f in (relevance, null, path, lasso, heatmap, stability)}
+    found |= {name: partial(draw, golub) for name, draw in of_genes.items()}
+    found |= {"scree": partial(scree, X)}
+    return found | {f.__name__: partial(f, X, said) for f in (scatter, loadings)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     data = os.environ.get("STREAMSEL_DATA", ROOT.parent / "shared" / "data")
-    parser.add_argument("--data", type=Path, default=data)
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "pages" / "images" / "plots")
+    parser.add_argument("--data", type=Path, default=Path(data))
+    parser.add_argument("--out", type=Path, default=None)
     options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
-    golub = Golub(Path(options.data))
-    X, said = letters(Path(options.data))
-    pictures: dict[str, Callable[[], Axes]] = {
-        "relevance": lambda: relevance(golub),
-        "null": lambda: null(golub),
-        "path": lambda: path(golub),
-        "lasso": lambda: lasso(golub),
-        "heatmap": lambda: heatmap(golub),
-        "stability": lambda: stability(golub),
-        "scree": lambda: scree(X),
-        "scatter": lambda: scatter(X, said),
-        "loadings": lambda: loadings(X, said),
-        "history": history,
-    }
-    for name, draw in pictures.items():
-        file = options.out / f"{name}.svg"
+    out = options.out or Path(tempfile.mkdtemp(prefix="gallery-"))
+    out.mkdir(parents=True, exist_ok=True)
+    for name, draw in pictures(options.data).items():
+        file = out / f"{name}.svg"
         draw().figure.savefig(file)
         print(f"{file}: {file.stat().st_size / 1024:.0f} KB")
 
