@@ -201,8 +201,11 @@ class SelectorEstimator(SelectorMixin, _Estimator):  # type: ignore[misc]
                 stacklevel=3,
             )
         scores = self.learner_.scores
-        place = {name: j for j, name in enumerate(names) if name in scores}
-        places = [place[name] for name in scores]
+        if isinstance(names, range):
+            places = [names.index(name) for name in scores]
+        else:
+            place = {name: j for j, name in enumerate(names) if name in scores}
+            places = [place[name] for name in scores]
         self.scores_ = np.full(len(names), np.nan)
         self.scores_[places] = list(scores.values())
         self.support_: NDArray[np.bool_] = np.zeros(len(names), dtype=np.bool_)
