@@ -60,13 +60,13 @@ def transform(
     of_any = model.report().facts.get("any_variable", False)
     if not needed and not of_any:
         raise CommandError(f"{model_path}: the model has not learnt enough to transform anything")
-    notes = _notes(model_path) if of_any or keep else {}
+    notes = _notes(model_path)
     if orientation == "auto":
         orientation = notes.get("orientation") or orientation
     wanted = [str(name) for name in needed]
+    column, header = parted(notes["id"]) if notes.get("id") else (None, None)
     log().begin("transform", model=model_path, file=given)
-    source = open_source(files, orientation, wanted, None, *marks, shown=given[0])
-    header = parted(notes["id"])[1] if notes.get("id") else None
+    source = open_source(files, orientation, wanted, None, *marks, shown=given[0], id_=column)
     along = carried(keep, source, out, header=header)
     with columns_there(source):
         stream = _all_but_dropped(source, notes) if of_any else source.stream

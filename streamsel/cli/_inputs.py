@@ -133,6 +133,7 @@ def open_source(
     decimal: Decimal | None = None,
     shown: str | None = None,
     ids: Collection[str] = (),
+    id_: str | None = None,
 ) -> Source:
     """Open files of columns, each in the format that its name or its first bytes say.
 
@@ -153,6 +154,8 @@ def open_source(
         What the user calls them; one file is called by its path.
     ids
         What rows may be called.
+    id_
+        The column that says what they are called, if that is known.
     """
     files = [spooled(path) for path in files]
     formats = [file_format(path) for path in files]
@@ -174,6 +177,7 @@ def open_source(
             delimiter=delimiter,
             decimal=decimal,
             on_bad=on_bad,
+            ids=id_,
         ),
         lines=[(path, delimiter_of(path, delimiter)) for path in texts] if is_lines else [],
         is_numbered=not {"npy", "zarr"}.isdisjoint(formats),

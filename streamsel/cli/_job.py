@@ -17,6 +17,7 @@ from streamsel.cli._alarms import (
 )
 from streamsel.cli._distributed import check_resumed
 from streamsel.cli._given import Given
+from streamsel.cli._ids import parted
 from streamsel.cli._inputs import Source, open_source
 from streamsel.cli._log import log
 from streamsel.cli._resume import rest_of
@@ -134,6 +135,7 @@ class Job:
             request.decimal,
             shown=request.file,
             ids=given.ids(),
+            id_=None if request.id is None else parted(request.id)[0],
         )
         is_text = source.format in ("samples", "variables")
         self.notes["orientation"] = source.format if is_text else None

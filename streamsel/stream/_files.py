@@ -17,6 +17,7 @@ from streamsel.params import shown
 from streamsel.plain import is_many
 from streamsel.stream._arrays import iter_npy
 from streamsel.stream._base import ColumnStream
+from streamsel.stream._beside import beside_of, calling_rows
 from streamsel.stream._csv import cut_csv, header_of
 from streamsel.stream._formats import delimiter_of, file_format, open_columns
 from streamsel.stream._lines import check_skip, count_variables, take_some
@@ -41,6 +42,7 @@ def iter_files(
     delimiter: str | None = None,
     decimal: Decimal | None = None,
     on_bad: OnBad | None = None,
+    ids: str | None = None,
 ) -> ColumnStream:
     """Stream the columns of many files, side by side, as if they were one table.
 
@@ -61,6 +63,10 @@ def iter_files(
     on_bad
         Of text files with one variable a line, as in `iter_lines`: what becomes of one with a cell
         that is not a number.
+    ids
+        A column that says what the rows are called, and may be in several files (not of text): it
+        must be the same in all that have it, and is no column of the stream but stands in
+        `beside`. Of one file it is a column.
 
     Returns
     -------
@@ -117,6 +123,8 @@ def iter_files(
     turned = lru_cache(maxsize=1)(open_columns)
     for path in found:
         member = _look_into(path, n_numbered, orientation, delimiter, decimal, on_bad, turned)
+        if ids is not None and member.cut is None and ids in (member.names or ()):
+            member = calling_rows(member, ids)
         n_numbered += len(member.names) if isinstance(member.names, range) else 0
         members.append(member)
         _check_rows(members[:-1], member)
@@ -272,7 +280,7 @@ class Files(ColumnStream):
             # Which lines are left out is not known before they are parsed.
             blocks_from=None if callable(on_bad) and names is None else partial(_read, members),
             cut=partial(_cut, members, on_bad),
-            beside=_beside(members),
+            beside=beside_of(members),
         )
         self._members = members
 
@@ -359,27 +367,6 @@ def _check_rows(earlier: Sequence[_Member], member: _Member) -> None:
                 f"Expected as many rows in every file. Got: {other.n_rows:,} in {other.path!r}, "
                 f"and {member.n_rows:,} in {member.path!r}."
             )
-
-
-def _beside(members: Sequence[_Member]) -> Mapping[str, Any]:
-    """Return what the first file that says something of the rows says; others name them alike."""
-    saying = [member for member in members if member.beside]
-    if not saying:
-        return {}
-    first, *others = saying
-    called = next(iter(first.beside))
-    names = np.asarray(first.beside[called])
-    for other in others:
-        if called not in other.beside:
-            continue
-        found = np.asarray(other.beside[called])
-        if (differs := np.flatnonzero(found != names)).size:
-            row = int(differs[0])
-            raise ValueError(
-                f"Expected the same {called} in every file. Got in row {row:,}: {names[row]!r} in "
-                f"{first.path!r}, and {found[row]!r} in {other.path!r}."
-            )
-    return first.beside
 
 
 def _refuse_twice(name: Hashable, first: _Member, second: _Member) -> Never:

@@ -288,3 +288,27 @@ def test_what_a_file_of_genotypes_says_of_its_rows(call, study, tmp_path):
     assert "--id IID=sample" in call("select", tmp_path / "x.bed", *given, code=1).stderr
     result = call("select", tmp_path / "x.bed", *given, "--id", "IID=sample")
     assert names_of(result)[0] == "rs3"
+
+
+@pytest.mark.parametrize("workers", [[], ["--workers", 1]])
+def test_every_one_of_several_files_may_have_them(call, folder, study, tmp_path, workers):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    genes = study[0]
+    for i, names in enumerate((("g0", "g3", "g5"), ("g1", "g2"))):
+        part = {"sample": genes["sample"]} | {name: genes[name] for name in names}
+        parquet.write_table(pa.table(part), tmp_path / f"part-{i}.parquet")
+    joined = ["--target-file", folder / "patients.csv", "-t", "y", "-k", 3]
+    given = ["select", tmp_path / "part-*.parquet", *joined, "--id", "sample", *workers]
+    model, out = tmp_path / "m", tmp_path / "out.csv"
+    found = call(*given, "--keep", "sample", "-o", out, "-m", model)
+    assert names_of(found)[0] == "g3"
+    assert out.read_text().startswith("sample,g3,")
+    assert call(*given, "--resume", "-m", model).stdout == found.stdout
+    applied = call("transform", model, tmp_path / "part-*.parquet", "--keep", "sample").stdout
+    assert applied.splitlines()[0] == out.read_text().splitlines()[0]
+    # In another order they are no parts of one table.
+    part = {"sample": genes["sample"][::-1], "g9": genes["g9"]}
+    parquet.write_table(pa.table(part), tmp_path / "part-2.parquet")
+    assert "Expected the same sample in every file" in call(*given, code=1).stderr
