@@ -91,18 +91,18 @@ def test_without_work_nothing_is_written(start, tmp_path, capsys, options, why):
 
 
 def test_quick_results_stay_out_of_the_docs(start, tmp_path):
-    start("--quick").publish("![figure](evidence/toy.svg)")
+    start("--quick").publish("![figure](toy.svg)")
     text = (tmp_path / "toy.md").read_text()
     assert text == ("**A quick run, on little data: not to be quoted.**\n\n![figure](toy.svg)\n")
 
 
-def test_every_experiment_has_its_section(start):
+def test_every_experiment_has_its_page(start):
     start()
     import _experiment
 
-    page = _experiment.PAGE.read_text()
     for script in sorted(PAPERS.glob("[!_]*.py")):
         name = re.search(r'Experiment\("([a-z-]+)"', script.read_text())[1]
         assert name == script.stem.replace("_", "-")
+        page = (_experiment.PAGES / f"{name}.md").read_text()
         assert f"<!-- {name}: made by its script -->" in page
         assert f"<!-- end of {name} -->" in page
