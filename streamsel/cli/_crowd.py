@@ -15,11 +15,11 @@ from streamsel.cli._job import Job
 from streamsel.cli._log import log, stderr_is_terminal
 from streamsel.cli._outputs import check_distinct, check_table
 from streamsel.cli._progress import meter
-from streamsel.cli._report import count, skipped_text
 from streamsel.cli._request import make_request
 from streamsel.cli._results import check_skipped
 from streamsel.cli._skipped import learn_good
 from streamsel.cli._warmup import compile_for
+from streamsel.words import count, skipped_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

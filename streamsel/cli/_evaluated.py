@@ -16,10 +16,10 @@ from streamsel.cli._json import as_json
 from streamsel.cli._methods import learner_of
 from streamsel.cli._outputs import write_table
 from streamsel.cli._progress import meter
-from streamsel.cli._report import count
 from streamsel.cli._rows import row_writer
 from streamsel.evaluate.nested import Nested
 from streamsel.evaluate.nested_result import ALL, NOTHING, RANDOM, NestedScores
+from streamsel.words import count
 
 if TYPE_CHECKING:
     from streamsel.cli._interrupt import Interrupts

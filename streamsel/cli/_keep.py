@@ -17,8 +17,8 @@ from streamsel.cli._errors import (
     warn,
 )
 from streamsel.cli._log import log
-from streamsel.cli._report import count
 from streamsel.cli._results import show
+from streamsel.words import count
 
 if TYPE_CHECKING:
     from streamsel.cli._job import Job

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from streamsel.cli._log import log, stderr_is_terminal
 from streamsel.escape import shown
 from streamsel.memory import resident_bytes
+from streamsel.words import bytes_text, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -324,17 +325,3 @@ def best_text(facts: Mapping[str, Any]) -> str:
     if "n_above_noise" in facts:
         return f"{facts['n_above_noise']:,} above noise"
     return f"best {shown(facts['best'][:40])} {facts['relevance']:.4f}" if "best" in facts else ""
-
-
-def bytes_text(n: int) -> str:
-    """Write a number of bytes for people to read."""
-    return f"{n / 1e9:.1f} GB" if n >= 1e9 else f"{n / 1e6:,.0f} MB"
-
-
-def seconds_text(seconds: float) -> str:
-    """Write a duration for people to read."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from streamsel import __version__
 from streamsel.cli._json import as_json as json_of
-from streamsel.cli._progress import bytes_text, seconds_text
 from streamsel.cli._rows import row_writer
 from streamsel.cli._words import OF_COLUMNS, OF_COMPONENTS, meaning
 from streamsel.escape import shown
 from streamsel.learner.report import NOISE_LEVEL
+from streamsel.words import bytes_text, count, seconds_text, skipped_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -217,16 +217,6 @@ def _footer(report: Report, notes: Any) -> list[str]:
         + (f"; left out: {skipped}." if skipped else ".")
     )
     return lines
-
-
-def skipped_text(skipped: Mapping[str, int]) -> str:
-    """Say how many columns were left out for what reasons."""
-    return ", ".join(f"{n:,} {reason}" for reason, n in sorted(skipped.items()) if n)
-
-
-def count(n: int, what: str) -> str:
-    """Count things: 1 column, 2 columns."""
-    return f"{n:,} {what}" + ("" if n == 1 else "s")
 
 
 def show_info(path: str, report: Report, notes: Any, *, as_json: bool) -> None:

@@ -9,8 +9,9 @@ from streamsel.cli._alarms import skipped
 from streamsel.cli._carried import beside
 from streamsel.cli._errors import EXPECTED, CommandError, note, reason_of
 from streamsel.cli._outputs import write_table
-from streamsel.cli._report import count, n_found, skipped_text
+from streamsel.cli._report import n_found
 from streamsel.cli._report import show as show_report
+from streamsel.words import count, skipped_text
 
 if TYPE_CHECKING:
     from streamsel.cli._job import Job

@@ -12,10 +12,10 @@ from streamsel.cli._crowd import learn_crowd, n_rows, note_skipped
 from streamsel.cli._errors import CommandError, note
 from streamsel.cli._json import as_json
 from streamsel.cli._outputs import write_table
-from streamsel.cli._report import count
 from streamsel.cli._rows import row_writer
 from streamsel.escape import shown
 from streamsel.evaluate.subsamples import EXCELLENT, POOR, SubsampleStability, Subsampling
+from streamsel.words import count
 
 if TYPE_CHECKING:
     from streamsel.cli._interrupt import Interrupts

@@ -1,0 +1,29 @@
+"""Numbers in words, for people to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def count(n: int, what: str) -> str:
+    """Count things: 1 column, 2 columns."""
+    return f"{n:,} {what}" + ("" if n == 1 else "s")
+
+
+def bytes_text(n: int) -> str:
+    """Write a number of bytes."""
+    return f"{n / 1e9:.1f} GB" if n >= 1e9 else f"{n / 1e6:,.0f} MB"
+
+
+def seconds_text(seconds: float) -> str:
+    """Write a duration."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def skipped_text(skipped: Mapping[str, int]) -> str:
+    """Say how many columns were left out for what reasons."""
+    return ", ".join(f"{n:,} {reason}" for reason, n in sorted(skipped.items()) if n)
