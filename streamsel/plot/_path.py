@@ -87,8 +87,9 @@ def path(model: Any, ax: Axes | None = None) -> Axes:
         _draw_scores(panel, report)
         _part_rounds(panel, [row["round"] for row in report.found])
         name_rows(panel, [row["name"] for row in report.found])
-        panel.set_xlabel("relevance; score as a part of the largest")
-        panel.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, borderpad=0.1)
+        # Long names leave little width, and what is wider than that grows to the left.
+        panel.set_xlabel("relevance; score as a part of the largest", loc="right")
+        panel.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, borderpad=0.1)
         what = count(len(report.found), "variable")
         describe(panel, f"Relevance and score of {what} in order of selection.")
     return panel

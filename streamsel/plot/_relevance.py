@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamsel import extras
 from streamsel.held.part import Floats
 from streamsel.plot._density import density_of
 from streamsel.plot._reports import report_of
@@ -86,6 +87,9 @@ def relevance(model: Any, ax: Axes | None = None) -> Axes:
         image.set_gid("shade")
         panel.set_xlim(0.0, width)
         panel.set_ylim(0.0, top)
+        # Numbers of millions are long.
+        most = 4 if width < 1_000_000 else 3
+        panel.xaxis.set_major_locator(extras.matplotlib("ticker").MaxNLocator(most))
         panel.xaxis.set_major_formatter(whole)
         panel.set_xlabel("column, in order of arrival")
         panel.set_ylabel("relevance")

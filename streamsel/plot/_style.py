@@ -42,7 +42,8 @@ MARKS = "osD^vP"
 # A column of a journal and its page, in millimetres.
 WIDTHS = {"column": 85.0, "page": 175.0}
 _MM_AN_INCH = 25.4
-SMALL, TINY = 7.0, 6.5
+# On a page they are half as large again in pixels, and no text there is smaller than 10.
+SMALL, TINY = 7.0, 6.8
 
 STYLE: dict[str, Any] = {
     "font.size": 8.0,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 24
 # Of the size of the letters: their mean width, and the height of a line.
-_WIDE, _HIGH = 0.6, 1.15
+_WIDE, _HIGH = 0.66, 1.15
 # Where a name may stand, in points from its point.
 _BESIDE = ((4, 0), (-4, 0), (3, 7), (3, -7), (-3, 7), (-3, -7))
 _Room = tuple[float, float, float, float]
@@ -48,6 +48,10 @@ def name_points(
 
     The limits of the axes must stand.
     """
+    figure: Any = ax.get_figure(root=True)
+    engine = figure.get_layout_engine()
+    if engine is not None:  # what stands beside the axes takes room
+        engine.execute(figure)
     points = 72.0 / ax.figure.dpi
     panel = ax.get_window_extent()
     left, right = panel.x0 * points, panel.x1 * points
