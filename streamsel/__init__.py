@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from streamsel.extraction.sparse_pca import SparsePCA
     from streamsel.extraction.supervised_pca import SupervisedPCA
     from streamsel.history import History
+    from streamsel.page import report
     from streamsel.persist import load, save
     from streamsel.selection.alpha_investing import AlphaInvesting
     from streamsel.selection.backward_elimination import BackwardElimination
@@ -69,6 +70,7 @@ __all__ = [
     "evaluate",
     "load",
     "plot",
+    "report",
     "save",
     "stream",
 ]
@@ -85,6 +87,7 @@ SUBPACKAGES = {
 OTHERS = {
     "History": "history",
     "load": "persist",
+    "report": "page",
     "save": "persist",
 }
 

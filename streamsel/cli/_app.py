@@ -40,6 +40,7 @@ from streamsel.cli._options import (
     option,
     output_options,
 )
+from streamsel.cli._page import report as page
 from streamsel.cli._picture import plot
 from streamsel.cli._request import make_request
 from streamsel.cli._sections import Command, Several
@@ -376,5 +377,6 @@ def demo(quick: bool) -> None:
 
 
 app.add_command(plot)
+app.add_command(page)
 app.add_command(stability)
 app.add_command(evaluate)

@@ -118,7 +118,7 @@ def plot(model: str, kind: str, out: str, **options: Any) -> None:
     check_distinct({"--out": out}, {"MODEL": model, "--data": options["data"]})
     extras.matplotlib()
     check_writable(out, "--out")
-    drawn: Any = _stability(model) if kind == "stability" else _drawn(model, kind, options)
+    drawn: Any = _drawn(model, kind, options)
     with whole_file(out) as beside:
         drawn.figure.savefig(beside, format=suffix[1:])
 
@@ -139,6 +139,8 @@ def _drawn(path: str, kind: str, options: dict[str, Any]) -> Axes:
     from streamsel import plot
     from streamsel.persist import load, read_notes
 
+    if kind == "stability":
+        return plot.stability(read_stability(path))
     model, notes = load(path), read_notes(path)
     if kind in _OF["--data"]:
         return _of_rows(model, kind, options)
@@ -178,19 +180,17 @@ def _of_rows(model: Any, kind: str, options: dict[str, Any]) -> Axes:
         return plot.scatter(model, source.stream, y)
 
 
-def _stability(path: str) -> Axes:
-    """Draw what `streamsel stability --json` has printed."""
+def read_stability(path: str) -> Any:
+    """Read what `streamsel stability --json` has printed."""
     import json
 
-    from streamsel import plot
     from streamsel.evaluate import SubsampleStability
 
     try:
         with open(path, encoding="utf-8") as file:  # noqa: PTH123 (the error names it as given)
-            found = SubsampleStability.from_dict(json.load(file))
+            return SubsampleStability.from_dict(json.load(file))
     except (ValueError, TypeError, KeyError) as error:
         raise CommandError(
             f"{path}: not what streamsel stability --json prints. Hint: streamsel stability FILE "
             "... --json > stability.json"
         ) from error
-    return plot.stability(found)

@@ -260,6 +260,11 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
     def report(self) -> Report:
         """Return what was found, for those who look at it: a command, a page, a notebook."""
 
+    def _repr_html_(self) -> str:
+        from streamsel.page._notebook import notebook
+
+        return notebook(self)
+
     def noise_floor(self, level: float = 0.05) -> float:
         """Return the relevance that the best of as many noise columns exceeds with this chance.
 

@@ -1,0 +1,88 @@
+"""The page as Markdown: the same words and tables, without pictures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from streamsel.page._blocks import (
+    Bar,
+    Block,
+    Cell,
+    Code,
+    Content,
+    Facts,
+    Fold,
+    Inline,
+    Name,
+    Table,
+    Text,
+)
+
+_MARKS = re.compile(r"([\\`*_{}\[\]<>#|~&$])")
+
+
+def markdown(content: Content) -> str:
+    """Write a page as Markdown.
+
+    Parameters
+    ----------
+    content
+        What it says.
+    """
+    keys = " · ".join(f"{_escaped(value)} {_escaped(name)}" for name, value in content.keys)
+    lines = [f"# {_escaped(content.verdict)}", "", _escaped(content.kicker), "", keys, ""]
+    for section in content.sections:
+        body = [line for block in section.blocks for line in _block(block)]
+        if body:
+            lines += [f"## {section.title}", "", *body]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _block(block: Block) -> Iterator[str]:
+    if isinstance(block, Table):
+        yield from _table(block)
+    elif isinstance(block, Facts):
+        yield from (f"- **{_escaped(name)}**: {_inline(value)}" for name, value in block.pairs)
+        yield ""
+    elif isinstance(block, Text):
+        yield from (_inline(block.parts), "")
+    elif isinstance(block, Code):
+        # A fence longer than any in what it holds.
+        ticks = max((len(run) for run in re.findall("`+", block.text)), default=0)
+        fence = "`" * max(3, ticks + 1)
+        yield from (f"{fence}{block.language}", block.text, fence, "")
+    elif isinstance(block, Fold):
+        yield from (f"### {_escaped(block.title)}", "")
+        for inner in block.blocks:
+            yield from _block(inner)
+
+
+def _table(table: Table) -> Iterator[str]:
+    yield f"| {' | '.join(map(_escaped, table.head))} |"
+    yield (
+        "|" + "|".join("--:" if i in table.numeric else "---" for i in range(len(table.head))) + "|"
+    )
+    for row in table.rows:
+        cells = [_cell(cell) for cell in row.cells]
+        if row.below:
+            cells[row.about] += f"<br>{_inline(row.below)}"
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+    if table.rest:
+        yield from (_escaped(table.rest), "")
+
+
+def _cell(cell: Cell) -> str:
+    if isinstance(cell, Bar):
+        return f"{cell.value:.4f}"
+    return _inline(cell)
+
+
+def _inline(parts: Inline | tuple[Inline, ...]) -> str:
+    told = parts if isinstance(parts, tuple) else (parts,)
+    return "".join(_escaped(one.text if isinstance(one, Name) else one) for one in told)
+
+
+def _escaped(text: str) -> str:
+    return _MARKS.sub(r"\\\1", text)

@@ -1,0 +1,87 @@
+"""`streamsel report`: a page of a saved model, whole or not at all."""
+
+import json
+
+import numpy as np
+import pytest
+
+from streamsel import load, save
+from tests.page.reading import read
+
+
+@pytest.fixture(scope="module")
+def saved(files, tmp_path_factory):
+    """Return a selector and an extractor, learnt by the command from a file with a target."""
+    from click.testing import CliRunner
+
+    from streamsel.cli._app import app
+
+    folder = tmp_path_factory.mktemp("saved")
+    runs = {"select": ["-k", "3"], "reduce": ["-q", "2", "--method", "PLS"]}
+    for command, words in runs.items():
+        line = [command, str(files / "samples.csv"), "-t", "y", "--drop", "labels", *words]
+        run = CliRunner().invoke(app, [*line, "-m", str(folder / command)])
+        assert run.exit_code == 0, run.output
+    return folder
+
+
+def test_it_says_what_the_model_file_knows(call, saved, files, tmp_path):
+    page = tmp_path / "page.html"
+    assert call("report", saved / "select", "-o", page).stdout == ""
+    seen = read(page.read_text(encoding="utf-8"))
+    assert "3 of 40 variables" in seen.text
+    assert f"streamsel select {files}/samples.csv --target y --drop labels" in seen.text
+    assert "Fingerprint of the input" in seen.text
+
+
+def test_the_suffix_says_the_format_unless_format_does(call, saved, tmp_path):
+    for name, begins in {"a.md": "# 3 of 40", "a.json": "{", "a.html": "<!DOC", "a": "<!D"}.items():
+        call("report", saved / "select", "-o", tmp_path / name)
+        assert (tmp_path / name).read_text(encoding="utf-8").startswith(begins)
+    call("report", saved / "select", "-o", tmp_path / "b.md", "--format", "json")
+    assert json.loads((tmp_path / "b.md").read_text(encoding="utf-8"))["class"] == "ProjSe"
+
+
+def test_it_is_printed_where_no_file_is_named(call, saved):
+    assert call("report", saved / "select").stdout.startswith("<!DOCTYPE html>")
+    told = call("report", saved / "reduce", "--format", "json").json()
+    assert told["notes"]["target"] == ["y"]
+    assert [row["name"] for row in told["components"]] == ["pls0", "pls1"]
+
+
+def test_rows_of_a_file_are_drawn(call, saved, files, data, tmp_path):
+    without, beside = tmp_path / "a.html", tmp_path / "b.html"
+    call("report", saved / "select", "-o", without)
+    call("report", saved / "select", "--data", files / "samples.csv", "-o", beside)
+    told = [read(path.read_text(encoding="utf-8")).text for path in (without, beside)]
+    assert "How alike the chosen are" not in told[0]
+    assert "How alike the chosen are" in told[1]
+    # Only what the model uses is read: of other columns nobody asks.
+    used = load(saved / "select").selected
+    narrow = tmp_path / "narrow.csv"
+    rows = np.column_stack([data.X[:, data.names.index(name)] for name in used])
+    np.savetxt(narrow, rows, delimiter=",", header=",".join(used), comments="")
+    call("report", saved / "select", "--data", narrow, "-o", beside)
+    assert "How alike the chosen are" in read(beside.read_text(encoding="utf-8")).text
+
+
+def test_what_cannot_be_is_refused_and_nothing_is_written(call, saved, files, tmp_path):
+    page = tmp_path / "page.html"
+    assert "No such file" in call("report", tmp_path / "none", "-o", page, code=1).stderr
+    other = tmp_path / "other.csv"
+    other.write_text("a,b\n1,2\n3,4\n", encoding="utf-8")
+    told = call("report", saved / "select", "--data", other, "-o", page, code=1).stderr
+    assert "no such column: " in told
+    same = call("report", saved / "select", "-o", saved / "select", code=2).stderr
+    assert "the same file as MODEL" in same
+    assert not page.exists()
+
+
+def test_a_run_cut_short_is_told_of(call, saved, tmp_path):
+    from streamsel.persist import read_notes
+
+    model, notes = load(saved / "select"), read_notes(saved / "select")
+    save(model, tmp_path / "m", notes | {"complete": False})
+    told = call("report", tmp_path / "m", "--format", "json").json()
+    assert told["verdict"].startswith("The run was cut short")
+    assert not any(row["certified"] for row in told["selected"])

@@ -1,0 +1,47 @@
+"""Every learner has a page, in every format, and shows itself in a notebook."""
+
+import json
+
+import numpy as np
+
+from streamsel import report
+from streamsel.page._html import html
+from streamsel.page._sections import content
+from streamsel.page._verdict import verdict
+from tests.conformance.modes import COLUMN_MODES, build, data, learnt, sampled
+from tests.conformance.rowwise import ROW_MODES, taught
+from tests.page.reading import read
+
+
+def check(model):
+    """Check the page of a model, all but the pictures, which take long to draw."""
+    found = model.report()
+    said = verdict(found)
+    assert said.endswith(".")
+    assert "  " not in said
+    assert ".." not in said
+    page = read(html(content(found, {})))
+    assert said in page.text
+    assert said in read(model._repr_html_()).text
+    assert f"{type(model).__name__}" in report(model, format="md")
+    told = json.loads(report(model, format="json"))
+    assert told["verdict"] == said
+    for row in found.found[:10]:
+        assert str(row["name"]) in page.text
+    return page
+
+
+@sampled(COLUMN_MODES)
+def test_of_columns(mode):
+    X, y = data(mode, p=60)
+    page = check(learnt(mode, X, y, [f"<{j}>" for j in range(60)]))
+    assert "columns seen 60 rows 40" in page.text
+
+
+@sampled(ROW_MODES)
+def test_of_rows(mode):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 8))
+    y = X[:, 2] > 0 if mode.of_classes else X[:, 2] - X[:, 5]
+    rows = ((dict(zip("abcdefgh", x, strict=True)), v) for x, v in zip(X.tolist(), y, strict=True))
+    check(taught(build(mode), rows))

@@ -1,0 +1,60 @@
+"""A page as a reader of HTML sees it: what is in it, and whether its tags close."""
+
+from html.parser import HTMLParser
+
+VOID = {"meta", "br", "link", "img", "input", "hr"}
+# Names that would do harm if a page took them at their word.
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror='alert(1)'>",
+    "&lt;already&gt;",
+    "right\u202eto left\u200f",
+    "two\nlines\x00 and \x1b[31m",
+    "| pipe `tick` [link](http://example.org) *star* $x$",
+    "x" * 10_000,
+    "]]></style></svg>",
+]
+
+
+class Reader(HTMLParser):
+    """Collects tags, attributes and text; fails where a tag is closed that is not open."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.tags, self.attributes, self.texts = [], [], [], []
+        self.feed(page)
+        self.close()
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, *pair) for pair in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, *pair) for pair in attrs]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.texts).split())
+
+
+def read(page):
+    """Read a page that must be whole, run nothing and fetch nothing."""
+    seen = Reader(page)
+    assert not {"script", "iframe", "object", "embed", "link", "form", "base"} & set(seen.tags)
+    for tag, name, value in seen.attributes:
+        assert not name.startswith("on"), (tag, name)
+        if name in ("src", "href", "xlink:href", "action", "data"):
+            assert value.startswith(("#", "data:image/png;base64,")), (tag, name, value[:80])
+    styles = [value for _, name, value in seen.attributes if name == "style"]
+    assert not any("http" in (value or "") for value in styles)
+    return seen

@@ -1,0 +1,225 @@
+"""The page: what it says is so, in every format, and whatever things are called it is whole."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import streamsel
+from streamsel.page._html import html
+from streamsel.page._sections import content
+from streamsel.page._verdict import verdict
+from tests.page.reading import HOSTILE, read
+
+N, P = 80, 60
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, P))
+    return X, 2.0 * X[:, 3] - X[:, 7] + 0.5 * rng.normal(size=N)
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    X, y = data
+    model = streamsel.ProjSe(k=len(HOSTILE))
+    model.learn_target(y)
+    model.learn_columns(X[:, : len(HOSTILE)], HOSTILE)
+    return model
+
+
+def learnt(learner, X, y, names=None):
+    if learner.supervised:
+        learner.learn_target(y)
+    learner.learn_columns(X, names)
+    return learner
+
+
+def page_of(report, notes=None):
+    return html(content(report, notes or {}))
+
+
+def test_hostile_names_are_shown_and_do_nothing(model):
+    page = streamsel.report(model, notes={"file": HOSTILE[0], "command": HOSTILE[1]})
+    seen = read(page)
+    assert len(page) < 300_000
+    assert "<script>alert(1)</script>" in seen.text
+    assert "right\\u202eto left\\u200f" in seen.text
+    assert "two\\nlines\\x00" in seen.text
+    assert "&lt;already&gt;" in seen.text
+    assert "(10,000 characters)" in seen.text
+    assert not any(c in page for c in "\x00\x1b\u202e\u200f")
+    read(model._repr_html_())
+
+
+def test_markdown_keeps_hostile_names_in_their_cells(model):
+    page = streamsel.report(model, format="md")
+    table = [line for line in page.splitlines() if line.startswith("| ")][: len(HOSTILE) + 1]
+    n_cells = {len([c for c in line.replace("\\|", "").split("|") if c]) for line in table}
+    assert len(n_cells) == 1
+    assert "<script" not in page.replace("\\<", "")
+    assert "\x1b" not in page
+
+
+def test_json_has_all_of_it_as_it_is(model):
+    told = json.loads(streamsel.report(model, format="json", notes={"a": [1, float("nan")]}))
+    assert {row["name"] for row in told["selected"]} == set(HOSTILE)
+    assert told["notes"] == {"a": [1, None]}
+    assert told["verdict"] == verdict(model.report())
+    assert "@software{streamsel" in told["cite"]
+
+
+def test_all_formats_have_one_verdict(model):
+    said = verdict(model.report())
+    assert said in read(streamsel.report(model)).text
+    assert streamsel.report(model, format="md").startswith(f"# {said}".replace("(", "("))
+    assert said in read(model._repr_html_()).text
+
+
+def test_the_same_model_gives_the_same_page(model):
+    assert streamsel.report(model) == streamsel.report(model)
+
+
+def test_a_page_grows_with_what_is_shown_not_with_what_was_found(model):
+    report = model.report()
+    row = report.found[0] | {"score": 0.1, "relevance": 0.2}
+    many = replace(report, found=[row | {"name": f"gene {j}"} for j in range(10_000)], asked=10_000)
+    page = page_of(many)
+    assert len(page) < 150_000
+    assert "9,800 more" in page
+    assert page.count("<tr") < 300
+    assert len(json.loads(streamsel.report(many, format="json"))["selected"]) == 10_000
+    components = [{"variable": f"v{j}", "weight": 1.0 / (j + 1)} for j in range(100_000)]
+    built = learnt(streamsel.PCA(1), np.eye(4), None).report()
+    wide = replace(built, found=[built.found[0] | {"loadings": components}])
+    assert len(page_of(wide)) < 100_000
+    assert "99,950 smaller ones" in page_of(wide)
+
+
+def test_alarms_come_first(data):
+    X, y = data
+    notes = {"alarms": [{"code": "skipped", "text": "half of <b> was skipped"}, {"none": 1}, "x"]}
+    seen = read(page_of(learnt(streamsel.ProjSe(2), X, y).report(), notes))
+    assert "Half of <b> was skipped." in seen.text
+    noise = learnt(streamsel.RidgeComponents(1), X, np.random.default_rng(5).normal(size=N))
+    for shown in (page_of(noise.report()), noise._repr_html_()):
+        assert "No variable is above the noise floor: this may all be chance." in read(shown).text
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [
+        None,
+        {"file": 3, "target": "y", "skipped": {"a": "b", "c": True}, "seconds": "1", "complete": 1},
+        {"fingerprint": [1], "merged": {}, "peak_memory": None, "alarms": {}, "columns_read": True},
+        {"file": ["a"] * 1000, "target": [None, {}], "fingerprint": {"x": {"y": [1] * 1000}}},
+        {"command": ["select"], "covariates": 1.5, "version": 2, "saved": {}, "delimiter": 7},
+    ],
+)
+def test_notes_may_be_anybodys(model, notes):
+    read(page_of(model.report(), notes))
+    streamsel.report(model, notes=notes, format="md")
+    streamsel.report(model, notes=notes, format="json")
+
+
+def test_the_command_of_a_page_learns_the_same(data, tmp_path):
+    """What stands under "To learn it anew" is run, word by word."""
+    import shlex
+
+    from click.testing import CliRunner
+
+    from streamsel.cli._app import app
+
+    X, y = data
+    table, saved, again = tmp_path / "a b.csv", tmp_path / "m", tmp_path / "m2"
+    header = ",".join([*(f"v{j}" for j in range(P)), "the target", "id"])
+    rows = np.column_stack([X, y, np.arange(N)])
+    np.savetxt(table, rows, delimiter=",", header=header, comments="")
+    words = [str(table), "--target", "the target", "--drop", "id", "--method", "Lasso", "-k", "3"]
+    words += ["--set", "standardize=no"] if hasattr(streamsel.Lasso, "standardize") else []
+    run = CliRunner().invoke(app, ["select", *words, "-m", str(saved)])
+    assert run.exit_code == 0, run.output
+    told = read(
+        streamsel.report(streamsel.load(saved), notes=streamsel.persist.read_notes(saved))
+    ).texts
+    line = next(text for text in told if text.startswith("streamsel select"))
+    run = CliRunner().invoke(app, [*shlex.split(line)[1:], "-m", str(again)])
+    assert run.exit_code == 0, run.output
+    assert streamsel.load(again).scores == streamsel.load(saved).scores
+
+
+def test_what_is_no_model_is_refused(data):
+    from river import compose, preprocessing
+
+    with pytest.raises(ValueError, match=r"Expected format='html', 'json' or 'md'. Got: 'pdf'"):
+        streamsel.report(streamsel.ProjSe(), format="pdf")
+    pipeline = compose.Pipeline(preprocessing.StandardScaler(), streamsel.ProjSe())
+    with pytest.raises(TypeError, match="Hint: of a pipeline"):
+        streamsel.report(pipeline)
+    with pytest.raises(TypeError, match="Expected a learner"):
+        streamsel.report(streamsel.ProjSe)
+
+
+def test_a_pipeline_shows_itself_as_river_has_it(data):
+    from river import compose, preprocessing
+
+    X, y = data
+    pipeline = compose.Pipeline(preprocessing.StandardScaler(), learnt(streamsel.ProjSe(2), X, y))
+    shown = pipeline._repr_html_()
+    assert "river-pipeline" in shown
+    assert "ProjSe" in shown
+    union = pipeline["StandardScaler"] + streamsel.SOSPCA(2)
+    assert "river-union" in union._repr_html_()
+
+
+def test_an_empty_model_says_so():
+    for model in (streamsel.ProjSe(), streamsel.PCA(2), streamsel.RandomProjection(3)):
+        assert "Nothing has been learnt yet." in read(streamsel.report(model)).text
+        assert "Nothing has been learnt yet." in read(model._repr_html_()).text
+
+
+def test_without_matplotlib_all_but_pictures(model, monkeypatch):
+    import sys
+
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "proven" in read(model._repr_html_()).text
+    assert "proven" in streamsel.report(model, format="md")
+    assert "proven" in streamsel.report(model, format="json")
+    with pytest.raises(ImportError, match=r"streamsel\[plot\]"):
+        streamsel.report(model)
+
+
+def test_stability_is_told_in_every_format(data):
+    from streamsel.evaluate import subsample_stability
+
+    X, y = data
+    model = learnt(streamsel.SelectKBest(3), X, y)
+    found = subsample_stability(streamsel.SelectKBest(3), X, y, n_subsamples=10)
+    most = f"index of {found.index.value:.2f}"
+    seen = read(streamsel.report(model, stability=found)).text
+    assert most in seen
+    assert "10 samples of 40 of 80 rows." in seen
+    told = streamsel.report(model, stability=found, format="md")
+    assert most in told
+    assert "| 3 | 100 % |" in told
+    told = json.loads(streamsel.report(model, stability=found, format="json"))
+    assert told["stability"]["verdict"] == found.verdict
+
+
+def test_what_was_left_out_adds_up(data):
+    X, y = data
+    X = np.column_stack([X, np.ones((N, 5))])
+    report = learnt(streamsel.ForwardSelection(2), X, y).report()
+    told = streamsel.report(report, format="md", notes={"skipped": {"text": 7, "none": 0}})
+    table = told[told.index("| what became of them") :].partition("\n\n")[0]
+    rows = [line.split("|")[1:3] for line in table.splitlines()[2:]]
+    counted = {why.strip(): int(n.replace(",", "")) for why, n in rows}
+    assert counted["skipped: text"] == 7
+    assert counted["do not vary"] == 5
+    assert counted["chosen"] == 2
+    assert sum(counted.values()) == P + 5 + 7
