@@ -1,0 +1,153 @@
+"""The page in a browser, on a telephone and on a desk, by day and by night."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import streamsel
+from streamsel.learner.report import Density
+from tests.page.reading import HOSTILE
+
+pytestmark = pytest.mark.browser
+
+MEASURES = (Path(__file__).parent / "measures.js").read_text(encoding="utf-8")
+MOST_BYTES = 500_000
+ALARMS = {"alarms": [{"code": "skipped", "text": "15 % of the columns were skipped"}]}
+NOTES = ALARMS | {
+    "command": "select",
+    "file": "expression.parquet",
+    "target": ["survival"],
+    "skipped": {"with missing values": 300},
+    "fingerprint": {"rows": 120, "columns": 700},
+}
+
+
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 400))
+    X[:, :20] += rng.normal(size=(120, 1))
+    return X, X[:, 3] + X[:, 50] + rng.normal(size=120)
+
+
+def learnt(model, y):
+    X, _ = data()
+    if model.supervised:
+        model.learn_target(y)
+    model.learn_columns(X, [*HOSTILE, *(f"gene {j}" for j in range(len(HOSTILE), 400))])
+    return model
+
+
+def with_pool():
+    _, y = data()
+    return learnt(streamsel.ProjSe(k=15, max_candidates=60), y), NOTES
+
+
+def with_classes():
+    _, y = data()
+    labels = np.array(["ill", "well", "between"])[np.digitize(y, [-1.0, 1.0])]
+    return learnt(streamsel.SelectKBest(k=30), labels), ALARMS
+
+
+def with_path():
+    return learnt(streamsel.Lasso(k=8), data()[1]), {}
+
+
+def on_gram():
+    return learnt(streamsel.PLS(n_components=4), data()[1]), {}
+
+
+def on_rows():
+    X, y = data()
+    model = streamsel.SOSPCA(n_components=3)
+    for x, value in zip(X[:, :10].tolist(), y.tolist(), strict=True):
+        model.learn_one(dict(zip("abcdefghij", x, strict=True)), value)
+    return model, {}
+
+
+def empty():
+    return streamsel.ProjSe(), {}
+
+
+def ten_million():
+    """Return what would be told of 10,000,000 columns of which 10,000 were chosen."""
+    model, _ = with_pool()
+    report = model.report()
+    edges = np.append(0.0, np.geomspace(0.005, 1.0, 140))
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 100_000, size=(64, 140)) * (edges[1:] < 0.5)
+    density = Density(counts, 2**18, edges, np.clip(1.0 - 2.0 * edges, 0.0, 1.0))
+    row = report.found[0] | {"round": 0, "certified": True}
+    found = [
+        row | {"name": f"rs{10_000_000 - j}", "relevance": 0.9 - j / 20_000, "arrival": 997 * j}
+        for j in range(10_000)
+    ]
+    others = {row["name"]: [("rs1", 0.97), ("rs2", 0.91)] for row in found}
+    report = replace(report, found=found, columns_seen=10_000_000, density=density)
+    return replace(report, alternatives=others, asked=10_000), NOTES
+
+
+PAGES = [with_pool, with_classes, with_path, on_gram, on_rows, empty, ten_million]
+
+
+@pytest.fixture(scope="module", params=PAGES, ids=lambda page: page.__name__)
+def path(request, tmp_path_factory):
+    model, notes = request.param()
+    path = tmp_path_factory.mktemp("pages") / f"{request.param.__name__}.html"
+    path.write_text(streamsel.report(model, notes=notes), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_it_can_be_read(look, path, width, scheme):
+    assert path.stat().st_size <= MOST_BYTES
+    with look(path, width, scheme) as (page, troubles):
+        assert page.evaluate(MEASURES) == []
+        page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+        assert page.evaluate(MEASURES) == []
+        assert troubles == []
+
+
+def test_it_stays_in_its_width_on_paper(look, path):
+    with look(path) as (page, troubles):
+        page.emulate_media(media="print")
+        assert page.evaluate("document.scrollingElement.scrollWidth <= window.innerWidth")
+        assert troubles == []
+
+
+def test_what_a_notebook_shows_is_drawn(look, tmp_path):
+    model, _ = with_pool()
+    path = tmp_path / "cell.html"
+    path.write_text(
+        f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>x</title>{model._repr_html_()}",
+        encoding="utf-8",
+    )
+    with look(path, 700) as (page, troubles):
+        assert "15 of 400 variables" in page.inner_text("body")
+        assert page.locator("tbody tr").count() == 10
+        assert page.evaluate("document.scrollingElement.scrollWidth <= window.innerWidth")
+        assert troubles == []
+
+
+def test_the_measures_see_what_is_wrong(look, tmp_path):
+    """What cannot fail measures nothing."""
+    path = tmp_path / "bad.html"
+    path.write_text(
+        "<!DOCTYPE html><body style='margin:0'><img src='http://example.org/a.png'>"
+        "<section class=card style='height:50px'><h2>one</h2><p style='width:3000px'>wide</p>"
+        "<p style='font-size:8px;color:#bbb'>small</p></section>"
+        "<section class=card style='margin-top:-40px'><h2>two</h2><table><tr><th>a</table>"
+        "</section>"
+        "<svg width=10 height=10><text x=50>far</text></svg><script>console.log(1)</script>",
+        encoding="utf-8",
+    )
+    with look(path, 390) as (page, troubles):
+        told = " ".join(page.evaluate(MEASURES))
+        for word in ("wider than", "overlaps", "clipped", "sticks out", "cut off", "8.0 px"):
+            assert word in told
+        for word in ("contrast of 1.9", "no language", "says nothing", "without scope"):
+            assert word in told
+        assert any("asks for http://example.org" in trouble for trouble in troubles)
+        assert any(trouble.startswith("log:") for trouble in troubles)
