@@ -14,7 +14,18 @@ from hypothesis import strategies as st
 from river.linear_model import LinearRegression
 from river.preprocessing import StandardScaler
 
-from streamsel import SOSPCA, ProjSe, SelectKBest, catalogue, load, persist, save
+from streamsel import (
+    MRMR,
+    SOSPCA,
+    ForwardSelection,
+    Lasso,
+    ProjSe,
+    SelectKBest,
+    catalogue,
+    load,
+    persist,
+    save,
+)
 
 QUICK = settings(derandomize=True, deadline=None, max_examples=100)
 
@@ -172,6 +183,20 @@ def test_arrays_deep_in_the_state(tmp_path):
     assert twin["table"]["slots"] == ["a", ("b", 1)]
     with pytest.raises(TypeError):
         save(shelf(), tmp_path / "model", notes={"array": np.arange(3)})
+
+
+@pytest.mark.parametrize("learner", [ForwardSelection(k=3), MRMR(k=3), Lasso(k=3)], ids=str)
+def test_pools_that_have_let_nothing_go_come_back(tmp_path, learner):
+    # More than twice the limit of a pool that has: what was observed of them fits.
+    X = np.random.default_rng(0).normal(size=(40, 3_000))
+    learner.learn_target(X[:, 7] + X[:, 70])
+    learner.learn_columns(X)
+    save(learner, tmp_path / "model")
+    back = load(tmp_path / "model")
+    assert back.selected == learner.selected
+    assert back.n_certified == learner.n_certified == 3
+    back.learn_columns(-X[:, :9], range(3_000, 3_009))
+    assert back.n_columns == 3_009
 
 
 def test_notes(tmp_path):

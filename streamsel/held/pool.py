@@ -342,14 +342,13 @@ class Pool(ColumnHeld):
         expect(state, discarded=Number(), floor=Number())
         self.table = Table.from_state(state["table"], self.table.fields)
         self.discarded, self.floor = state["discarded"], state["floor"]
-        self._expect_room()
+        if self.limit is not None:
+            self._expect_fewer_than(2 * self.limit)
 
-    def _expect_room(self) -> None:
+    def _expect_fewer_than(self, room: int) -> None:
         """Refuse more variables than are ever held: a pool is cut back as soon as it is full."""
-        if self.limit is not None and len(self.table) >= 2 * self.limit:
-            raise ValueError(
-                f"Expected fewer than {2 * self.limit} variables. Got: {len(self.table)}."
-            )
+        if len(self.table) >= room:
+            raise ValueError(f"Expected fewer than {room} variables. Got: {len(self.table)}.")
 
 
 class SamplePool(Pool):

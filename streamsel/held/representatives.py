@@ -249,6 +249,6 @@ class Representatives(SamplePool):
         size = self.tally.counts.shape
         expect(state, bar=Number(), let_go=Flag(), tally=Array(size, np.int64, least=0))
         self.table = Table.from_state(state["table"], self.table.fields)
-        self._expect_room()
+        self._expect_fewer_than(2 * self.limit)
         self.bar, self.let_go = state["bar"], state["let_go"]
         self.tally.counts = state["tally"]

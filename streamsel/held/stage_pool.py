@@ -115,7 +115,8 @@ class StagePool(InParts, SamplePool):
         rest = {field: table[field][n:] for field in ("names", *fields)}
         others = Table.from_state(rest, fields)
         self.table.append(others.names, **{field: others[field] for field in fields})
-        self._expect_room()
+        # What was not let go yet has more room.
+        self._expect_fewer_than(2 * self.limit if self.let_go else self.room)
         size = 0 if self.plan is None else len(self.plan.keys)
         expect_shapes(state, lost=(size,), floors=(size,))
         expect(state, since=Array((size,), np.int64, least=0))
