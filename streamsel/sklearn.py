@@ -268,7 +268,9 @@ def _kind(learner: Any, y: Any) -> str:
     So do the classifiers of scikit-learn take them.
     """
     kind: str = learner.target
-    codes = encode(y, kind).codes if y is not None and kind == "auto" else 0
+    if kind != "auto" or len(np.shape(y)) != 1:
+        return kind
+    codes = encode(y, kind).codes
     if not codes:
         return kind
     try:

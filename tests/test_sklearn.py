@@ -251,6 +251,14 @@ def test_several_targets_keep_their_names():
     assert array.learner_.selected == found.learner_.selected
 
 
+def test_codes_among_several_targets_are_asked_about():
+    """They cannot be classes alone: of the other column every value would be one."""
+    frame = pd.DataFrame({"one": Y, "two": CLASSES})
+    with pytest.warns(UserWarning, match="3 distinct integers"):
+        found = streamsel.sklearn.ProjSe(3).fit(X, frame)
+    assert found.learner_.scores == plain("ProjSe", X, frame.astype(float), k=3).scores
+
+
 def test_without_a_target_variables_explain_each_other():
     found = streamsel.sklearn.ProjSe(3).fit(X)
     assert found.learner_.selected == plain("ProjSe", X, None, k=3).selected
