@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -207,15 +208,11 @@ def likely(
         header = of_header(source)
         return {} if header is None else {HEADER: header}
     names = source.stream.names
-    # What is said of the rows beside the columns is there already.
-    looked_at: list[Any] = list(source.stream.beside)
     if names is None or isinstance(names, range):
         names = ()
-    looked_at += names[:near]
-    if len(source.files) == 1:
-        # Of several texts each one looked into would be read whole.
-        further = (name for name in names[near:] if name in shared or is_usual(str(name)))
-        looked_at += [name for name, _ in zip(further, range(_MOST), strict=False)]
+    looked_at = _worth_a_look(list(source.stream.beside), shared, near)
+    # Of several texts each one looked into would be read whole.
+    looked_at += _worth_a_look(names, shared, near) if len(source.files) == 1 else names[:near]
     looked_at = [name for name in looked_at if str(name) not in apart]
     found = {}
     for name, values in source.take(looked_at).items():
@@ -225,6 +222,14 @@ def likely(
         if texts is not None and len(texts) > 1 and _are_distinct(texts):
             found[str(name)] = Identifiers(source.path, str(name), texts)
     return found
+
+
+def _worth_a_look(
+    names: Sequence[Hashable], shared: Collection[Hashable], near: int
+) -> list[Hashable]:
+    """Return the first of some names, and some of those behind them that tell."""
+    further = (name for name in names[near:] if name in shared or is_usual(str(name)))
+    return [*names[:near], *islice(further, _MOST)]
 
 
 def _are_distinct(values: Sequence[Any]) -> bool:

@@ -16,6 +16,7 @@ from streamsel.cli._alarms import (
     ranking,
 )
 from streamsel.cli._distributed import check_resumed
+from streamsel.cli._errors import EXPECTED
 from streamsel.cli._given import Given
 from streamsel.cli._ids import parted
 from streamsel.cli._inputs import Source, open_source
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
     from streamsel.stream._lines import OnBad
     from streamsel.stream._screen import Screen
 
-# Of chosen variables so many values are fetched to compare them: 32 MB.
-MAX_CELLS = 2**22
+# Of chosen variables so many values are fetched to compare them: 8 MB.
+MAX_CELLS = 2**20
 # And text with one variable a line is read again for them, if it is no larger: a second.
 MAX_BYTES = 2**25
 
@@ -250,7 +251,10 @@ class Job:
         cheap = self.source.stream.names is not None or self._n_bytes() <= MAX_BYTES
         if not cheap or len(names) * (report.rows or 0) > MAX_CELLS:
             return None
-        return count_alike([*self.screen.take(names).values()])
+        try:
+            return count_alike([*self.screen.take(names).values()])
+        except EXPECTED:
+            return None  # the result is there, and is not to be lost by a look at it
 
     def _n_bytes(self) -> int:
         return int((self.notes["fingerprint"] or {}).get("bytes", 0))

@@ -4,8 +4,12 @@ import csv
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streamsel import load
+from streamsel.cli._errors import CommandError
+from streamsel.cli._ids import Identifiers, rows_of
 from streamsel.persist import read_notes
 from tests.cli.conftest import write_text
 
@@ -312,3 +316,16 @@ def test_every_one_of_several_files_may_have_them(call, folder, study, tmp_path,
     part = {"sample": genes["sample"][::-1], "g9": genes["g9"]}
     parquet.write_table(pa.table(part), tmp_path / "part-2.parquet")
     assert "Expected the same sample in every file" in call(*given, code=1).stderr
+
+
+@given(st.data())
+def test_rows_are_found_whatever_the_order(data):
+    names = data.draw(st.lists(st.text(min_size=1), min_size=1, max_size=20, unique=True))
+    others = data.draw(st.permutations(names))
+    wanted = others[: data.draw(st.integers(1, len(names)))]
+    rows = rows_of(Identifiers("x", "id", wanted), Identifiers("y", "id", names))
+    assert [names[row] for row in rows] == wanted
+    with pytest.raises(CommandError, match="1 of "):
+        rows_of(Identifiers("x", "id", [*wanted, None]), Identifiers("y", "id", names))
+    with pytest.raises(CommandError, match="more than once"):
+        rows_of(Identifiers("x", "id", wanted), Identifiers("y", "id", [*names, wanted[0]]))
