@@ -103,6 +103,17 @@ def test_survival_is_of_those_who_are_in_a_subsample():
     assert found.selections == selections
 
 
+def test_weights_are_picked_with_their_rows():
+    w = RNG.random(N) + 0.1
+    found = subsample_stability(SelectKBest(k=3), X, Y, weights=w, n_subsamples=M, seed=5)
+    for rows, selection in zip(draw(N, None, M, 0.5, 5), found.selections, strict=True):
+        model = SelectKBest(k=3)
+        model.learn_target(Y[rows], weights=w[rows])
+        model.learn_columns(X[rows])
+        assert model.selected == selection
+    assert found != subsample_stability(SelectKBest(k=3), X, Y, n_subsamples=M, seed=5)
+
+
 def test_without_a_target():
     found = subsample_stability(ProjSe(k=3), X, n_subsamples=M)
     model = ProjSe(k=3)
@@ -138,7 +149,7 @@ def test_a_block_that_one_model_refuses_is_learnt_by_none():
     bad = np.zeros((N, 2))
     bad[N // 2 :, 1] = np.linspace(1.0, 1e200, N // 2)
     halves = np.arange(N // 2), np.arange(N // 2, N)
-    crowd = Crowd([(ProjSe(k=2), rows) for rows in halves], Y, None)
+    crowd = Crowd([(ProjSe(k=2), rows) for rows in halves], Y)
     crowd.learn_block(Block(["a", "b"], X[:, :2]))
     with pytest.raises(ValueError, match="squares"):
         crowd.learn_block(Block(["c", "d"], bad))

@@ -94,7 +94,7 @@ def learn_crowd(
     log().begin(job.request.command, file=job.request.given, n_columns=job.screen.n_columns)
     with meter(title, job.screen.n_columns) as bar:
         bar.compiling()
-        compile_for(job.model, job.source.stream, supervised=job.target is not None)
+        compile_for(job.model, job.source.stream, supervised=job.given.y is not None)
         bar.begin()
         job.begin()
         job.skipped.listening = True
@@ -130,8 +130,8 @@ def watched(stream: ColumnStream, bar: Meter, reading: str) -> ColumnStream:
 
 def n_rows(job: Job) -> int:
     """Return how many rows there are: as the target has it, or else the file."""
-    if job.target is not None:
-        return len(job.target)
+    if job.given.y is not None:
+        return len(job.given.y)
     stream = job.source.stream
     if stream.n_rows is None:
         next(stream.blocks(), None)  # which it learns it from

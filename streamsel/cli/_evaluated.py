@@ -38,6 +38,8 @@ def stand_in(ctx: click.Context) -> Any:
     """
     if ctx.params["covariate"]:
         raise click.UsageError("--covariate: what predicts would need them too", ctx)
+    if ctx.params["weights"] is not None:
+        raise click.UsageError("--weights: scores count every row as one", ctx)
     said = ctx.get_parameter_source("target_kind")
     learner = None
     try:
@@ -59,7 +61,7 @@ def judge(job: Job, interrupts: Interrupts, *, options: dict[str, Any], learner:
     """Learn all folds, and write and print what they predict."""
     nested = Nested(
         learner,
-        job.target,
+        job.given.y,
         sizes=options["sizes"],
         model=options["predictor"],
         target=job.model.target,

@@ -63,8 +63,8 @@ class Job:
         Columns that go along into what is written.
     skipped
         What was not learnt.
-    target, given
-        What all rows have for a target, and the covariates by name; of a run that begins.
+    given
+        What it has beside the columns.
     """
 
     def __init__(self, request: Request) -> None:
@@ -76,8 +76,6 @@ class Job:
         self._seconds, self._n_filled = self.notes["seconds"], self.notes["filled"]
         self._began = time.monotonic()
         self._alarms: list[Alarm] = []
-        self.target: Any = None
-        self.given: dict[Hashable, Any] = {}
         if saved is None:
             self._start()
         else:
@@ -85,14 +83,13 @@ class Job:
 
     def _start(self) -> None:
         request = self.request
-        given = Given(request)
+        self.given = given = Given(request)
         source = self._open(given)
         given.read(source)
         # Only the file says what its columns are called: those of an array are numbers.
         known = {"covariates": tuple(given.covariates)} if given.covariates else {}
         self.model = request.learner.clone(known)
         self._sound(of_target(columns_of(given.y, request.target), self.model.target))
-        self.target, self.given = given.y, given.covariates
         self.model.learn_target(given.y, **given.beside())
         self.notes["fingerprint"] = fingerprint(source, given.values())
         self._screen_source(source, given)
@@ -100,7 +97,7 @@ class Job:
     def _resume(self, saved: Saved) -> None:
         request, notes, self.model = self.request, self.notes, saved.model
         check_resumed(request, notes)
-        given = Given(request)
+        self.given = given = Given(request)
         source = self._open(given)
         given.read(source, begins=False)
         self._sound(of_target(columns_of(given.y, request.target), self.model.target))

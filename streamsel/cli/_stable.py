@@ -30,8 +30,9 @@ def judge(job: Job, interrupts: Interrupts, *, options: dict[str, Any]) -> None:
     """Learn the subsamples, and write and print what they select."""
     drawn = Subsampling(
         job.request.learner.clone({"covariates": job.model.covariates}),
-        job.target,
-        job.given or None,
+        job.given.y,
+        job.given.covariates or None,
+        job.given.weights,
         n=n_rows(job),
         n_subsamples=options["subsamples"],
         share=options["share"],

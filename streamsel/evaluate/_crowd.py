@@ -25,15 +25,24 @@ class Crowd:
     ----------
     members
         Models that have learnt nothing, each with the rows that it is to learn.
-    y, covariates
-        What all rows have for a target and for covariates; None for none.
+    y, covariates, weights
+        What all rows have for a target, for covariates and for weights; None for none.
     """
 
-    def __init__(self, members: Sequence[tuple[Any, Rows]], y: Any, covariates: Any) -> None:
+    def __init__(
+        self,
+        members: Sequence[tuple[Any, Rows]],
+        y: Any,
+        covariates: Any = None,
+        weights: Any = None,
+    ) -> None:
         self.members = members
         for model, rows in members:
-            given = None if covariates is None else picked(covariates, rows)
-            model.learn_target(None if y is None else picked(y, rows), covariates=given)
+            of_rows = (
+                None if each is None else picked(each, rows) for each in (y, covariates, weights)
+            )
+            target, *beside = of_rows
+            model.learn_target(target, *beside)
         self._together = [member for member in members if not member[0]._one_source]
         self._alone = [member for member in members if member[0]._one_source]
 
@@ -70,7 +79,7 @@ def check_learner(learner: Any) -> None:
         )
 
 
-def prepared(learner: Any, y: Any, covariates: Any) -> tuple[Any, Any]:
+def prepared(learner: Any, y: Any, covariates: Any, weights: Any) -> tuple[Any, Any]:
     """Return a learner for parts of these rows, and the classes of all rows.
 
     Whether integers are classes is told of all rows, not of every part again; what is wrong with
@@ -81,7 +90,7 @@ def prepared(learner: Any, y: Any, covariates: Any) -> tuple[Any, Any]:
     A clone, and (n,) codes of classes; None where the target has none.
     """
     whole = learner.clone()
-    whole.learn_target(y, covariates=covariates)
+    whole.learn_target(y, covariates, weights)
     if y is None or learner.target == "survival":
         return learner.clone(), None
     encoded = encode(y, learner.target)

@@ -197,7 +197,7 @@ class Nested:
         models = [
             (learner.clone(known | self._sized(task.size)), task.train) for task in self._tasks
         ]
-        self.crowd = Crowd(models, y if learner.supervised else None, None)
+        self.crowd = Crowd(models, y if learner.supervised else None)
         n_outer = n_folds * n_repeats
         self._lots = [Lots(_MOST_LOTS, (seed, outer)) for outer in range(n_outer)]
         self._wholly = Wholly(max_bytes)

@@ -167,6 +167,7 @@ def subsample_stability(
     y: Any = None,
     *,
     covariates: Any = None,
+    weights: Any = None,
     n_subsamples: int = 50,
     share: float = 0.5,
     seed: int = 0,
@@ -184,7 +185,7 @@ def subsample_stability(
         A selector, such as `ProjSe`; it is left as it is.
     X
         The columns, as `learn_columns` takes them.
-    y, covariates
+    y, covariates, weights
         As `learn_target` takes them, of all rows.
     n_subsamples
         How many subsamples, at least 2.
@@ -231,6 +232,7 @@ def subsample_stability(
         learner,
         y,
         covariates,
+        weights,
         n=count_rows(stream, y),
         n_subsamples=n_subsamples,
         share=share,
@@ -246,7 +248,7 @@ class Subsampling:
 
     Parameters
     ----------
-    learner, y, covariates, n_subsamples, share, seed, level
+    learner, y, covariates, weights, n_subsamples, share, seed, level
         As `subsample_stability` has them.
     n
         How many rows there are.
@@ -264,6 +266,7 @@ class Subsampling:
         learner: Any,
         y: Any,
         covariates: Any,
+        weights: Any,
         *,
         n: int,
         n_subsamples: int,
@@ -287,13 +290,13 @@ class Subsampling:
                 "Expected a selector, such as ProjSe(k=10). Got: "
                 f"{type(learner).__name__}, which builds variables and selects none."
             )
-        model, codes = prepared(learner, y, covariates)
+        model, codes = prepared(learner, y, covariates, weights)
         self._drawn = draw(n, codes, n_subsamples, share, seed)
         self._asked = {"share": float(share), "seed": int(seed), "level": float(level)}
         self._parameters = dict(learner._get_params())
         every = np.arange(n)
         members = [(model.clone(), rows) for rows in (every, *self._drawn)]
-        self.crowd = Crowd(members, y, covariates)
+        self.crowd = Crowd(members, y, covariates, weights)
         self.whole = members[0][0]
 
     def result(self) -> SubsampleStability:

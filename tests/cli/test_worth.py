@@ -122,6 +122,7 @@ def test_too_wide_to_hold_is_said(call, files, monkeypatch):
         (["stability", "-t", "y", "--set", "quux=3"], 2, "ProjSe has no such parameter"),
         (["evaluate", "-t", "y", "-k", "2,x"], 2, "is not numbers such as 5,10,25"),
         (["evaluate", "-t", "y", "--covariate", "v3"], 2, "would need them too"),
+        (["evaluate", "-t", "y", "--weights", "v3"], 2, "scores count every row as one"),
         (["evaluate", "-t", "y,v3"], 1, "Expected one target"),
         (["evaluate", "-t", "y", "--method", "OSFS", "-k", "2"], 1, "finds out how many by"),
         (["evaluate", "-t", "y", "--model", "logistic"], 1, "a model of numbers, ridge or knn"),
@@ -161,6 +162,17 @@ def test_rows_are_joined_by_identifier(call, data, table):
     told = call(*line, "--subsamples", 4, "--json").json()
     stream = iter_array(data.X, data.names)
     expected = subsample_stability(ProjSe(k=3), stream, data.y, n_subsamples=4, seed=1)
+    assert told["selections"] == expected.selections
+
+
+def test_rows_weigh(call, data, table):
+    w = np.random.default_rng(0).random(len(data.y)).round(3)
+    path = table(**dict(zip(data.names, data.X.T, strict=True)), y=data.y, w=w)
+    line = ["stability", path, "--target", "y", "--weights", "w", "-k", 3, "--subsamples", 4]
+    told = call(*line, "--json").json()
+    stream = iter_array(data.X, data.names)
+    settings = {"n_subsamples": 4, "seed": 1}
+    expected = subsample_stability(ProjSe(k=3), stream, data.y, weights=w, **settings)
     assert told["selections"] == expected.selections
 
 
