@@ -31,8 +31,6 @@ _PIECE = 2 << 20
 _WIDTH = 8192
 # Blocks that were gathered from single columns have no more bytes than this.
 _GATHERED = 4 << 20
-# So many numbers are turned at once where observations have weights: as many as were gathered.
-_TURNED = _GATHERED
 # Fewer numbers than this are not worth waking threads for.
 _WORTH_THREADS = 1 << 18
 
@@ -276,7 +274,9 @@ def chunks(block: Block, n_rows: int, weights: Weights | None = None) -> Iterato
 
 def _turned(found: Iterator[Chunk], weights: Weights) -> Iterator[Chunk]:
     for chunk in found:
-        step = max(1, _TURNED // chunk.n)
+        itemsize = chunk.X.itemsize if isinstance(chunk, DenseChunk) else 8
+        # What was gathered stays whole.
+        step = max(1, _GATHERED // (itemsize * chunk.n))
         for start in range(0, len(chunk.names), step):
             yield TurnedChunk(chunk.part(slice(start, start + step)), weights)
 

@@ -227,7 +227,7 @@ def test_copies_files_and_undo(table, tmp_path):
 def test_models_of_the_same_weights_are_merged(table):
     X, y, w = table
     whole = learnt(ProjSe(k=5), X, y, w)
-    one, other = (learnt(ProjSe(k=5), X[:, part], y, w) for part in (slice(6), slice(6)))
+    one = learnt(ProjSe(k=5), X[:, :6], y, w)
     other = ProjSe(k=5)
     other.learn_target(y, weights=w)
     other.learn_columns(X[:, 6:], range(6, 12))
@@ -236,8 +236,19 @@ def test_models_of_the_same_weights_are_merged(table):
     for weights in (None, w[::-1]):
         stranger = ProjSe(k=5)
         stranger.learn_target(y, weights=weights)
-        with pytest.raises(ValueError, match="target"):
+        with pytest.raises(ValueError, match="the same target and weights"):
             one.merge(stranger)
+    one, other = PCA(2), PCA(2)
+    one.learn_target(None, weights=w)
+    one.learn_columns(X[:, :6])
+    other.learn_columns(X[:, 6:], range(6, 12))
+    for mine, theirs in ((one, other), (other, one)):
+        with pytest.raises(ValueError, match="the same target and weights"):
+            mine.merge(theirs)
+    model = streamsel.PLS(2)
+    model.learn_target(y)
+    with pytest.raises(ValueError, match="with the same weights"):
+        model.learn_from(one)
 
 
 def test_rows_go_on_with_columns_that_count_as_many_as_they_are(table):
@@ -274,6 +285,49 @@ def noise_chance(relevance, n):
     from scipy.stats import beta
 
     return beta.sf(relevance**2, 0.5, (n - 2) / 2)
+
+
+def test_pca_shows_columns_as_it_sees_them_weighted(table):
+    X, _, w = table
+    model = learnt(PCA(3, scale=False), X, None, w)
+    mean = np.average(X, axis=0, weights=w)
+    root = np.sqrt(w)[:, None]
+    _, _, Vt = np.linalg.svd(root * (X - mean), full_matrices=False)
+    expected = (X - mean) @ Vt[:3].T @ Vt[:3] + mean
+    found = np.column_stack([values for _, values in model.reconstruct(X)])
+    np.testing.assert_allclose(found[w > 0.0], expected[w > 0.0], atol=1e-9)
+    assert np.isnan(found[w == 0.0]).all()
+
+
+def test_lasso_is_that_of_scikit_learn_with_the_weights(table):
+    X, y, w = table
+    model = learnt(streamsel.Lasso(k=None, alphas=(0.2,), scale=False), X, y, w)
+    linear = pytest.importorskip("sklearn.linear_model")
+    expected = linear.Lasso(alpha=0.2, tol=1e-12, max_iter=100_000).fit(X, y, sample_weight=w)
+    found = [model.coefficients.get(j, 0.0) for j in range(12)]
+    np.testing.assert_allclose(found, expected.coef_, atol=1e-7)
+    assert model.intercept == pytest.approx(expected.intercept_, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda w: w[:-1],
+        lambda w: -w,
+        lambda w: 2.0 * w,
+        np.ones_like,
+        lambda w: np.where(np.arange(w.size) < 1, w.size, 0.0),
+        lambda w: np.full_like(w, np.nan),
+    ],
+)
+def test_weights_of_a_damaged_state_are_refused(table, change):
+    X, y, w = table
+    for model, target in ((ProjSe(k=2), y), (PCA(2), None)):
+        learnt(model, X, target, w)
+        state = model._get_state()
+        state["target_weights"] = change(state["target_weights"])
+        with pytest.raises(ValueError, match="Expected"):
+            model.clone()._set_state(state)
 
 
 def test_covariates_are_weighted_too(table):

@@ -20,6 +20,7 @@ from streamsel.learner.report import Report
 from streamsel.learner.river import Unsupervised
 from streamsel.params import param
 from streamsel.stream import ColumnStream, as_stream
+from streamsel.target.weights import Weights
 
 # Of more variables that rows name only the leading axes are kept.
 _MOST = 1000
@@ -259,7 +260,8 @@ class PCA(GramExtractor, Unsupervised):
 
         Returns
         -------
-        A stream of the columns' means plus their projections on the components.
+        A stream of the columns' means plus their projections on the components; both weighted where
+        the rows learnt have weights, and NaN in a row of weight 0.
 
         Raises
         ------
@@ -275,6 +277,8 @@ class PCA(GramExtractor, Unsupervised):
             raise ValueError(
                 "Expected columns that were learnt. Got: none yet.\nHint: learn_columns(X) first."
             )
+        weights = None if self._target is None else self._target.weights
+        Z = self._embedding()
         length = np.linalg.norm(Z, axis=0)
         basis = Z[:, length > 0.0] / length[length > 0.0]
         source = as_stream(X, names)
@@ -282,7 +286,7 @@ class PCA(GramExtractor, Unsupervised):
         def blocks() -> Iterator[Block]:
             for block in source.blocks():
                 for chunk in chunks(block, len(Z)):
-                    yield from _shown(chunk, basis)
+                    yield from _shown(chunk, basis, weights)
 
         return ColumnStream(
             blocks,
@@ -306,8 +310,11 @@ class PCA(GramExtractor, Unsupervised):
         return replace(report, found=found, facts=report.facts | share)
 
 
-def _shown(chunk: Chunk, basis: Floats) -> Iterator[Block]:
-    """Yield columns as an orthonormal basis (n, q) shows them, about their means; few at a time."""
+def _shown(chunk: Chunk, basis: Floats, weights: Weights | None) -> Iterator[Block]:
+    """Yield columns as an orthonormal basis (n, q) shows them, about their means; few at a time.
+
+    Where there are weights the basis is of turned columns.
+    """
     step = max(1, _PIECE // (8 * chunk.n))
     for start in range(0, len(chunk.names), step):
         places = np.arange(start, min(start + step, len(chunk.names)))
@@ -315,5 +322,10 @@ def _shown(chunk: Chunk, basis: Floats) -> Iterator[Block]:
         bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
         if bad.size:
             raise why_bad(chunk.names[start + bad[0]], X[bad[0]])
-        mean = X.mean(axis=1, keepdims=True)
-        yield Block(chunk.names[start : start + step], ((X @ basis) @ basis.T + mean).T)
+        if weights is None:
+            mean = X.mean(axis=1, keepdims=True)
+            shown = ((X @ basis) @ basis.T + mean).T
+        else:
+            X, mean, low = weights.turned(X)
+            shown = weights.back(basis @ (X @ basis).T) + (mean + low)
+        yield Block(chunk.names[start : start + step], shown)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsel._jit.turn import turn
 from streamsel.shapes import Array, expect
 from streamsel.summation import two_sum
 
@@ -21,8 +22,6 @@ Floats = NDArray[np.float64]
 
 # A weight is 0 or lies within these, for squares and ratios of them.
 _LEAST, _LARGEST = 1e-100, 1e100
-# Bytes of columns that are turned at once, in the cache.
-_PIECE = 1 << 20
 
 
 class Weights:
@@ -78,21 +77,12 @@ class Weights:
         (b, n) the columns, of mean 0 but for rounding, and (b,) their weighted means, and what
         rounding took from these.
         """
-        X = np.asarray(X)
-        out = np.empty(X.shape)
-        near = X[:, self._near].astype(np.float64)
-        mean = np.empty(len(X))
-        step = max(1, _PIECE // (8 * self.n))
+        # One type for the loop, and one layout.
+        X = np.ascontiguousarray(X).view()
+        X.flags.writeable = False
+        out, near, mean = np.empty(X.shape), np.empty(len(X)), np.empty(len(X))
+        turn(X, self._near, self._root, self._v, out, near, mean)
         with np.errstate(all="ignore"):
-            for start in range(0, len(X), step):
-                part = slice(start, start + step)
-                D = out[part]
-                np.subtract(X[part], near[part, None], out=D)
-                D *= self._root
-                # Not by BLAS, which may sum a column otherwise where it stands elsewhere.
-                mean[part] = np.einsum("ij,j->i", D, self._root) / self.n
-                D -= np.einsum("ij,j->i", D, self._v)[:, None] * self._v
-                D -= mean[part, None]
             return out, *two_sum(near, mean)
 
     def back(self, Z: Floats) -> Floats:
