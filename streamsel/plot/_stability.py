@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Mapping
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from streamsel.evaluate.stability import _distinct
 from streamsel.plain import is_many
 from streamsel.plot._rows import height_of, name_rows
-from streamsel.plot._style import ACCENT, CHOSEN, describe, drawing
+from streamsel.plot._style import ACCENT, CHOSEN, INK, describe, drawing
 from streamsel.plot._words import count
 
 if TYPE_CHECKING:
@@ -45,7 +49,8 @@ def stability(found: Any, ax: Axes | None = None) -> Axes:
 
     Notes
     -----
-    The twenty most frequent are drawn. Of what `subsample_stability` returns those that all rows
+    The twenty most frequent are drawn, with the interval of 95 % (Wilson's) that comes of there
+    being no more selections than these. Of what `subsample_stability` returns those that all rows
     select are in another colour, and the title is the index of Nogueira and others (2018), with its
     interval: 1 where all selections are the same, 0 where they have no more in common than chance.
 
@@ -57,7 +62,7 @@ def stability(found: Any, ax: Axes | None = None) -> Axes:
     ...  for text, bar in zip(ax.get_yticklabels(), ax.patches)]
     [('a', 1.0), ('b', 0.667), ('c', 0.333)]
     """
-    frequency = _frequencies(found)
+    frequency, drawn = _frequencies(found)
     shown = list(frequency)[:_MOST]
     if not shown:
         raise ValueError(
@@ -72,6 +77,8 @@ def stability(found: Any, ax: Axes | None = None) -> Axes:
             height=0.62,
             color=[CHOSEN if name in chosen else ACCENT for name in shown],
         )
+        intervals = np.array([interval(frequency[name], drawn) for name in shown])
+        panel.hlines(range(len(shown)), *intervals.T, color=INK, lw=0.8, gid="intervals")
         name_rows(panel, shown)
         panel.set_xlim(0.0, 1.0)
         panel.set_xlabel("share of the selections")
@@ -86,11 +93,24 @@ def stability(found: Any, ax: Axes | None = None) -> Axes:
     return panel
 
 
-def _frequencies(found: Any) -> Mapping[Hashable, float]:
-    """Return in what part of the selections each variable is, the most frequent first."""
+def interval(share: float, n: int) -> tuple[float, float]:
+    """Return between what the chance lies of what came in this share of n cases, with 95 %."""
+    z2 = NormalDist().inv_cdf(0.975) ** 2
+    middle = share + z2 / (2.0 * n)
+    spread = math.sqrt(z2 * (share * (1.0 - share) + z2 / (4.0 * n)) / n)
+    return max(0.0, (middle - spread) / (1.0 + z2 / n)), min(
+        1.0, (middle + spread) / (1.0 + z2 / n)
+    )
+
+
+def _frequencies(found: Any) -> tuple[Mapping[Hashable, float], int]:
+    """Return in what part of the selections each variable is, the most frequent first.
+
+    And how many selections there are.
+    """
     known = getattr(found, "frequency", None)
     if isinstance(known, Mapping):
-        return known
+        return known, len(found.selections)
     drawn = [*found] if is_many(found) else [found]
     if not all(map(is_many, drawn)):
         raise TypeError(
@@ -102,4 +122,5 @@ def _frequencies(found: Any) -> Mapping[Hashable, float]:
     for i, names in enumerate(selections):
         _distinct(names, i)
     counts = Counter(name for names in selections for name in names)
-    return {name: n / len(selections) for name, n in counts.most_common()}
+    frequency = {name: n / len(selections) for name, n in counts.most_common()}
+    return frequency, len(selections)

@@ -266,12 +266,24 @@ class TestStability:
 
     def test_the_index_and_those_that_all_rows_select(self):
         found = SimpleNamespace(
-            frequency={"a": 0.9, "b": 0.5}, index=(0.5, 0.25, 0.75), selected=["b"]
+            frequency={"a": 0.9, "b": 0.5},
+            index=(0.5, 0.25, 0.75),
+            selected=["b"],
+            selections=[[]] * 10,
         )
         ax = plot.stability(found)
         assert ax.get_title(loc="left") == "stability 0.50 (0.25 to 0.75)"
         colours = [bar.get_facecolor() for bar in ax.patches]
         assert colours[0] != colours[1]
+
+    def test_intervals_are_those_of_so_many_selections(self):
+        from scipy.stats import binomtest
+
+        ax = plot.stability([["a", "b"], ["b"], ["b", "c"], []])
+        (lines,) = ax.collections
+        for line, times in zip(lines.get_segments(), (3, 1, 1), strict=True):
+            expected = binomtest(times, 4).proportion_ci(method="wilson")
+            np.testing.assert_allclose(line[:, 0], expected, atol=1e-9)
 
     def test_twenty_are_enough(self):
         assert len(plot.stability([range(100), range(100)]).patches) == 20
