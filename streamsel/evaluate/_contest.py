@@ -59,9 +59,10 @@ def model_of(model: Any, *, is_class: bool) -> Any:
         raise ValueError(f"Expected a model of {kind}, {' or '.join(names)}. Got: {name}.")
     module, cls, settings = found
     preprocessing, pipeline = sklearn("preprocessing", _WHAT_FOR), sklearn("pipeline", _WHAT_FOR)
-    impute = sklearn("impute", _WHAT_FOR).SimpleImputer(keep_empty_features=True)
+    # What they are handed are copies of rows: they may change them in place.
+    impute = sklearn("impute", _WHAT_FOR).SimpleImputer(keep_empty_features=True, copy=False)
     estimator = getattr(sklearn(module, _WHAT_FOR), cls)(**settings)
-    return pipeline.make_pipeline(impute, preprocessing.StandardScaler(), estimator)
+    return pipeline.make_pipeline(impute, preprocessing.StandardScaler(copy=False), estimator)
 
 
 def scores_of(
@@ -75,7 +76,7 @@ def scores_of(
         A model of scikit-learn; it is left as it is. Without features whatever is most frequent,
         or the mean, is predicted.
     train, test
-        Features of both.
+        Features of both, which may be changed.
     y
         (n,) codes of classes, or numbers.
     rows
@@ -89,7 +90,7 @@ def scores_of(
         model = dummy.DummyClassifier() if is_class else dummy.DummyRegressor()
     known, truth = y[rows[0]], y[rows[1]]
     fitted = sklearn("base", _WHAT_FOR).clone(model).fit(train, known)
-    told = fitted.predict(test)
+    told = fitted.predict(test.copy())
     if not is_class:
         return {"r2": float(metrics.r2_score(truth, told))}
     return {

@@ -269,8 +269,8 @@ class Nested:
             lots = features.columns(self._lots[outer].drawn(len(names)))
             scores[RANDOM] = self._predicted((lots[task.train], lots[task.test]), task)
             if everything is not None:
-                pair = everything[task.train], everything[task.test]
-                scores[ALL] = self._predicted(pair, task)
+                # Named nowhere, for it is large: a fold's copy goes before the next one's comes.
+                scores[ALL] = self._predicted((everything[task.train], everything[task.test]), task)
             none = np.empty((len(self._y), 0))
             scores[NOTHING] = self._predicted((none[task.train], none[task.test]), task)
             folds.append(Fold(size, names, len(task.train), len(task.test), scores))
