@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # More points than these are an image in an SVG.
-_MANY = 2_000
+_MANY = 800
 
 
 def scatter(

@@ -96,11 +96,10 @@ def stability(found: Any, ax: Axes | None = None) -> Axes:
 def interval(share: float, n: int) -> tuple[float, float]:
     """Return between what the chance lies of what came in this share of n cases, with 95 %."""
     z2 = NormalDist().inv_cdf(0.975) ** 2
-    middle = share + z2 / (2.0 * n)
-    spread = math.sqrt(z2 * (share * (1.0 - share) + z2 / (4.0 * n)) / n)
-    return max(0.0, (middle - spread) / (1.0 + z2 / n)), min(
-        1.0, (middle + spread) / (1.0 + z2 / n)
-    )
+    whole = 1.0 + z2 / n
+    middle = (share + z2 / (2.0 * n)) / whole
+    spread = math.sqrt(z2 * (share * (1.0 - share) + z2 / (4.0 * n)) / n) / whole
+    return max(0.0, middle - spread), min(1.0, middle + spread)
 
 
 def _frequencies(found: Any) -> tuple[Mapping[Hashable, float], int]:
