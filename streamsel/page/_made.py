@@ -17,9 +17,11 @@ from streamsel.page._cite import bibtex
 from streamsel.words import bytes_text, count, seconds_text
 
 # Parameters with options of their own; the rest is said by --set.
-_OPTIONS = {"k": "-k", "n_components": "-q"}
+_OPTIONS = {"k": "-k", "n_components": "-q", "target": "--target-kind"}
 # Parameters that are said otherwise, or change nothing.
 _ELSEWHERE = {"covariates", "n_jobs"}
+# What notes say in a word, by the option's name.
+_SAID = ("target_file", "id", "weights", "orientation", "delimiter", "decimal", "missing")
 
 
 def of_kind(notes: Mapping[str, Any], name: str, *kinds: type) -> Any:
@@ -112,23 +114,22 @@ def command_of(report: Report, notes: Mapping[str, Any]) -> str | None:
     files, command = files_of(notes), notes.get("command")
     if command not in ("select", "reduce") or not files:
         return None
-    words = ["streamsel", command, *files]
+    lines = [["streamsel", command, *files]]
     for option in ("target", "covariates", "dropped"):
         spelt = {"covariates": "--covariate", "dropped": "--drop"}.get(option, f"--{option}")
-        words += [word for name in _texts(notes, option) for word in (spelt, name)]
-    for option in ("target_file", "id", "orientation", "delimiter", "missing"):
+        lines += [[spelt, name] for name in _texts(notes, option)]
+    if command == "select" and not (_texts(notes, "target") or notes.get("target_file")):
+        lines.append(["--no-target"])
+    for option in _SAID:
         if value := of_kind(notes, option, str):
-            words += [f"--{option.replace('_', '-')}", value]
+            lines.append([f"--{option.replace('_', '-')}", value])
     if least := of_kind(notes, "min_count", int):
-        words += ["--min-count", str(least)]
-    words += ["--method", report.learner]
+        lines.append(["--min-count", str(least)])
+    lines.append(["--method", report.learner])
     for name, value in _changed(report).items():
-        words += (
-            [_OPTIONS[name], str(value)]
-            if name in _OPTIONS
-            else ["--set", f"{name}={_said(value)}"]
-        )
-    return shlex.join(words)
+        own = _OPTIONS.get(name)
+        lines.append([own, str(value)] if own else ["--set", f"{name}={_said(value)}"])
+    return " \\\n  ".join(map(shlex.join, lines))
 
 
 def _changed(report: Report) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def short(value: float) -> str:
 
 def share(value: float) -> str:
     """Write a share in per cent."""
-    return f"{100.0 * value:.3g} %"
+    return "over 99.9 %" if 0.9995 <= value < 1.0 else f"{100.0 * value:.3g} %"
 
 
 def above_floor(report: Report) -> str | None:

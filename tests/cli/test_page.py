@@ -30,7 +30,7 @@ def test_it_says_what_the_model_file_knows(call, saved, files, tmp_path):
     assert call("report", saved / "select", "-o", page).stdout == ""
     seen = read(page.read_text(encoding="utf-8"))
     assert "3 of 40 variables" in seen.text
-    assert f"streamsel select {files}/samples.csv --target y --drop labels" in seen.text
+    assert f"streamsel select {files}/samples.csv \\ --target y \\ --drop labels" in seen.text
     assert "Fingerprint of the input" in seen.text
 
 

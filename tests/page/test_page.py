@@ -146,7 +146,7 @@ def test_the_command_of_a_page_learns_the_same(data, tmp_path):
         streamsel.report(streamsel.load(saved), notes=streamsel.persist.read_notes(saved))
     ).texts
     line = next(text for text in told if text.startswith("streamsel select"))
-    run = CliRunner().invoke(app, [*shlex.split(line)[1:], "-m", str(again)])
+    run = CliRunner().invoke(app, [*shlex.split(line.replace("\\\n", " "))[1:], "-m", str(again)])
     assert run.exit_code == 0, run.output
     assert streamsel.load(again).scores == streamsel.load(saved).scores
 
