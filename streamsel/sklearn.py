@@ -268,7 +268,8 @@ def _kind(learner: Any, y: Any) -> str:
     So do the classifiers of scikit-learn take them.
     """
     kind: str = learner.target
-    if kind != "auto" or len(np.shape(y)) != 1:
+    shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
+    if kind != "auto" or len(shape) != 1:
         return kind
     codes = encode(y, kind).codes
     if not codes:
