@@ -391,7 +391,9 @@ def test_alternatives_of_a_pool_are_among_those_held(copies):
 
 
 @pytest.mark.parametrize(
-    "build", [lambda: ProjSe(k=2), lambda: SOSPCA(n_components=2), SAOLA], ids=str
+    "build",
+    [lambda: ProjSe(k=2), lambda: SOSPCA(n_components=2), SAOLA],
+    ids=["ProjSe", "SOSPCA", "SAOLA"],
 )
 def test_where_observations_are_not_held_nobody_knows(copies, build):
     """Nor where only those are that were chosen."""
