@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
-from playwright.sync_api import sync_playwright
 
 import streamsel
 from tests.browser.chromium import launch
@@ -49,6 +48,8 @@ NOTES = {
 
 def main():
     """Write the pictures."""
+    from playwright.sync_api import sync_playwright
+
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         page = Path(folder) / "page.html"
         page.write_text(streamsel.report(example(), notes=NOTES), encoding="utf-8")
