@@ -209,8 +209,6 @@ def test_only_what_is_asked_for_is_fetched(places, folder, monkeypatch):
 def test_another_version_is_refused(name):
     memory = fsspec.filesystem("memory")
     whole, changed = "/streamsel-versions", "x.zarr/zarr.json" if name == "x.zarr" else name
-    source = Path(__file__).parent
-    assert source
     memory.cp("/streamsel", whole, recursive=True)
     part = OPENERS[name](f"memory://streamsel-versions/{name}").split(2)[-1]
     memory.pipe(f"{whole}/{changed}", memory.cat(f"{whole}/{changed}"))
