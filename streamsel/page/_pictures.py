@@ -60,12 +60,12 @@ def pictures(
     drawn = []
     for title, draw in _of_model(model, replace(report, found=report.found[:_MOST_DRAWN])):
         try:
-            drawn.append(_section(title, draw()))
+            drawn.append(_section(title, draw(), _first(report, _MOST_DRAWN)))
         except (ValueError, TypeError):
             continue
     if report.kind == "selected" and report.found and data is not None:
         first = replace(report, found=report.found[:_MOST_ALIKE])
-        drawn.append(_section(ALIKE, plot.heatmap(first, data)))
+        drawn.append(_section(ALIKE, plot.heatmap(first, data), _first(report, _MOST_ALIKE)))
     elif len(report.found) > 1 and data is not None:
         drawn.append(_section(ROWS, plot.scatter(model, data, y)))
     elif not isinstance(model, Report):
@@ -97,8 +97,14 @@ def _held_rows(model: Any) -> list[Section]:
         return []
 
 
-def _section(title: str, axes: Any) -> Section:
-    return Section(title, (Picture(_svg(axes)), Text((_SAID[title],))))
+def _first(report: Report, most: int) -> str:
+    """Say that only the first are drawn, where there are more."""
+    n = len(report.found)
+    return f" Of {n:,} the first {most:,} are drawn." if n > most else ""
+
+
+def _section(title: str, axes: Any, further: str = "") -> Section:
+    return Section(title, (Picture(_svg(axes)), Text((_SAID[title] + further,))))
 
 
 def _svg(axes: Any) -> str:

@@ -90,6 +90,7 @@ def test_a_page_grows_with_what_is_shown_not_with_what_was_found(model):
     page = page_of(many)
     assert len(page) < 150_000
     assert "9,800 more" in page
+    assert "Of 10,000 the first 500 are drawn." in read(streamsel.report(many)).text
     assert page.count("<tr") < 300
     assert len(json.loads(streamsel.report(many, format="json"))["selected"]) == 10_000
     components = [{"variable": f"v{j}", "weight": 1.0 / (j + 1)} for j in range(100_000)]
