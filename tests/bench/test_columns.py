@@ -54,6 +54,20 @@ def test_sospca_dense(against, rng, size):
     against(what, learner(SOSPCA, y, X), lambda: y @ X, bar=1.1, data=X.nbytes)
 
 
+def test_sospca_dense_weighted(against, rng, size):
+    n = 1000
+    X, y, w = fortran(rng, n, size(100_000)), rng.standard_normal(n), rng.exponential(size=n)
+
+    def weighted():
+        model = SOSPCA()
+        model.learn_target(y, weights=w)
+        model.learn_columns(X)
+        return model.relevance
+
+    what = "SOSPCA dense, observations that weigh / that do not"
+    against(what, weighted, learner(SOSPCA, y, X), bar=4.0, data=X.nbytes)
+
+
 def test_sospca_dense_short(against, rng, size):
     n = 200
     X, y = fortran(rng, n, size(100_000)), rng.standard_normal(n)

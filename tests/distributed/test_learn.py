@@ -24,7 +24,7 @@ from streamsel import (
 )
 from streamsel.distributed import PartError, learn
 from streamsel.stream import iter_array, iter_files, iter_lines, iter_npy, iter_parquet, screen
-from tests.conformance.modes import COLUMN_MODES, bits, data, fresh, learnt, same, sample
+from tests.conformance.modes import COLUMN_MODES, bits, close, data, fresh, learnt, same, sample
 from tests.distributed.parts import Made, made
 
 pytest.importorskip("distributed")
@@ -46,6 +46,25 @@ def tasks_left(client):
             return 0
         time.sleep(0.05)
     return left
+
+
+@pytest.mark.parametrize("cls", [ProjSe, PCA])
+def test_observations_weigh_on_every_worker(client, cls, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y, w = rng.normal(size=(40, 60)), rng.normal(size=40), rng.exponential(size=40)
+    np.save(tmp_path / "X.npy", np.asfortranarray(X))
+    model, expected = cls(2), cls(2)
+    for one in (model, expected):
+        one.learn_target(y if cls.supervised else None, weights=w)
+    learn(model, iter_npy(tmp_path / "X.npy"), parts=3, client=client)
+    expected.learn_columns(X)
+    close(model.relevance, expected.relevance)
+    if cls is PCA:
+        np.testing.assert_allclose(model.embedding, expected.embedding, atol=1e-10)
+    plain = cls(2)
+    plain.learn_target(y if cls.supervised else None)
+    plain.learn_columns(X)
+    assert bits(plain) != bits(expected)
 
 
 def by_hand(model, parts, fan_in):
