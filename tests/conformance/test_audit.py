@@ -18,7 +18,17 @@ OTHER_ORACLES = {"calm", "evaluate", "frames", "noise", "target", "text", "rows"
 OTHER_ORACLES |= {"ridge_components_rows", "gram"}
 # And of a source, and of what methods share.
 OTHER_ORACLES |= {"prune", "independence", "linear", "subspace", "factorisation", "survival"}
-OTHER_PAGES = {"distributed", "evaluate", "persist", "stream"}
+OTHER_ORACLES |= {"density"}
+OTHER_PAGES = {
+    "distributed",
+    "evaluate",
+    "history",
+    "persist",
+    "plot",
+    "report",
+    "sklearn",
+    "stream",
+}
 
 every_learner = pytest.mark.parametrize(
     ("name", "module"), [(entry.name, entry.module.rpartition(".")[2]) for entry in REGISTERED]
