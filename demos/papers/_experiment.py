@@ -14,6 +14,7 @@ import platform
 import string
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -29,6 +30,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from threadpoolctl import threadpool_limits
 
 import streamsel
+from streamsel.plot._style import ACCENT, CHOSEN, INK, ROLES
 
 mpl.use("svg")
 from matplotlib import pyplot as plt  # the backend comes first
@@ -40,19 +42,23 @@ BUNDLED = {
     "digits": sklearn.datasets.load_digits,
     "wine": sklearn.datasets.load_wine,
 }
-# In inches: a narrower panel has a smaller title.
-NARROW = 2.2
+# Of a title so many letters go into an inch.
+LETTERS = 14.5
 # Of a table so many rows are shown.
 IN_SIGHT = 12
-# One colour a method, the same in every figure.
-COLOURS = ("#3f7fbf", "#c8553d", "#c79a1e", "#6a4c93", "#4a8f5c", "#8a93a0", "#333333")
+# One colour a method, the same in every figure: Okabe's and Ito's, as the package draws, and grey.
+COLOURS = (ACCENT, CHOSEN, ROLES["sixth"], ROLES["fourth"], ROLES["third"], "#8a93a0", INK)
 plt.rcParams |= {
     "svg.fonttype": "none",
     "svg.hashsalt": "streamsel",
     "font.size": 10,
+    "axes.labelsize": 9,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "legend.fontsize": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.titlesize": 10,
+    "axes.titlesize": 9,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
     "axes.prop_cycle": mpl.cycler(color=COLOURS),
@@ -199,9 +205,12 @@ class Experiment:
         for letter, axes in zip(
             string.ascii_lowercase, panels if len(panels) > 1 else (), strict=False
         ):
-            narrow = axes.get_position().width * figure.get_figwidth() < NARROW
-            size = {"fontsize": "small"} if narrow else {}
-            axes.set_title(f"{letter}   {axes.get_title('left')}", loc="left", **size)
+            # As wide as the panel is, not to run into the next one's.
+            width = int(LETTERS * axes.get_position().width * figure.get_figwidth())
+            title = textwrap.fill(
+                f"{letter}\N{EM SPACE}{axes.get_title('left')}", width, break_long_words=False
+            )
+            axes.set_title(title, loc="left")
         figure.tight_layout()
         figure.savefig(path, metadata={"Date": None, "Creator": None})
         plt.close(figure)

@@ -32,6 +32,7 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+from _curves import add_legend, curves, levelled, panels
 from _experiment import COLOURS, Dataset, Experiment, Row, machine, plt, table
 from _extractors import (
     GROUPS,
@@ -257,24 +258,19 @@ def problem_table(results: pd.DataFrame, q: int) -> str:
 def draw(results: pd.DataFrame) -> plt.Figure:
     """Draw every measure of every family against q."""
     asked = [(family, measure) for family in MEASURES for measure in MEASURES[family]]
-    figure, axes = plt.subplots(3, 3, figsize=(8.6, 8.0))
-    for panel, (family, measure) in zip(axes.flat, asked, strict=True):
-        means = pd.DataFrame(
-            {q: means_of(results[results.family == family], [measure], q).mean() for q in QS}
-        )
-        for method, (colour, style) in STYLES.items():
-            if method in means.index:
-                line = means.loc[method].to_numpy()
-                panel.plot(range(len(QS)), line, style, color=colour, ms=3.5, lw=1.3, label=method)
-        panel.set_xticks(range(len(QS)), map(str, QS))
-        told = {R2: "R², %", PRECISION: "mean average precision, %"}
-        title = f"{family}: {measure}" if family in (TWO, MANY) else family
-        panel.set_title(title, fontsize=9)
-        panel.set_ylabel(told.get(measure, "mean error, %"), fontsize=8)
+    drawn = {method: style for method, style in STYLES.items() if method != POOL_500}
+    titles = [
+        f"{family}: {measure}" if family in (TWO, MANY) else family for family, measure in asked
+    ]
+    figure, axes = panels(titles, 3, 2.3)
+    for panel, (family, measure) in zip(axes, asked, strict=False):
+        here = results[results.family == family]
+        found = pd.concat({q: means_of(here, [measure], q)[list(drawn)] for q in QS}, axis=1)
+        curves(panel, levelled(found), drawn, QS)
+        told = {R2: "R², %", PRECISION: "average precision, %"}
+        panel.set_ylabel(told.get(measure, "error, %"))
         panel.set_ylim(0.0, None)
-    for panel in axes[-1]:
-        panel.set_xlabel("q")
-    axes[0, 0].legend(fontsize=6, loc="lower left", ncols=2, columnspacing=0.8)
+    add_legend(axes)
     return figure
 
 
@@ -289,9 +285,12 @@ Means over splits, then over problems, in %. `RidgeComponents` has K and the loa
 columns; below it are other ways to have them, and other powers γ; `q selected` are the picks of
 ForwardSelection. Bold: best of a column.
 
-![Nine panels of means against q: the errors of LDA, 1-NN and an SVM on two classes and on many, the
-mean average precision on several labels, and R² of real and of planted regressions; a line an
-extractor.]({figure})
+![Nine panels of means against the number of components q: the errors of LDA, 1-NN and an SVM on two
+classes and on many, the mean average precision on several labels, and R² of real and of planted
+regressions; a line an extractor, with 95 % intervals.]({figure})
+
+Bars: 95 % intervals of the mean over the problems of a family, how hard each of them is taken out;
+two problems, those of several labels, have none. The pool is in the tables alone.
 
 Two classes, mean error:
 

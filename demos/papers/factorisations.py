@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from _curves import add_legend, curves, levelled, panels
 from _experiment import COLOURS, Dataset, Experiment, Row, machine, plt, table
 from _gram_family import (
     PRINCIPAL,
@@ -227,30 +228,15 @@ def draw(results: pd.DataFrame) -> plt.Figure:
     """Draw what is lost of test rows against q, a panel a dataset."""
     here = results[results.part == RECONSTRUCTION]
     problems = list(here.problem.unique())
-    figure, axes = plt.subplots(
-        1, len(problems), figsize=(2.6 * len(problems) + 0.6, 2.8), squeeze=False
-    )
-    for panel, problem in zip(axes[0], problems, strict=True):
-        means = here[here.problem == problem].pivot_table(
-            index="method", columns="q", values="test"
+    figure, axes = panels(problems, len(problems), 2.6)
+    for panel, problem in zip(axes, problems, strict=False):
+        of_problem = here[here.problem == problem]
+        curves(
+            panel, levelled(of_problem.pivot_table("test", "split", ["q", "method"])), STYLES, QS
         )
-        for method, (colour, style) in STYLES.items():
-            line = means.loc[method].dropna()
-            panel.plot(
-                [QS.index(q) for q in line.index],
-                line.to_numpy(),
-                style,
-                color=colour,
-                ms=3.5,
-                lw=1.3,
-                label=method,
-            )
-        panel.set_xticks(range(len(QS)), map(str, QS))
-        panel.set_title(problem, fontsize=8.5)
-        panel.set_xlabel("q")
         panel.set_ylim(0.0)
-    axes[0, 0].set_ylabel("lost of test rows, %", fontsize=8)
-    axes[0, 0].legend(fontsize=6.5, loc="lower left")
+    axes[0].set_ylabel("lost of test rows, %")
+    add_legend(axes, 3)
     return figure
 
 
@@ -259,7 +245,10 @@ def text(results: pd.DataFrame, figure: str) -> str:
 What is lost of all columns' variance, in %, if they are told by q components: means of splits.
 Bold: least of a dataset.
 
-![What is lost of the variance of test rows against q: three panels, a line a method.]({figure})
+![What is lost of the variance of test rows against the number of components q: three panels, a line
+a method, with 95 % intervals.]({figure})
+
+Bars: 95 % intervals of the mean over splits, how hard each of them is taken out.
 
 {reconstruction_table(results)}
 

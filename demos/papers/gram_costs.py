@@ -122,17 +122,17 @@ def with_missed(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def figure(found: pd.DataFrame) -> plt.Figure:
-    drawn, axes = plt.subplots(1, 2, figsize=(9, 4))
+    drawn, axes = plt.subplots(1, 2, figsize=(7.6, 3.8))
     for axes_of, by, other in zip(axes, ("n", "p"), ("p", "n"), strict=True):
         part = found[found.axis == by]
         for way, colour in zip(WAYS, COLOURS, strict=False):
             line = part[part.way == way]
             style = "o-" if way in OURS else "s--"
             axes_of.plot(line[by], line.seconds, style, color=colour, ms=4, lw=1.2, label=way)
-        what = "rows n" if by == "n" else "columns p"
-        fixed = f"{other} = {part[other].iloc[0]:,}"
-        axes_of.set(xscale="log", yscale="log", xlabel=what, ylabel="seconds", title=fixed)
-    axes[0].legend(fontsize=8)
+        words = {"n": "rows", "p": "columns"}
+        fixed = f"{part[other].iloc[0]:,} {words[other]}"
+        axes_of.set(xscale="log", yscale="log", xlabel=words[by], ylabel="seconds", title=fixed)
+    axes[0].legend()
     return drawn
 
 

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from _curves import add_legend, curves, levelled, panels
 from _experiment import COLOURS, Dataset, Experiment, Row, machine, plt, table
 from _gram_family import (
     DISCRIMINANT,
@@ -51,7 +52,6 @@ from _problems import (
     standardised,
 )
 from extractors_worth import FEW, QS, duel, judged
-from sospca_errors import add_legend, panels
 
 PLANS = {
     "told by little, 100 columns": (100, 4.0, False),
@@ -60,6 +60,7 @@ PLANS = {
 }
 UNWEIGHTED = "Ridge, γ = 0"
 METHODS = (PRINCIPAL, RANKED, SUPERVISED, PLS, DISCRIMINANT, RIDGE, UNWEIGHTED)
+# Of what is drawn: the ridge without weights is in the tables.
 STYLES = {
     PRINCIPAL: (COLOURS[3], "v-"),
     RANKED: (COLOURS[1], "s-"),
@@ -67,7 +68,6 @@ STYLES = {
     PLS: (COLOURS[4], "D-"),
     DISCRIMINANT: (COLOURS[6], "x-"),
     RIDGE: (COLOURS[0], "o-"),
-    UNWEIGHTED: (COLOURS[0], "--"),
 }
 JUDGES = ("LDA", "1-NN")
 UNDRAWN = ("told by little, 100 columns",)
@@ -174,16 +174,12 @@ def draw(results: pd.DataFrame) -> plt.Figure:
     families = [family for family in results.family.unique() if family not in UNDRAWN]
     short = [family.partition(" columns")[0] for family in families]
     titles = [f"{family}, {judge}" for judge in JUDGES for family in short]
-    figure, axes = panels(titles, len(families), 2.0)
+    figure, axes = panels(titles, len(families), 2.2)
     pairs = [(family, judge) for judge in JUDGES for family in families]
     for panel, (family, judge) in zip(axes, pairs, strict=False):
         here = results[results.family == family]
-        means = pd.DataFrame({q: errors(here, judge, q).mean() for q in QS})
-        for method, (colour, style) in STYLES.items():
-            panel.plot(
-                range(len(QS)), means.loc[method], style, color=colour, ms=3.5, lw=1.3, label=method
-            )
-        panel.set_xticks(range(len(QS)), map(str, QS))
+        unit = "split" if family in PLANS else "problem"
+        curves(panel, levelled(here.pivot_table(judge, unit, ["q", "method"])), STYLES, QS)
         panel.set_ylim(0.0)
     add_legend(axes)
     return figure
@@ -198,8 +194,11 @@ components and nothing else. SupervisedPCA is PCA of the most relevant quarter o
 {MOST_RELEVANT} at most. Of two classes Discriminant has one component, whatever q. Bold: least of a
 line.
 
-![Panels of mean error against q: planted classes, two classes and many, told by LDA and by 1-NN; a
-line a method.]({figure})
+![Panels of mean error against the number of components q: planted classes, two classes and many,
+told by LDA and by 1-NN; a line a method, with 95 % intervals.]({figure})
+
+Bars: 95 % intervals of the mean over problems, of planted ones over splits, how hard each of them
+is taken out.
 
 {family_table(results)}
 

@@ -22,6 +22,7 @@ is balanced, the mean over classes, and the models take classes to be equally fr
 % for a property of two classes.
 """
 
+import itertools
 import warnings
 from collections.abc import Iterator
 from functools import partial
@@ -29,6 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from _curves import add_legend, interval, panels
 from _experiment import COLOURS, Dataset, Experiment, Row, machine, plt, table
 from _gram_family import PRINCIPAL, PRIVATE, RANKED, components, learnt
 from _problems import standardised
@@ -171,31 +173,43 @@ def problem_table(results: pd.DataFrame) -> str:
 def draw(results: pd.DataFrame) -> plt.Figure:
     """Draw what is told of the one property against what is told of the other.
 
-    Above by the linear model, below by the best of three; a column a problem.
+    At the left by the linear model, at the right by the best of three; a row a problem.
     """
     problems = list(results.problem.unique())
     results = results.assign(best=results[list(MODELS)].max(axis=1))
-    figure, axes = plt.subplots(
-        2, len(problems), figsize=(1.9 * len(problems) + 0.6, 4.4), squeeze=False
-    )
-    for line, judge in zip(axes, (MODELS[0], "best"), strict=True):
-        means = results.pivot_table(index=["problem", "method", "q"], columns="of", values=judge)
-        for panel, problem in zip(line, problems, strict=True):
-            for method, colour in STYLES.items():
-                here = means.loc[problem, method].sort_index()
-                kept = here[[KEPT, OTHERS]].max(axis=1)
-                sizes = 12.0 + 16.0 * np.arange(len(here))
-                panel.plot(kept, here[ASKED], "-", color=colour, lw=0.8)
-                panel.scatter(kept, here[ASKED], s=sizes, color=colour, label=method)
-            panel.axvline(50.0, color=COLOURS[5], ls=":", lw=1.0)
-            panel.set_xlim(45.0, 102.0)
-        line[0].set_ylabel(f"asked for, %, {judge}", fontsize=8)
-    for panel, problem in zip(axes[0], problems, strict=True):
-        panel.set_title(problem.replace(": ", "\n"), fontsize=8)
-    for panel in axes[1]:
-        panel.set_xlabel("sensitive, %", fontsize=8)
-    axes[1, 0].legend(fontsize=6.5, loc="lower right")
+    judges = {MODELS[0]: "linear model", "best": "best of three"}
+    titles = [f"{problem}, {judge}" for problem in problems for judge in judges.values()]
+    figure, axes = panels(titles, len(judges), 2.2)
+    pairs = itertools.product(problems, judges)
+    for panel, (problem, judge) in zip(axes, pairs, strict=False):
+        of_split = results[results.problem == problem].pivot_table(
+            judge, "split", ["method", "q", "of"]
+        )
+        for method, colour in STYLES.items():
+            draw_tradeoff(panel, of_split[method], method, colour)
+        panel.axvline(50.0, color=COLOURS[5], ls=":", lw=1.0)
+        panel.set_xlim(45.0, 102.0)
+    for panel in axes[:-1]:
+        panel.set_ylabel("")
+        panel.set_xlabel("")
+    for panel in axes[:-1:2]:
+        panel.set_ylabel("asked for, %")
+    for panel in axes[-3:-1]:
+        panel.set_xlabel("sensitive, %")
+    add_legend(axes)
     return figure
+
+
+def draw_tradeoff(panel: plt.Axes, found: pd.DataFrame, method: str, colour: str) -> None:
+    """Draw the points of one method, the larger the more features, each with its intervals."""
+    means, halves = interval(found)
+    qs = sorted(found.columns.unique("q"))
+    attackers = [max(((q, KEPT), (q, OTHERS)), key=means.get) for q in qs]
+    asked = [(q, ASKED) for q in qs]
+    x, y = means[attackers], means[asked]
+    bars = {"fmt": "-", "color": colour, "lw": 0.8, "elinewidth": 0.6}
+    panel.errorbar(x, y, halves[asked], halves[attackers], **bars)
+    panel.scatter(x, y, s=12.0 + 16.0 * np.arange(len(qs)), color=colour, label=method)
 
 
 def text(results: pd.DataFrame, figure: str) -> str:
@@ -206,8 +220,10 @@ rows, and of the property asked for. Chance is 50 of the sensitive property. Var
 features have of all columns', in %.
 
 ![What is told of the property asked for against what is told of the sensitive one, the more of
-whose two attackers counts; above by the linear model, below by the best of three; the larger the
-dot, the more features. A column a problem.]({figure})
+whose two attackers counts; at the left by the linear model, at the right by the best of three; the
+larger the dot, the more features. A row a problem; bars are 95 % intervals.]({figure})
+
+Bars: 95 % intervals of the mean over splits, in both directions.
 
 {problem_table(results)}
 

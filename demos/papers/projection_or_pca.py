@@ -42,6 +42,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from _curves import add_legend, curves, levelled, panels
 from _experiment import COLOURS, Dataset, Experiment, Row, machine, plt, table
 from scipy.stats import beta, t
 from sklearn.decomposition import PCA
@@ -50,7 +51,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
-from sospca_errors import add_legend, panels, prepared
+from sospca_errors import prepared
 
 from streamsel import RandomProjection, RidgeComponents
 
@@ -306,22 +307,20 @@ def draw(results: pd.DataFrame) -> plt.Figure:
     """Draw mean error against k, a row of panels a dataset, a column a classifier."""
     frames = by_dataset(results)
     titles = [f"{name}, {classifier}" for name in frames for classifier in SHOWN]
-    figure, axes = panels(titles, len(SHOWN), 1.6)
+    figure, axes = panels(titles, len(SHOWN), 1.8)
     pairs = [(here, classifier) for here in frames.values() for classifier in SHOWN]
     for panel, (here, classifier) in zip(axes, pairs, strict=False):
         ks = sorted(here[here.reduction == RANDOM].k.unique())
-        for reduction, (colour, style) in STYLES.items():
-            means = 100.0 * here[here.reduction == reduction].groupby("k")[classifier].mean()
-            places = [ks.index(k) for k in means.index]
-            panel.plot(places, means, style, color=colour, ms=3.5, lw=1.3, label=reduction)
+        reduced = here[here.reduction.isin(REDUCTIONS)]
+        found = 100.0 * reduced.pivot_table(classifier, "split", ["k", "reduction"])
+        curves(panel, levelled(found), STYLES, ks)
         levels = {"all variables": errors(here, NONE)[classifier].mean()}
         levels["larger class"] = 100.0 * here.majority.mean()
         for (label, level), style in zip(levels.items(), ("-", ":"), strict=True):
             panel.axhline(level, color=COLOURS[6], ls=style, lw=1.0, label=label)
-        panel.set_xticks(range(len(ks)), map(str, ks), fontsize=7.5)
         panel.set_ylim(0.0)
         if panel.get_xlabel():
-            panel.set_xlabel("k")
+            panel.set_xlabel("dimensions")
     add_legend(axes)
     return figure
 
@@ -343,7 +342,9 @@ def text(results: pd.DataFrame, protocols: dict[str, Protocol], figure: str) -> 
 
 ![Error against the number of dimensions, a row of panels a dataset, for the decision tree, 1-NN and
 the SVM: PCA, random projection, RidgeComponents, all variables as a horizontal line and the larger
-class as a dotted one.]({figure})
+class as a dotted one; bars are 95 % intervals.]({figure})
+
+Bars: 95 % intervals of the mean over splits, how hard each of them is taken out.
 
 {error_table(results, protocols)}
 

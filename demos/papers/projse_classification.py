@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from _curves import interval
 from _experiment import COLOURS, Dataset, Experiment, machine, plt, table
 from scipy.spatial.distance import pdist
 from sklearn.feature_selection import f_classif
@@ -51,7 +52,7 @@ MEASURES = {
 ALL = "all variables"
 SHOWN = """![Accuracy of a linear and an rbf SVM, and alignment of the linear and the rbf kernel
 with the classes, against the number of variables: ProjSe with three kernels, the most relevant
-variables, random ones, and all.]"""
+variables, random ones with the 95 % interval of their mean, and all.]"""
 
 
 def projse(X: np.ndarray, y: np.ndarray, k: int, _seed: int, kernel: str) -> np.ndarray:
@@ -158,17 +159,20 @@ def panels(rows: pd.DataFrame) -> plt.Figure:
     for panel, (measure, title) in zip(axes.flat, MEASURES.items(), strict=True):
         for selection, (colour, style) in STYLES.items():
             values = rows[rows.selection == selection].groupby("k")[measure]
-            means, sds = values.mean(), values.std(ddof=0)
+            means = values.mean()
             panel.plot(means, style, color=colour, ms=3.5, lw=1.3, label=selection)
             if selection == "random":
-                panel.fill_between(means.index, means - sds, means + sds, color=colour, alpha=0.25)
+                of_seed = rows[rows.selection == selection].pivot_table(measure, "seed", "k")
+                means, half = interval(of_seed)
+                low, high = means - half, means + half
+                panel.fill_between(means.index, low, high, color=colour, alpha=0.25, lw=0)
         level = rows[rows.selection == ALL][measure].mean()
         panel.axhline(level, color=COLOURS[6], ls="--", lw=1.0, label=ALL)
         panel.set(title=title, ylim=(0.0, None))
     for panel in axes[1]:
         panel.set_xlabel("variables selected")
     figure.suptitle(rows.dataset.iloc[0])
-    axes[1, 1].legend(fontsize=8.5, loc="lower right")
+    axes[1, 1].legend(loc="lower right")
     return figure
 
 

@@ -28,6 +28,7 @@ Their script examples/experiment_carcinom_glioma.py prints as NMI at 10 variable
 series that begins with 1, 5, 10: what the paper calls NMI(10) may be NMI(5).
 """
 
+import itertools
 import time
 from collections.abc import Callable
 from functools import partial
@@ -35,7 +36,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _experiment import COLOURS, Dataset, Experiment, machine, plt, table
+from _curves import interval, panels
+from _experiment import COLOURS, Dataset, Experiment, machine, table
 from scipy.spatial.distance import pdist
 
 from streamsel import ProjSe, evaluate
@@ -142,6 +144,20 @@ STYLES = {
     "largest variance": (COLOURS[4], "D-"),
     "random": (COLOURS[5], "-"),
 }
+# What is drawn of them: at the left, and at the right.
+DRAWN = {
+    "against others": [
+        "ProjSe, linear",
+        "ProjSe, poly",
+        "ProjSe, rbf",
+        "largest variance",
+        "random",
+    ],
+    "against variants": [
+        *("ProjSe, linear", "as released, linear", "as released, poly", "as released, rbf"),
+        *("ProjSe, rbf, scale=False", "ProjSe, linear, less sample means"),
+    ],
+}
 DETERMINED = ["largest variance", ALL]
 
 
@@ -191,16 +207,21 @@ def numbers(results: pd.DataFrame, counts: tuple[int, ...]) -> str:
 
 
 def draw(experiment: Experiment, results: pd.DataFrame) -> str:
+    """Draw ProjSe beside other selections, and beside what it was; a row of panels a dataset."""
     names = list(results.dataset.unique())
-    figure, axes = plt.subplots(2, 2, figsize=(7.6, 6.2))
-    for panel, name in zip(axes.flat, names, strict=False):
+    titles = [f"{name}, {what}" for name in names for what in DRAWN]
+    figure, axes = panels(titles, len(DRAWN), 2.4, below=1.4)
+    pairs = itertools.product(names, DRAWN.values())
+    for panel, (name, selections) in zip(axes, pairs, strict=False):
         rows = results[results.dataset == name]
-        for selection, (colour, style) in STYLES.items():
-            nmi = rows[rows.selection == selection].groupby("k").nmi
-            means, sds = nmi.mean(), nmi.std(ddof=0)
-            panel.plot(means, style, color=colour, ms=3.5, lw=1.3, label=selection)
-            if selection == "random":
-                panel.fill_between(means.index, means - sds, means + sds, color=colour, alpha=0.25)
+        for selection in selections:
+            colour, style = STYLES[selection]
+            found = rows[rows.selection == selection].pivot_table("nmi", "seed", "k")
+            means, half = interval(found)
+            shape = {"color": colour, "ms": 3.5, "lw": 1.3, "elinewidth": 0.8}
+            panel.errorbar(means.index, means, half, fmt=style, label=selection, **shape)
+        if selections is not DRAWN["against others"]:
+            continue
         level = rows[rows.selection == ALL].nmi.mean()
         panel.axhline(level, color=COLOURS[6], ls="--", lw=1.0, label=ALL)
         if name == DATASETS[0]:  # the paper's
@@ -208,11 +229,21 @@ def draw(experiment: Experiment, results: pd.DataFrame) -> str:
                 found = [float(text.split()[0]) for text in (at_10, at_300)]
                 panel.plot([10, 300], found, "*", color=colour, ms=10, mec="black", mew=0.6)
             panel.plot([], [], "*", color="white", ms=10, mec="black", mew=0.6, label="paper")
-        panel.set(title=name, xscale="log", xlabel="variables", ylabel="NMI", ylim=(0.0, None))
+    for panel in axes[:-1]:
+        panel.set(xscale="log", ylim=(0.0, None))
         panel.set_xticks([1, 10, 100], ["1", "10", "100"])
-    for panel in axes.flat[len(names) :]:
-        panel.axis("off")
-    axes.flat[-1].legend(*axes.flat[0].get_legend_handles_labels(), loc="center", fontsize=9)
+    for left, right in zip(axes[:-1:2], axes[1::2], strict=True):
+        left.set_ylabel("mutual information")
+        right.sharey(left)
+        left.autoscale(axis="y")
+        left.set_ylim(bottom=0.0)
+    for panel in axes[-3:-1]:
+        panel.set_xlabel("variables")
+    for panel, x in zip(axes, (0.0, 0.55), strict=False):
+        lines = panel.get_legend_handles_labels()
+        legend = axes[-1].legend(*lines, loc="center left", bbox_to_anchor=(x, 0.5))
+        axes[-1].add_artist(legend)
+        legend.set_in_layout(False)
     return experiment.draw(figure)
 
 
@@ -230,9 +261,12 @@ what ties and chance select); in parentheses the standard deviation over seeds, 
 there is one selection only, as in the paper. Seconds: selecting {counts[-1]} variables.
 {machine()}.
 
-![NMI of the clusters with the classes against the number of variables, one panel a dataset: ProjSe
-with three kernels, as published and as released, the variables of largest variance, random ones,
-all variables; on glioma the numbers of the paper as stars.]({figure})
+![NMI, the normalised mutual information, of the clusters with the classes against the number of
+variables, a row of panels a dataset. At the left ProjSe with three kernels, the variables of
+largest variance, random ones, all variables; on glioma the numbers of the paper as stars. At the
+right ProjSe as released and two variants. Bars are 95 % intervals.]({figure})
+
+Bars: 95 % intervals of the mean over seeds, where there are several selections.
 
 {shown}
 

@@ -41,9 +41,9 @@ BLOCK_OF_COLUMNS = 2_000
 PAPER_SECONDS = 4.0
 LINES = {
     "learn": ("streamsel", COLOURS[0], "-"),
-    "products": ("X'Y and Y'Y", COLOURS[5], "-"),
-    "xty": ("X'Y", COLOURS[5], "--"),
-    "read": ("reading X", COLOURS[5], ":"),
+    "products": ("both products", COLOURS[5], "-"),
+    "xty": ("one product", COLOURS[5], "--"),
+    "read": ("reading alone", COLOURS[5], ":"),
 }
 
 
@@ -194,7 +194,7 @@ def medians(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def figure(middle: pd.DataFrame) -> plt.Figure:
-    drawn, axes = plt.subplots(1, 3, figsize=(9, 4), sharey=True)
+    drawn, axes = plt.subplots(1, 3, figsize=(7.6, 4.4), sharey=True)
     panels = (("rows", 100, "n"), ("rows", 10, "n"), ("variables", 10, "p"))
     for axis, (along, outputs, size) in zip(axes, panels, strict=True):
         one = middle[(middle.axis == along) & (middle.outputs == outputs)]
@@ -203,17 +203,17 @@ def figure(middle: pd.DataFrame) -> plt.Figure:
             axis.loglog(linear[size], linear[what], style, color=colour, label=label)
         if along == "rows":
             beside = middle[(middle.axis == "columns") & (middle.outputs == outputs)]
-            label, colour = "streamsel, columns in memory", COLOURS[1]
+            label, colour = "columns in memory", COLOURS[1]
             axis.set(title=f"{outputs} outputs, {P} variables", xlabel="rows")
         else:
             beside = one[one.kind == "pool"]
-            label, colour = "streamsel, pool of 100", COLOURS[2]
+            label, colour = "pool of 100", COLOURS[2]
             axis.set(title=f"{outputs} outputs, {FEW_ROWS:,} rows", xlabel="variables")
         axis.plot(beside[size], beside.learn, "o-", ms=4, color=colour, label=label)
     axes[0].plot(10**7, PAPER_SECONDS, "v", color=COLOURS[6], label="paper: under 4 s")
     axes[0].set_ylabel("seconds")
-    axes[0].legend(fontsize=8)
-    axes[2].legend(fontsize=8)
+    for axis in axes[::2]:
+        axis.legend(fontsize=8)
     return drawn
 
 
@@ -253,7 +253,8 @@ size one run); the products X'Y and Y'Y by BLAS, on the same blocks, are what th
 least, and the ratio is to both.
 Making a block is not counted. ({machine()}; the paper: 12th Gen Intel Core i5-12600K * 10.)
 
-![Seconds against rows, with 100 and with 10 outputs, and against variables]({path})
+![Seconds against rows, with 100 and with 10 outputs, and against variables: streamsel, the two
+products X'Y and Y'Y, X'Y alone, and reading X]({path})
 
 {summary(middle)}
 

@@ -31,6 +31,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from _curves import add_legend, panels
 from _experiment import COLOURS, Experiment, Row, machine, plt, read, table
 from sklearn.datasets import load_digits
 
@@ -153,33 +154,38 @@ def work(folder: Path, name: str, target: str, learner: str, draw: str, size: in
 
 def curves(found: pd.DataFrame, k: int, size: int) -> plt.Figure:
     """Draw stability against rows at one k, and against k at one size, for both targets."""
-    fig, axes = plt.subplots(3, 2, figsize=(9.0, 7.8), height_ratios=[1.0, 1.0, 0.2])
-    for target, (above, below, blank) in zip(TARGETS, axes.T, strict=True):
-        blank.axis("off")
-        here = found[(found["target"] == target) & (found["k"] != SUPPORT)]
-        for (method, draw), line in here[here["k"] == k].groupby(["method", "draw"], sort=False):
-            style = {"color": COLOUR[method], "lw": 1.5, "ms": 4}
-            if draw == "disjoint":
-                error = (line["value"] - line["low"], line["high"] - line["value"])
-                above.errorbar(line["rows"], line["value"], error, fmt="o-", label=method, **style)
-            else:
-                above.plot(line["rows"], line["value"], "--", **style)
-        label_axes(above, [*SIZES[found["dataset"].iloc[0]][0], here["rows"].max()])
-        above.set_xlabel("training rows in a subset")
-        above.set_title(f"{target}, {k} pixels")
+    kinds = (
+        f"{k} pixels, disjoint subsets",
+        f"{k} pixels, random subsets",
+        f"{size:,} rows, disjoint",
+        "the same, correlated pixels alike",
+    )
+    titles = [f"{target}: {kind}" for kind in kinds for target in TARGETS]
+    fig, axes = panels(titles, len(TARGETS), 2.2)
+    rows = found[found["k"] != SUPPORT]
+    for i, target in enumerate(TARGETS):
+        here = rows[rows["target"] == target]
+        disjoint, drawn, by_k, alike = axes[i : -1 : len(TARGETS)]
+        for panel, draw in ((disjoint, "disjoint"), (drawn, "random")):
+            of_draw = here[(here["k"] == k) & (here["draw"] == draw)]
+            lines(panel, of_draw, "rows", bars=draw == "disjoint")
+            panel.set_xlabel("training rows in a subset")
         chosen = here[(here["rows"] == size) & (here["draw"] == "disjoint")]
-        for method, line in chosen.groupby("method", sort=False):
-            below.plot(line["k"], line["value"], "o-", ms=4, color=COLOUR[method])
-            below.plot(line["k"], line["tolerant"], ":", color=COLOUR[method])
-        label_axes(below, sorted(chosen["k"].unique()))
-        below.set_xlabel("pixels selected (k)")
-        below.set_title(f"{target}, disjoint subsets of {size:,} rows")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    handles += [plt.Line2D([], [], color="black", ls=style) for style in ("-", "--", ":")]
-    labels += ["disjoint subsets", "random subsets (above)", "correlated pixels alike (below)"]
-    legend = axes[2, 0].legend(handles, labels, fontsize=9, ncols=3, loc="center left")
-    legend.set_in_layout(False)  # it is as wide as both columns
+        lines(by_k, chosen, "k", bars=True)
+        lines(alike, chosen.assign(value=chosen["tolerant"]), "k", bars=False)
+        for panel in (by_k, alike):
+            panel.set_xlabel("pixels selected")
+    add_legend(axes, 3)
     return fig
+
+
+def lines(panel: plt.Axes, found: pd.DataFrame, along: str, *, bars: bool) -> None:
+    """Draw a line a method, with its intervals or without."""
+    for method, line in found.groupby("method", sort=False):
+        error = (line["value"] - line["low"], line["high"] - line["value"]) if bars else None
+        style = {"color": COLOUR[method], "lw": 1.3, "ms": 4, "elinewidth": 0.8, "label": method}
+        panel.errorbar(line[along], line["value"], error, fmt="o-", **style)
+    label_axes(panel, sorted(found[along].unique()))
 
 
 def label_axes(ax: plt.Axes, ticks: list[int]) -> None:
@@ -190,7 +196,7 @@ def label_axes(ax: plt.Axes, ticks: list[int]) -> None:
 
 def pictures(found: pd.DataFrame, side: int) -> plt.Figure:
     """Draw how often each pixel was selected, dark for always."""
-    fig, axes = plt.subplots(2, len(PICTURED), figsize=(9.0, 4.9))
+    fig, axes = plt.subplots(2, len(PICTURED), figsize=(7.6, 4.4))
     drawn = found[found["times"].notna()].set_index(["target", "method"])["times"]
     for target, line in zip(TARGETS, axes, strict=True):
         for method, ax in zip(PICTURED, line, strict=True):
@@ -232,7 +238,8 @@ for the pixels of the left. Table: disjoint subsets of {size:,} rows; last colum
 which overlap.
 
 ![Stability against the number of rows, for disjoint and for random subsets, and against the number
-of selected pixels]({images[0]})
+of selected pixels, as they are and with correlated ones as partly the same; bars are 95 %
+intervals, of disjoint subsets]({images[0]})
 
 ![How often each pixel was among the first {k}, in {M} disjoint subsets of {size:,} rows: white
 never, dark always]({images[1]})

@@ -33,6 +33,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import scipy.sparse
+from _curves import add_legend, panels
 from _experiment import COLOURS, Experiment, Row, machine, plt, read, table
 from sklearn.datasets import load_digits
 
@@ -196,40 +197,35 @@ def work(folder: Path, name: str, what: str, k: int) -> list[Row]:
 
 def figure(found: pd.DataFrame) -> plt.Figure:
     """Draw the first correlation and the sum of all against k, a column for each dataset."""
-    names = found["dataset"].unique()
-    heights = [1.0, 1.0, 0.1]
-    fig, axes = plt.subplots(
-        3, len(names), figsize=(9.5, 6.6), height_ratios=heights, squeeze=False
-    )
-    for (row, summary), (column, name) in itertools.product(
-        enumerate(("first", "sum")), enumerate(names)
+    names = list(found["dataset"].unique())
+    kinds = [
+        (summary, rows, f"{summary}, {word} rows")
+        for rows, word in (("test", "test"), ("train", "training"))
+        for summary in ("first", "sum")
+    ]
+    titles = [name for _ in kinds for name in names]
+    fig, axes = panels(titles, len(names), 1.9)
+    for ax in axes:
+        ax.set_xlabel("")
+    for ax, ((summary, rows, word), name) in zip(
+        axes, itertools.product(kinds, names), strict=False
     ):
-        ax, here = axes[row, column], found[found["dataset"] == name]
-        for (method, rows), curve in here.groupby(["method", "rows"], sort=False):
-            on_test = rows == "test"
-            style = {"color": COLOUR[method], "ls": "-" if on_test else ":", "lw": 1.5}
-            label = method if on_test else None
+        here = found[(found["dataset"] == name) & (found["rows"] == rows)]
+        for method, curve in here.groupby("method", sort=False):
+            style = {"color": COLOUR[method], "lw": 1.3, "label": method}
             if method == ALL:
-                ax.axhline(curve[summary].iloc[0], label=label, **style)
+                ax.axhline(curve[summary].iloc[0], **style)
             else:
-                marker = "o" if on_test else None
-                ax.plot(curve["k"], curve[summary], label=label, marker=marker, ms=3, **style)
+                ax.plot(curve["k"], curve[summary], marker="o", ms=3, **style)
         ax.set_xscale("log")
         ticks = [k for k in (1, 10, 100) if k <= here["k"].max()]
         ax.set_xticks(ticks, list(map(str, ticks)))
         ax.set_ylim(0.0, 1.03 if summary == "first" else None)
-        ax.set_title(name)
-        ax.set_xlabel("variables selected from each view (k)" if row else None)
-        ax.set_ylabel(None if column else f"{summary} of the canonical correlations")
-    axes[0, 0].set_ylabel("first canonical correlation")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    handles.append(plt.Line2D([], [], color="black", ls=":"))
-    for blank in axes[2]:
-        blank.axis("off")
-    legend = axes[2, 0].legend(
-        handles, [*labels, "on training rows"], fontsize=9, ncols=6, loc="center left"
-    )
-    legend.set_in_layout(False)  # it is as wide as all columns
+        if name == names[0]:
+            ax.set_ylabel(word)
+    for ax in axes[-1 - len(names) : -1]:
+        ax.set_xlabel("variables of each view")
+    add_legend(axes, 5)
     return fig
 
 
@@ -259,9 +255,9 @@ lights, and the words and labels of ml_bibtex (4,880 and 2,515 documents). Canon
 between the two selections, directions learnt on training rows, correlations on test rows; random:
 mean of {N_RANDOM} draws. The paper's numbers (figure 7, tables 4 and 5) were not at hand.
 
-![First canonical correlation and sum of all against the number of variables selected from each
-view, for ProjSe with two kernels, the most relevant variables, random ones and all of
-them]({image})
+![First canonical correlation and sum of all, on test rows and below them on training rows, against
+the number of variables selected from each view, for ProjSe with two kernels, the most relevant
+variables, random ones and all of them]({image})
 
 {table(pd.DataFrame(lines))}
 

@@ -264,22 +264,25 @@ def draw_models(models: pd.DataFrame, names: list[str]) -> plt.Figure:
 
 
 def draw_rules(rules: pd.DataFrame, names: list[str]) -> plt.Figure:
-    """Draw points gained over the default, a colour a dataset."""
+    """Draw points gained over the default, each run a point, a colour a dataset."""
     panels = [("ProjSe", SMOOTHED), ("SelectKBest", SMOOTHED), ("ProjSe", BAYES)]
     fig, axes = plt.subplots(1, len(panels), figsize=(9.0, 4.2), sharey=True)
     shown = [rule for rule in RULES if rule != "default"]
     for (before, model), ax in zip(panels, axes, strict=True):
         runs = rules[(rules["front"] == before) & (rules["model"] == model)]
-        means = 100.0 * runs.pivot_table(index="dataset", columns="rule", values="accuracy")
-        for name, colour in zip(names, COLOURS, strict=False):
-            if name in means.index:
-                gain = [means.loc[name, rule] - means.loc[name, "default"] for rule in shown]
-                ax.plot(gain, "o", ms=5, color=colour, label=name)
+        right = 100.0 * runs.pivot_table("accuracy", ["dataset", "seed"], "rule")
+        gains = right[shown].sub(right["default"], axis=0)
+        here = [name for name in names if name in gains.index]
+        for i, (name, colour) in enumerate(zip(here, COLOURS, strict=False)):
+            of_runs = gains.loc[name].T.to_numpy()
+            x = np.arange(len(shown)) + 0.12 * (i - (len(here) - 1) / 2.0)
+            drawn = ax.plot(x, of_runs, "o", ms=3.5, color=colour)
+            drawn[0].set_label(name)
         ax.axhline(0.0, color="black", lw=0.6)
         ax.set_xticks(range(len(shown)), shown, rotation=50, ha="right")
         ax.set_title(f"{before}, {'River' if model == BAYES else 'smoothed'}")
     axes[0].set_ylabel("points above the default")
-    axes[1].legend(fontsize=8.5, loc="lower right")
+    axes[2].legend(loc="lower left", bbox_to_anchor=(1.0, 0.2))
     return fig
 
 
@@ -309,8 +312,8 @@ Smoothed naive Bayes behind, one rule changed at a time; ▲ and ▼: above and 
 each of the shuffles. "every row": a selection made anew at every row, without slack or warm-up, as
 transforms were before there was calm.
 
-![Points gained or lost against the default by every rule, a point a dataset: ProjSe and SelectKBest
-before smoothed naive Bayes, ProjSe before River's.]({images[1]})
+![Points gained or lost against the default by every rule, each run a point, a colour a dataset:
+ProjSe and SelectKBest before smoothed naive Bayes, ProjSe before River's.]({images[1]})
 
 {rules_table(rules, "ProjSe", SMOOTHED)}
 

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from _curves import interval
 from _experiment import COLOURS, Experiment, Row, plt, table
 from _row_streams import ALL, AS_BEFORE, Stream, behind, exchanged, hits, pipeline, stream, turning
 from river import drift
@@ -61,7 +62,6 @@ SHOWN = {
     "every row": (COLOURS[2], "-"),
     "renewal 2": (COLOURS[0], "-"),
     "renewal 1.25": (COLOURS[3], "-"),
-    "slack 1": (COLOURS[4], "-"),
     "renew() at an alarm": (COLOURS[1], "-"),
     "a new one at an alarm": (COLOURS[6], "-"),
 }
@@ -107,8 +107,12 @@ def watched(
 
 
 class Followed(NamedTuple):
-    """The mean curve of one way to follow: accuracy a block, in %, and what it says."""
+    """The mean curve of one way to follow: accuracy a block, in %, and what it says.
 
+    `curves` has a stream a row, of which `curve` is the mean.
+    """
+
+    curves: np.ndarray
     curve: np.ndarray
     before: float
     after: float
@@ -118,20 +122,21 @@ class Followed(NamedTuple):
 def followed(rows: pd.DataFrame) -> Followed:
     """Sum up the streams of one way to follow."""
     counts = np.array([[int(count) for count in line.split()] for line in rows["right"]])
-    curve = 100.0 * counts.mean(axis=0) / BLOCK
+    curves = 100.0 * counts / BLOCK
+    curve = curves.mean(axis=0)
     change = int(rows["n"].iloc[0]) // 2 // BLOCK
     before = curve[change - LEVEL_ROWS // BLOCK : change].mean()
     width = BACK_ROWS // BLOCK
     level = np.convolve(curve[change:], np.ones(width) / width, "valid")
     within = np.flatnonzero(level >= before - POINTS)
     after = curve[change : change + LEVEL_ROWS // BLOCK].mean()
-    return Followed(curve, before, after, BLOCK * int(within[0]) if within.size else None)
+    return Followed(curves, curve, before, after, BLOCK * int(within[0]) if within.size else None)
 
 
 def draw(found: dict[tuple[Any, ...], Followed], names: list[str]) -> plt.Figure:
     heights = [1.0, 1.0, 0.2]
     fig, axes = plt.subplots(
-        3, len(names), figsize=(9.0, 6.2), height_ratios=heights, squeeze=False
+        3, len(names), figsize=(7.6, 6.2), height_ratios=heights, squeeze=False
     )
     for fading, line in zip(FADING, axes, strict=False):
         for name, ax in zip(names, line, strict=True):
@@ -139,9 +144,12 @@ def draw(found: dict[tuple[Any, ...], Followed], names: list[str]) -> plt.Figure
                 one = found.get((name, follower, 0.0 if follower == ALL else fading))
                 if one is not None:
                     width = BACK_ROWS // BLOCK
-                    smooth = np.convolve(one.curve, np.ones(width) / width, "valid")
+                    means = pd.DataFrame(one.curves).T.rolling(width).mean().dropna().T
+                    smooth, half = interval(means)
                     x = BLOCK * (np.arange(smooth.size) + width) - BLOCK * one.curve.size // 2
                     ax.plot(x, smooth, style, color=colour, lw=1.3, label=follower)
+                    band = {"color": colour, "alpha": 0.15, "lw": 0}
+                    ax.fill_between(x, smooth - half, smooth + half, **band)
             ax.axvline(0.0, color="black", lw=0.6, ls=":")
             ax.set_title(f"{name}, fading factor {fading:g}")
             ax.set_xlim(left=-LEVEL_ROWS)
@@ -150,7 +158,7 @@ def draw(found: dict[tuple[Any, ...], Followed], names: list[str]) -> plt.Figure
         ax.set_xlabel("rows since the change")
         blank.axis("off")
     lines = axes[1, 0].get_legend_handles_labels()
-    legend = axes[2, 0].legend(*lines, ncols=4, loc="center left", fontsize=9)
+    legend = axes[2, 0].legend(*lines, ncols=3, loc="center left")
     legend.set_in_layout(False)  # it is as wide as both columns
     return fig
 
@@ -178,8 +186,10 @@ exchange their names there. Rows fade with the factor of the second column. "Bac
 the change. "At an alarm": of ADWIN, which watches the errors.
 
 ![Accuracy against the rows since the change, without fading above and with below: all features, and
-a selection renewed at every row, by default, with a renewal of 1.25, with a slack of 1, at an
-alarm, and begun anew at an alarm.]({image})
+a selection renewed at every row, by default, with a renewal of 1.25, at an alarm, and begun anew at
+an alarm; bands are 95 % intervals.]({image})
+
+Bands: 95 % intervals of the mean over the streams. A slack of 1 is in the table alone.
 
 {table(pd.DataFrame(lines))}
 

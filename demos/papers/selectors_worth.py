@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from _curves import add_legend, curves, levelled, panels
 from _experiment import COLOURS, Dataset, Experiment, Row, machine, plt, table
 from fastcan import FastCan
 from scipy.stats import wilcoxon
@@ -82,7 +83,6 @@ OURS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 STYLES = {
     forward(1.0): (COLOURS[0], "o-"),
-    forward(0.0): (COLOURS[0], "x--"),
     "MRMR": (COLOURS[1], "s-"),
     "ProjSe": (COLOURS[2], "^-"),
     "SelectKBest": (COLOURS[4], "D-"),
@@ -328,22 +328,27 @@ def chosen_by_halves(results: pd.DataFrame) -> str:
 
 def draw(results: pd.DataFrame) -> plt.Figure:
     """Draw mean error against k, a panel a classifier, and against the ridge."""
-    figure, axes = plt.subplots(2, 2, figsize=(7.6, 6.0))
-    for panel, classifier in zip(axes.flat, CLASSIFIERS, strict=False):
-        means = pd.DataFrame({k: of_datasets(results, (k,), (classifier,)).mean() for k in KS})
-        for method, (colour, style) in STYLES.items():
-            if method in means.index:
-                line = means.loc[method].to_numpy()
-                panel.plot(range(len(KS)), line, style, color=colour, ms=3.5, lw=1.3, label=method)
-        panel.set_xticks(range(len(KS)), map(str, KS))
-        panel.set(title=f"{classifier}, mean error in %", xlabel="k", ylim=(0.0, None))
+    figure, axes = panels([*CLASSIFIERS, "ForwardSelection, mean of the three"], 2, 2.7)
+    for panel, classifier in zip(axes, CLASSIFIERS, strict=False):
+        each = {k: of_datasets(results, (k,), (classifier,)).filter(list(STYLES)) for k in KS}
+        labels = {forward(1.0): "ForwardSelection", RANDOM: "at random"}
+        curves(panel, levelled(pd.concat(each, axis=1)), STYLES, KS, labels)
+        panel.set_title(classifier)
+        panel.set_xlabel("variables selected")
+    last = axes[len(CLASSIFIERS)]
+    styles = {}
+    each = {}
     for k, colour in zip(KS, (COLOURS[1], COLOURS[2], COLOURS[4]), strict=True):
-        line = of_datasets(results, (k,)).mean()[[forward(ridge) for ridge in RIDGES]]
-        axes[1, 1].plot(range(len(RIDGES)), line, "o-", color=colour, ms=3.5, label=f"k = {k}")
-    axes[1, 1].set_xticks(range(len(RIDGES)), [f"{ridge:g}" for ridge in RIDGES])
-    axes[1, 1].set(title="forward selection, mean of the three", xlabel="λ", ylim=(0.0, None))
-    axes[0, 0].legend(fontsize=6.5, loc="lower left", ncols=2, columnspacing=0.8)
-    axes[1, 1].legend(fontsize=7.5, loc="lower left")
+        styles[f"{k} variables"] = (colour, "o-")
+        found = levelled(of_datasets(results, (k,))[[forward(ridge) for ridge in RIDGES]])
+        for ridge, (_, errors_of_ridge) in zip(RIDGES, found.items(), strict=True):
+            each[f"{ridge:g}", f"{k} variables"] = errors_of_ridge
+    curves(last, pd.DataFrame(each), styles, [f"{ridge:g}" for ridge in RIDGES])
+    last.set_xlabel("ridge")
+    last.legend(loc="lower left")
+    for panel in axes[:-1]:
+        panel.set_ylim(0.0)
+    add_legend(axes, 3)
     return figure
 
 
@@ -370,8 +375,11 @@ deviation 1. Rank: mean over datasets of the rank of the mean error. Stability: 
 On all variables 1-NN errs {alone["1-NN"]:.1f} % and the SVM {alone["SVM"]:.1f} %.
 Selections of fewer than k, of {(results.method == FASTCAN).sum()} each: {less or "none"}.
 
-![Mean error against k for LDA, 1-NN and an SVM, a line a selector; and mean error of forward
-selection against its ridge.]({figure})
+![Mean error against k, the number of variables, for LDA, 1-NN and an SVM, a line a selector; and
+mean error of forward selection against its ridge λ; bars are 95 % intervals.]({figure})
+
+Bars: 95 % intervals of the mean over datasets, how hard each of them is taken out. Panels a to c:
+ForwardSelection with λ = 1.
 
 On how many datasets ForwardSelection errs less – as much – more, by the mean error of the three
 classifiers; in brackets the p-value of Wilcoxon's signed rank test over the datasets, bold below

@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse
+from _curves import add_legend, curves, levelled, panels
 from _experiment import COLOURS, Dataset, Experiment, plt, table
 from scipy.stats import ttest_1samp, wilcoxon
 from sklearn.cross_decomposition import PLSRegression
@@ -70,16 +71,18 @@ LEVEL = 0.05
 PAPERS_SVM = "SVM, σ = 0.3"
 SHOWN = "SVM, scale"  # of which the second figure and table are
 NONE = "none"
+# Of what is drawn: not of the shuffled, which lie upon the others, nor of projections at random.
 STYLES = {
     "SOSPCA": (COLOURS[0], "o-"),
-    "SOSPCA, shuffled": (COLOURS[0], "--"),
     "SOSPCA, paper": (COLOURS[1], "s-"),
     "most correlated": (COLOURS[2], "^-"),
     "PCA": (COLOURS[3], "v-"),
     "PLS": (COLOURS[4], "D-"),
-    "random projection": (COLOURS[5], "x-"),
 }
-REDUCTIONS = list(STYLES)
+REDUCTIONS = [
+    *("SOSPCA", "SOSPCA, shuffled", "SOSPCA, paper", "most correlated"),
+    *("PCA", "PLS", "random projection"),
+]
 
 Split = tuple[np.ndarray, np.ndarray]
 
@@ -258,43 +261,15 @@ def matches(frame: pd.DataFrame, qs: tuple[int, ...]) -> str:
     return table(pd.DataFrame(lines, columns=["SOSPCA against", *(f"q = {q}" for q in qs)]))
 
 
-def panels(titles: list[str], n_columns: int, height: float) -> tuple[plt.Figure, list[plt.Axes]]:
-    """Return a figure with a panel a title, and room for a legend in a last one."""
-    n_rows = -(-len(titles) // n_columns)
-    figure = plt.figure(figsize=(7.6, height * n_rows + 0.8))
-    grid = figure.add_gridspec(n_rows + 1, n_columns, height_ratios=[height] * n_rows + [0.6])
-    axes = [figure.add_subplot(grid[divmod(i, n_columns)]) for i in range(len(titles))]
-    for panel, title in zip(axes, titles, strict=True):
-        panel.set_title(title, fontsize=8.5)
-    for panel in axes[::n_columns]:
-        panel.set_ylabel("error, %")
-    for panel in axes[-n_columns:]:
-        panel.set_xlabel("q")
-    axes.append(figure.add_subplot(grid[n_rows, :]))
-    axes[-1].axis("off")
-    return figure, axes
-
-
-def curves(panel: plt.Axes, frame: pd.DataFrame, classifier: str) -> None:
-    """Draw mean error against q, a line a reduction."""
+def curve(panel: plt.Axes, frame: pd.DataFrame, classifier: str, unit: str) -> None:
+    """Draw mean error against q, a line a reduction, with intervals over datasets or folds."""
     frame = frame[frame.classifier == classifier]
-    for reduction, (colour, style) in STYLES.items():
-        means = 100 * frame[frame.reduction == reduction].groupby("q").error.mean()
-        if not means.empty:
-            shown = panel.plot(range(means.size), means, style, color=colour, ms=3.5, lw=1.3)
-            shown[0].set_label(reduction)
-            panel.set_xticks(range(means.size), map(str, means.index))
-    alone = frame[frame.reduction == NONE]
-    levels = {"no reduction": alone.error.mean(), "larger class": alone.majority.mean()}
-    for (label, level), style in zip(levels.items(), ("-", ":"), strict=True):
-        panel.axhline(100 * level, color=COLOURS[6], ls=style, lw=1.0, label=label)
+    reduced = frame[frame.reduction.isin(list(STYLES))]
+    errors = 100.0 * reduced.pivot_table("error", unit, ["q", "reduction"])
+    curves(panel, levelled(errors), STYLES, sorted(reduced.q.unique()))
+    alone = 100.0 * frame[frame.reduction == NONE].error.mean()
+    panel.axhline(alone, color=COLOURS[6], lw=1.0, label="no reduction")
     panel.set_ylim(0.0)
-
-
-def add_legend(axes: list[plt.Axes]) -> None:
-    lines = axes[0].get_legend_handles_labels()
-    legend = axes[-1].legend(*lines, ncol=5, loc="center", fontsize=8.5)
-    legend.set_in_layout(False)
 
 
 def draw(experiment: Experiment, binary: pd.DataFrame, results: pd.DataFrame) -> tuple[str, str]:
@@ -302,15 +277,15 @@ def draw(experiment: Experiment, binary: pd.DataFrame, results: pd.DataFrame) ->
     classifiers = list(binary.classifier.unique())
     means, axes = panels(classifiers, 2, 2.8)
     for panel, classifier in zip(axes, classifiers, strict=False):
-        curves(panel, binary, classifier)
+        curve(panel, binary, classifier, "dataset")
     top = max(panel.get_ylim()[1] for panel in axes[:-1])
     for panel in axes[:-1]:
         panel.set_ylim(0.0, top)
     add_legend(axes)
     sizes = results.groupby("dataset", sort=False).p.median()
-    each, axes = panels([f"{name} ({p:,.0f})" for name, p in sizes.items()], 3, 1.9)
+    each, axes = panels([f"{name}, {p:,.0f} variables" for name, p in sizes.items()], 3, 1.9)
     for panel, name in zip(axes, sizes.index, strict=False):
-        curves(panel, results[results.dataset == name], SHOWN)
+        curve(panel, results[results.dataset == name], SHOWN, "fold")
     add_legend(axes)
     return experiment.draw(means), experiment.draw(each, "-datasets")
 
@@ -328,9 +303,11 @@ def text(binary: pd.DataFrame, qs: tuple[int, ...], figures: tuple[str, str]) ->
 learnt inside the fold; variables in [-1, 1]. Folds are drawn with seed 0, what else is random with
 the number of the fold.
 
-![Mean error over the datasets against q, one panel a classifier: SOSPCA as it is by default, with
-shuffled columns and as in the paper, the most correlated variables, PCA, PLS, a Gaussian random
-projection, and no reduction as a horizontal line.]({figures[0]})
+![Mean error over the datasets against the number of components q, one panel a classifier: SOSPCA as
+it is by default and as in the paper, the most correlated variables, PCA, PLS, and no reduction as a
+horizontal line; bars are 95 % intervals.]({figures[0]})
+
+Bars: 95 % intervals of the mean over the datasets, how hard each of them is taken out.
 
 The kernel with σ = {SIGMA} between two rows at their median distance, in the median dataset:
 {unreduced:.1g} without reduction; on components of SOSPCA {of_q}.
@@ -345,8 +322,10 @@ Datasets on which SOSPCA errs less – as much – more, {SHOWN}; bold as above:
 
 {matches(binary, qs)}
 
-![Error of the SVM with gamma = scale against q, one panel a dataset, of two classes and of more; in
-brackets the number of variables.]({figures[1]})
+![Error of the SVM with gamma = scale against the number of components q, one panel a dataset, of
+two classes and of more, with the number of its variables; bars are 95 % intervals.]({figures[1]})
+
+Bars: 95 % intervals of the mean over the folds, how hard each of them is taken out.
 
 `python demos/papers/sospca_errors.py`; [all numbers](sospca-errors.csv)
 """

@@ -178,13 +178,15 @@ def tasks(experiment: Experiment) -> list[tuple]:
 
 
 def figure(found: pd.DataFrame) -> plt.Figure:
-    drawn, axes = plt.subplots(2, 2, figsize=(9, 7.2))
+    drawn, axes = plt.subplots(2, 2, figsize=(7.6, 6.6))
     for axis, (kind, title) in zip(axes.flat, STREAMS.items(), strict=True):
         of_kind = found[found.stream == kind]
         for q, colour in zip(QS, COLOURS, strict=False):
             by_size = of_kind[of_kind.q == q].groupby("p")
             seen, support = by_size.support.median().index, by_size.support
-            axis.plot(seen, support.median(), "o-", color=colour, ms=4, label=f"support, q = {q}")
+            axis.plot(
+                seen, support.median(), "o-", color=colour, ms=4, label=f"support, {q} components"
+            )
             axis.fill_between(seen, support.min(), support.max(), color=colour, alpha=0.2, lw=0)
             axis.plot(seen, by_size.best_so_far.mean(), "x", color=colour, ms=6)
             axis.plot(seen, bound(np.asarray(seen), q), "--", color=colour, lw=1)
@@ -193,8 +195,8 @@ def figure(found: pd.DataFrame) -> plt.Figure:
             axis.set_yscale("log")
         else:
             axis.set_ylim(0)
-    axes[0, 0].plot([], [], "x", color=COLOURS[5], label="among the best q so far")
-    axes[0, 0].plot([], [], "--", color=COLOURS[5], lw=1, label="q (1 + ln(p/q))")
+    axes[0, 0].plot([], [], "x", color=COLOURS[5], label="among the best so far")
+    axes[0, 0].plot([], [], "--", color=COLOURS[5], lw=1, label="expected of random order")
     axes[0, 0].legend(loc="upper left", fontsize=8)
     return drawn
 
@@ -240,7 +242,8 @@ accepted lost it again. `model` is its pickle, `process` the most that resident 
 the first {BLOCK:,} columns, or the first tenth of a shorter stream. `seconds` are those of
 learning. ({machine()}.)
 
-![Columns kept against columns seen, for four streams and three numbers of components]({path})
+![Columns kept against columns seen, for four streams and three numbers of components: the support,
+median and range over seeds, those among the best q so far, and q (1 + ln(p/q))]({path})
 
 {summary(found)}
 

@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from _curves import add_legend, curves, levelled, panels
 from _experiment import COLOURS, Dataset, Experiment, table
 from scipy.stats import wilcoxon
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -44,7 +45,6 @@ from sospca_errors import (
     fold_of,
     over_folds,
     p_value,
-    panels,
 )
 
 from streamsel import SOSPCA
@@ -73,6 +73,7 @@ VARIANTS = {
     "admission, angle, pair": Rules("single", angle=True, pair=True),
     "noise floor, angle, pair": Rules("floor", angle=True, pair=True),
 }
+UNDRAWN = "angle"  # all but the same as SOSPCA
 STYLES = {
     "SOSPCA": (COLOURS[0], "o-"),
     "angle": (COLOURS[5], "x-"),
@@ -311,20 +312,20 @@ def explanations(binary: pd.DataFrame, others: dict[str, pd.DataFrame], q: int) 
 
 
 def draw(experiment: Experiment, binary: pd.DataFrame, qs: tuple[int, ...]) -> str:
+    drawn = {variant: style for variant, style in STYLES.items() if variant != UNDRAWN}
     figure, axes = panels([*CLASSIFIERS, "support, mean number of variables"], 2, 2.6)
     for panel, measure in zip(axes, [*CLASSIFIERS, "support"], strict=False):
-        factor = 1.0 if measure == "support" else 100.0
-        for variant, (colour, style) in STYLES.items():
-            means = [factor * of_datasets(binary, variant, q, measure).mean() for q in qs]
-            panel.plot(range(len(qs)), means, style, color=colour, ms=3.5, lw=1.3, label=variant)
-        panel.set_xticks(range(len(qs)), map(str, qs))
+        found = binary.pivot_table(measure, "dataset", ["q", "variant"])
+        # On a scale of logarithms an interval about the mean would reach below nothing.
+        alone = found.mean().to_frame().T
+        found = alone if measure == "support" else levelled(100.0 * found)
+        curves(panel, found, drawn, qs)
     top = max(panel.get_ylim()[1] for panel in axes[:3])
     for panel in axes[:3]:
         panel.set_ylim(0.0, top)
     axes[3].set_yscale("log")
     axes[3].set_ylabel("variables")
-    lines = axes[0].get_legend_handles_labels()
-    axes[-1].legend(*lines, ncol=3, loc="center", fontsize=8.5).set_in_layout(False)
+    add_legend(axes, 3)
     return experiment.draw(figure)
 
 
@@ -343,8 +344,11 @@ The {len(shapes)} datasets of two classes and the protocol of the section before
 *Angle*: the direction of most covariance with the target space survives. *Pair*: the component that
 adds least to the multiple correlation is merged into the one with which it correlates most.
 
-![Mean error against q, a panel each for LDA, 1-NN and an SVM, and the support: SOSPCA, five
-variants, PLS.]({figure})
+![Mean error against the number of components q, a panel each for LDA, 1-NN and an SVM, and the
+support: SOSPCA, four variants, PLS; bars are 95 % intervals.]({figure})
+
+Bars: 95 % intervals of the mean over the datasets, how hard each of them is taken out. The variant
+*angle* is in the table alone.
 
 {mean_errors(binary, [q for q in qs if q in (2, 10)])}
 

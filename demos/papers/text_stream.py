@@ -297,10 +297,10 @@ def draw(runs: pd.DataFrame) -> plt.Figure:
     everything = found.loc[ALL]
     fig, axes = plt.subplots(1, 2, figsize=(9.0, 3.8), sharey=True)
     families = {
-        "k of all words": [f"ProjSe({k})" for k in SIZES],
-        "k of 1,000 tracked": [f"ProjSe({k}), of 1,000" for k in (200, 500)],
-        "renewed sooner": ["ProjSe(2000), renewal 1.25"],
-        "by false discovery rate": [f"SelectKBest(fdr={rate})" for rate in (0.05, 0.3)],
+        "ProjSe, of all words": [f"ProjSe({k})" for k in SIZES],
+        "ProjSe, of 1,000 tracked": [f"ProjSe({k}), of 1,000" for k in (200, 500)],
+        "ProjSe, renewed sooner": ["ProjSe(2000), renewal 1.25"],
+        "false discovery rate": [f"SelectKBest(fdr={rate})" for rate in (0.05, 0.3)],
         "the same, of 1,000 tracked": ["SelectKBest(fdr=0.3), of 1,000"],
         "hashed": ["hashed to 500", "hashed to 1,000", "hashed to 4,000"],
     }
@@ -311,15 +311,15 @@ def draw(runs: pd.DataFrame) -> plt.Figure:
             x = part[what].where(part[what].notna(), part["weights"])
             x = x / (1e3 if what == "bytes" else 1.0)
             ax.errorbar(x, part["second"], error, fmt="o-", ms=5, color=colour, label=label, lw=1)
-    for ax, letter in zip(axes, "ab", strict=True):
-        ax.set_title(letter)
+    for ax, title in zip(axes, ("what stands", "what it costs"), strict=True):
+        ax.set_title(title)
         ax.axhline(everything["second"], color="black", lw=0.8)
         ax.set_xscale("log")
     axes[1].plot(everything["bytes"] / 1e3, everything["second"], "k*", ms=10, label=ALL)
     axes[0].set_xlabel("words, or cells, in use")
     axes[1].set_xlabel("size of the pipeline, kB")
     axes[0].set_ylabel("F1 of spam, second half")
-    axes[1].legend(fontsize=8.5, loc="lower left")
+    axes[1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return fig
 
 

@@ -300,7 +300,7 @@ def draw_worth(found: dict[str, pd.DataFrame], there: list[str]) -> plt.Figure:
 def draw_turn(rows: pd.DataFrame, there: list[str]) -> plt.Figure:
     """Draw accuracy row by row where features exchange names."""
     shown = ((ALL, 0.0, "-"), (RIDGE, 0.0, ":"), (RIDGE, 0.005, "-"), (RENEWED, 0.005, "-"))
-    fig, axes = plt.subplots(1, len(there), figsize=(9.0, 3.6), squeeze=False, sharey=True)
+    fig, axes = plt.subplots(1, len(there), figsize=(7.6, 3.6), squeeze=False, sharey=True)
     rows = rows[rows["exchanged"] == "features"]
     for name, ax in zip(there, axes[0], strict=True):
         for before, fading, style in shown:
@@ -308,7 +308,7 @@ def draw_turn(rows: pd.DataFrame, there: list[str]) -> plt.Figure:
             points = curve(runs[runs["fading"] == fading])
             smooth = np.convolve(points, np.ones(3) / 3, "valid")
             x = BLOCK * (np.arange(smooth.size) + 3)
-            label = before if before == ALL else f"{before}, fading {fading:g}"
+            label = before if before == ALL else f"{before}, fading by {fading:g}"
             ax.plot(x, smooth, style, color=COLOUR[before], lw=1.4, label=label)
         ax.axvline(BLOCK * points.size / 2, color="black", lw=0.6, ls=":")
         ax.set_title(name)
