@@ -272,17 +272,17 @@ def draw_rules(rules: pd.DataFrame, names: list[str]) -> plt.Figure:
         runs = rules[(rules["front"] == before) & (rules["model"] == model)]
         right = 100.0 * runs.pivot_table("accuracy", ["dataset", "seed"], "rule")
         gains = right[shown].sub(right["default"], axis=0)
-        here = [name for name in names if name in gains.index]
-        for i, (name, colour) in enumerate(zip(here, COLOURS, strict=False)):
-            of_runs = gains.loc[name].T.to_numpy()
-            x = np.arange(len(shown)) + 0.12 * (i - (len(here) - 1) / 2.0)
-            drawn = ax.plot(x, of_runs, "o", ms=3.5, color=colour)
-            drawn[0].set_label(name)
+        for i, (name, colour) in enumerate(zip(names, COLOURS, strict=False)):
+            if name in gains.index:
+                x = np.arange(len(shown)) + 0.12 * (i - (len(names) - 1) / 2.0)
+                drawn = ax.plot(x, gains.loc[name].T.to_numpy(), "o", ms=3.5, color=colour)
+                drawn[0].set_label(name)
         ax.axhline(0.0, color="black", lw=0.6)
         ax.set_xticks(range(len(shown)), shown, rotation=50, ha="right")
         ax.set_title(f"{before}, {'River' if model == BAYES else 'smoothed'}")
     axes[0].set_ylabel("points above the default")
-    axes[2].legend(loc="lower left", bbox_to_anchor=(1.0, 0.2))
+    lines = axes[0].get_legend_handles_labels()
+    axes[-1].legend(*lines, loc="lower left", bbox_to_anchor=(1.0, 0.2))
     return fig
 
 

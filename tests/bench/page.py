@@ -233,7 +233,8 @@ def changed(changes):
 
 
 ALT = {
-    "time": "{}: time of every contestant as a multiple of the first's, by the size of the data.",
+    "time": "{}: time of every contestant as a multiple of the first's, by the size of the data; "
+    "bars are as long as the interquartile range of its times.",
     "peak memory": "{}: peak memory of streamsel and its peers, and the size of the data.",
 }
 

@@ -1,17 +1,20 @@
 """The plots of the page: time and memory of every contest."""
 
+import string
+
 import matplotlib as mpl
 
-from streamsel.catalogue import names
+from streamsel.plot._style import ACCENT, CHOSEN, INK, MARKS, ROLES
 from tests.bench.page import BYTES, plot_name, quantity, remembered, size
 
 mpl.use("svg")
 from matplotlib import pyplot as plt
 
-# One colour a contestant, the same in every plot: streamsel's are blue.
-COLOURS = ("#c8553d", "#c79a1e", "#6a4c93", "#4a8f5c", "#8c564b", "#17a2b8", "#e377c2")
-BLUES = ("#17375e", "#8ab6e1", "#2aa198")
-OURS, LIMIT = "#3f7fbf", "#8a93a0"
+# More lines no panel has.
+MOST = 6
+# One colour and mark a contestant, the same in every plot; the first, streamsel's, is blue.
+COLOURS = (CHOSEN, *(ROLES[role] for role in ("third", "fourth", "sixth", "fifth")), INK)
+OURS, LIMIT = ACCENT, "#8a93a0"
 
 
 def draw(results, out):
@@ -28,36 +31,59 @@ def draw(results, out):
     for one in results["benchmarks"]:
         if "contestants" in one["extra_info"]:
             groups.setdefault(one["group"], []).append(one["extra_info"])
-    colours = {}
+    looks = {}
     for group, records in groups.items():
         for name, one in list(records[0]["contestants"].items())[1:]:
             if not one["limit"]:
-                palette = BLUES if name in names() else COLOURS
-                used = sum(colour in palette for colour in colours.values())
-                colours.setdefault(name, palette[used % len(palette)])
+                place = len(looks) % len(COLOURS)
+                looks.setdefault(name, {"color": COLOURS[place], "marker": MARKS[place]})
         plots = {"time": plot_times}
         if with_memory := [one for one in records if remembered(one)]:
             plots["peak memory"] = plot_memory
         for kind, plot in plots.items():
-            figure, axes = plt.subplots(figsize=(8.4, 4.2), layout="constrained")
-            plot(axes, with_memory if kind == "peak memory" else records, colours)
+            figure = plot(with_memory if kind == "peak memory" else records, looks)
             path = out / plot_name(group, kind)
             figure.savefig(path, metadata={"Date": None, "Creator": None})
             plt.close(figure)
 
 
-def plot_times(axes, records, colours):
-    """Draw ratios against the number of cells; what is taller than wide stands by itself."""
+def plot_times(records, looks):
+    """Draw ratios against the number of cells, in as many panels as it takes."""
+    peers = list(records[0]["contestants"])[1:]
+    # The line of ours is in each.
+    count = -(-len(peers) // (MOST - 1))
+    size_of = -(-len(peers) // count)
+    parts = [peers[i : i + size_of] for i in range(0, len(peers), size_of)]
+    figure, panels = plt.subplots(
+        *(count, 1), figsize=(7.6, 3.6 * count), layout="constrained", squeeze=False, sharey=True
+    )
+    for letter, axes, part in zip(string.ascii_lowercase, panels.flat, parts, strict=False):
+        plot_ratios(axes, records, part, looks)
+        if count > 1:
+            axes.set_title(letter, loc="left", fontsize=10, fontweight="bold")
+    return figure
+
+
+def plot_ratios(axes, records, peers, looks):
+    """Draw the ratios of some peers; what is taller than wide stands by itself."""
     ordered = sorted(records, key=lambda one: one["n"] * one["p"])
     cells = [one["n"] * one["p"] for one in ordered]
     tall = [one["n"] > 100 * one["p"] for one in ordered]
-    for name, first in list(records[0]["contestants"].items())[1:]:
-        ratios = [one["contestants"][name].get("ratio", float("nan")) for one in ordered]
-        points = list(zip(cells, ratios, tall, strict=True))
-        style = {"color": LIMIT, "linestyle": "--"} if first["limit"] else {"color": colours[name]}
-        label = f"{name.strip('`')}, the limit" if first["limit"] else name
-        axes.plot(*shown(points, tall=False), marker="o", markersize=4, label=label, **style)
-        axes.plot(*shown(points, tall=True), "o", mfc="white", color=style["color"], markersize=5)
+    for name in peers:
+        found = [one["contestants"][name] for one in ordered]
+        ratios = [one.get("ratio", float("nan")) for one in found]
+        # Half of the interquartile range of its times.
+        spread = [one.get("iqr", 0.0) / one.get("seconds", 1.0) / 2.0 for one in found]
+        spread = [half * ratio for half, ratio in zip(spread, ratios, strict=True)]
+        is_limit = found[0]["limit"]
+        style = {"color": LIMIT, "marker": "o"} if is_limit else looks[name]
+        style = style | {"elinewidth": 0.8}
+        label = f"{name.strip('`')}, the limit" if is_limit else name
+        points = list(zip(cells, ratios, spread, tall, strict=True))
+        x, y, bars = shown(points, tall=False)
+        axes.errorbar(x, y, bars, ls="--" if is_limit else "-", ms=4, label=label, **style)
+        x, y, bars = shown(points, tall=True)
+        axes.errorbar(x, y, bars, ls="", mfc="white", ms=5, **style)
     axes.axhline(1.0, color=OURS, linewidth=2)
     ours = next(iter(records[0]["contestants"]))
     place = {"textcoords": "offset points", "xytext": (20, -12), "color": OURS, "weight": "bold"}
@@ -66,18 +92,19 @@ def plot_times(axes, records, colours):
     axes.set_xticks(cells, [size(one) for one in ordered], rotation=25, ha="right", fontsize=9)
     axes.minorticks_off()
     axes.yaxis.set_major_formatter("{x:g}")
-    axes.set_xlabel("n × p" + (" (hollow: tall data)" if any(tall) else ""))
+    axes.set_xlabel("rows × columns" + (" (hollow: tall data)" if any(tall) else ""))
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
 
 
 def shown(points, tall):
-    """Return abscissae and ordinates of the points that are tall, or of the others."""
-    kept = [(x, y) for x, y, is_tall in points if is_tall == tall]
-    return [x for x, _ in kept], [y for _, y in kept]
+    """Return abscissae, ordinates and bars of the points that are tall, or of the others."""
+    kept = [point[:-1] for point in points if point[-1] == tall]
+    return [list(column) for column in zip(*kept, strict=True)] or [[], [], []]
 
 
-def plot_memory(axes, records, _):
+def plot_memory(records, _):
     """Draw peak memory on the largest data on which it was measured."""
+    figure, axes = plt.subplots(figsize=(7.6, 3.8), layout="constrained")
     record = max(records, key=lambda one: one["data_bytes"])
     bars = {name: max(found, 1e5) / 1e6 for name, found in remembered(record).items()}
     ours = next(iter(bars))
@@ -93,3 +120,4 @@ def plot_memory(axes, records, _):
     axes.set_xlim(0.05, 3 * max(*bars.values(), record["data_bytes"] / 1e6))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.invert_yaxis()
+    return figure
