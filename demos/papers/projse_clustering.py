@@ -241,8 +241,9 @@ def draw(experiment: Experiment, results: pd.DataFrame) -> str:
         panel.set_xlabel("variables")
     for panel, x in zip(axes, (0.0, 0.55), strict=False):
         lines = panel.get_legend_handles_labels()
-        legend = axes[-1].legend(*lines, loc="center left", bbox_to_anchor=(x, 0.5))
-        axes[-1].add_artist(legend)
+        legend = figure.legend(
+            *lines, loc="center left", bbox_to_anchor=(x, 0.5), bbox_transform=axes[-1].transAxes
+        )
         legend.set_in_layout(False)
     return experiment.draw(figure)
 
@@ -264,7 +265,7 @@ there is one selection only, as in the paper. Seconds: selecting {counts[-1]} va
 ![NMI, the normalised mutual information, of the clusters with the classes against the number of
 variables, a row of panels a dataset. At the left ProjSe with three kernels, the variables of
 largest variance, random ones, all variables; on glioma the numbers of the paper as stars. At the
-right ProjSe as released and two variants. Bars are 95 % intervals.]({figure})
+right the linear one, those as released, two variants. Bars are 95 % intervals.]({figure})
 
 Bars: 95 % intervals of the mean over seeds, where there are several selections.
 
