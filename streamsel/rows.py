@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._jit.rows import LARGEST, any_beyond
-from streamsel.columns import first_bad_name, why_bad_name
+from streamsel.names import first_bad_name, why_bad_name
 from streamsel.sparse import expect_whole
 from streamsel.stream import ColumnStream
 from streamsel.target.encode import is_missing

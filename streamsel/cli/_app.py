@@ -37,6 +37,7 @@ from streamsel.cli._options import (
     keep_option,
     log_options,
     method_options,
+    no_target_option,
     option,
     output_options,
 )
@@ -125,12 +126,7 @@ def app() -> None:
 
 @app.command(cls=MethodCommand, kind="selector", short_help="Keep the variables that matter.")
 @input_options
-@option(
-    "--no-target",
-    is_flag=True,
-    section=INPUT,
-    help="Select the variables that explain all the others.",
-)
+@no_target_option
 @method_options("selector")
 @option(
     "-k",

@@ -10,7 +10,9 @@ from streamsel.cli._methods import MethodCommand
 from streamsel.cli._options import (
     LEARNER,
     OUTPUT,
+    candidates_each_option,
     input_options,
+    json_option,
     log_options,
     method_options,
     option,
@@ -49,14 +51,7 @@ class Sizes(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8
     help="Number of variables to select, or of components to build; of several the best is chosen "
     "by inner folds.",
 )
-@option(
-    "--max-candidates",
-    metavar="M",
-    section=LEARNER,
-    parameter="max_candidates",
-    help="Let each model keep no more candidates than this, in constant memory; a method that has "
-    "no such parameter refuses it.",
-)
+@candidates_each_option
 @option(
     "--model",
     "predictor",
@@ -108,13 +103,7 @@ class Sizes(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8
     section=OUTPUT,
     help="Write the scores of every fold, as .csv, .tsv, .parquet, .feather or .arrow.",
 )
-@option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    section=OUTPUT,
-    help="Print JSON. Otherwise: a table on a terminal, tab-separated values elsewhere.",
-)
+@json_option
 @log_options
 @click.pass_context
 def evaluate(ctx: click.Context, /, **_: Any) -> None:

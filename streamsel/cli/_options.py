@@ -257,6 +257,29 @@ def method_options(kind: str | None) -> Decorator:
     )
 
 
+json_option = option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    section=OUTPUT,
+    help="Print JSON. Otherwise: a table on a terminal, tab-separated values elsewhere.",
+)
+no_target_option = option(
+    "--no-target",
+    is_flag=True,
+    section=INPUT,
+    help="Select the variables that explain all the others.",
+)
+# Of many models that learn at once.
+candidates_each_option = option(
+    "--max-candidates",
+    metavar="M",
+    section=LEARNER,
+    parameter="max_candidates",
+    help="Let each model keep no more candidates than this, in constant memory; a method that has "
+    "no such parameter refuses it.",
+)
+
 output_options = all_of(
     option(
         "--n-jobs",
@@ -282,13 +305,7 @@ output_options = all_of(
         help="Write the resulting columns, as .parquet, .feather, .arrow, .npy, .csv or .tsv.",
     ),
     keep_option,
-    option(
-        "--json",
-        "as_json",
-        is_flag=True,
-        section=OUTPUT,
-        help="Print JSON. Otherwise: a table on a terminal, tab-separated values elsewhere.",
-    ),
+    json_option,
     option(
         "--list-skipped",
         "skipped_file",

@@ -8,12 +8,14 @@ import click
 
 from streamsel.cli._methods import MethodCommand
 from streamsel.cli._options import (
-    INPUT,
     LEARNER,
     OUTPUT,
+    candidates_each_option,
     input_options,
+    json_option,
     log_options,
     method_options,
+    no_target_option,
     option,
 )
 
@@ -24,12 +26,7 @@ DRAWS = "Subsamples"
     cls=MethodCommand, kind="selector", short_help="Say how stable a selection is: by subsamples."
 )
 @input_options
-@option(
-    "--no-target",
-    is_flag=True,
-    section=INPUT,
-    help="Select the variables that explain all the others.",
-)
+@no_target_option
 @method_options("selector")
 @option(
     "-k",
@@ -38,14 +35,7 @@ DRAWS = "Subsamples"
     parameter="k",
     help="Number of variables to select; every method has its default.",
 )
-@option(
-    "--max-candidates",
-    metavar="M",
-    section=LEARNER,
-    parameter="max_candidates",
-    help="Let each model keep no more candidates than this, in constant memory; a method that has "
-    "no such parameter refuses it.",
-)
+@candidates_each_option
 @option(
     "--subsamples",
     type=click.IntRange(min=2),
@@ -81,13 +71,7 @@ DRAWS = "Subsamples"
     section=OUTPUT,
     help="Write how often each variable was selected, as .csv, .tsv, .parquet, .feather or .arrow.",
 )
-@option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    section=OUTPUT,
-    help="Print JSON. Otherwise: a table on a terminal, tab-separated values elsewhere.",
-)
+@json_option
 @log_options
 @click.pass_context
 def stability(ctx: click.Context, /, **_: Any) -> None:

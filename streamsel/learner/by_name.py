@@ -12,13 +12,14 @@ import numpy as np
 from streamsel import params
 from streamsel._jit.entries import add_row
 from streamsel._jit.rows import LARGEST
-from streamsel.columns import DenseChunk, chunks, first_bad_name, why_bad_name
+from streamsel.columns import DenseChunk, chunks
 from streamsel.held.part import Floats, Places
 from streamsel.held.sketch import Entries, Passed, Sketch
 from streamsel.learner.builder import _component_names
 from streamsel.learner.extractor import Extractor, LinearMap
 from streamsel.learner.report import Report
 from streamsel.learner.river import Unsupervised
+from streamsel.names import first_bad_name, why_bad_name
 from streamsel.params import param
 from streamsel.rows import (
     as_frame,

@@ -21,16 +21,15 @@ from streamsel.columns import (
     Stats,
     chunks,
     column,
-    first_bad_name,
     of_observed,
     why_bad,
-    why_bad_name,
 )
 from streamsel.held.histogram import Histogram
 from streamsel.held.part import ColumnHeld
 from streamsel.learner.axis import Axis
 from streamsel.learner.limits import Turn, one_thread, told_if_beyond
 from streamsel.learner.watched import OnBlock, watched
+from streamsel.names import first_bad_name, why_bad_name
 from streamsel.params import shown
 from streamsel.plain import array_of
 from streamsel.stream import ColumnStream, as_stream

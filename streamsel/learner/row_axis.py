@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from streamsel.columns import Stats, first_bad_name, why_bad_name
+from streamsel.columns import Stats
 from streamsel.held.beside import Beside
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats, Places
 from streamsel.held.vocabulary import Vocabulary
 from streamsel.learner.axis import Axis
 from streamsel.learner.window import Said, Window
+from streamsel.names import first_bad_name, why_bad_name
 from streamsel.rows import (
     RowDoor,
     first_bad,

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsel.columns import first_bad_name, why_bad_name
 from streamsel.held.part import Floats, Part
 from streamsel.held.table import padded
+from streamsel.names import first_bad_name, why_bad_name
 from streamsel.rows import (
     first_bad,
     in_canonical_order,
