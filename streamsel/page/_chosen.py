@@ -7,6 +7,7 @@ from typing import Any
 
 from streamsel.learner.report import Report
 from streamsel.page._blocks import Bar, Block, Cell, Fold, Inline, Name, Row, Table, Text
+from streamsel.page._verdict import other_score
 from streamsel.words import count
 
 # Rows of a table that are in a page; the rest is counted.
@@ -15,10 +16,14 @@ _TOP_LOADINGS = 5
 # What stands in columns of its own; what a method knows beside it follows.
 _OWN = ("name", "relevance", "score", "round", "certified", "above_noise", "arrival")
 BELOW = "Not above noise"
+_BELOW_BY_CORRELATION = "By correlation not above noise"
 _MARK = "The mark on a bar is the noise floor, what the best of as many columns of noise reaches."
 _BELOW_MEANS = (
     " Those not above it are by themselves no more relevant than noise; that they explain "
     "something together with others is not ruled out."
+)
+_BY_OTHER_SCORE = (
+    " It is a correlation, and so is the relevance: the score, {}, sees more, and has no such mark."
 )
 _MADE_OF_MANY = " Components, made of many columns, reach it more easily."
 
@@ -51,6 +56,8 @@ def _meaning(report: Report) -> str:
     """Say what it means to be below the mark, or above it."""
     if report.kind != "selected":
         return _MADE_OF_MANY
+    if (score := other_score(report)) is not None:
+        return _BY_OTHER_SCORE.format(score)
     return _BELOW_MEANS if any(row["above_noise"] is False for row in report.found) else ""
 
 
@@ -64,6 +71,7 @@ def _variables(
     head = ["", "variable", "relevance", "score", "certified"]
     head += [*["round"] * rounds, *(name.replace("_", " ") for name in further)]
     head += ["arrival"] * arrivals
+    mark = BELOW if other_score(report) is None else _BELOW_BY_CORRELATION
     rows = []
     for rank, row in enumerate(found, start=1):
         cells: list[Cell] = [f"{rank:,}", Name(row["name"]), _bar(row["relevance"], report)]
@@ -72,7 +80,7 @@ def _variables(
         if arrivals:
             cells.append(_text(row.get("arrival")))
         below = _alternatives(report, row["name"])
-        rows.append(_row(cells, row, below))
+        rows.append(_row(cells, row, below, mark))
     numeric = frozenset({0, 3, *range(5, len(head))})
     return "The chosen variables", tuple(head), rows, numeric
 
@@ -117,10 +125,12 @@ def _largest(loadings: Sequence[Mapping[str, Any]]) -> tuple[Inline, ...]:
     return (*parts, ", …") if len(loadings) > _TOP_LOADINGS else tuple(parts)
 
 
-def _row(cells: list[Cell], row: Mapping[str, Any], below: tuple[Inline, ...] = ()) -> Row:
+def _row(
+    cells: list[Cell], row: Mapping[str, Any], below: tuple[Inline, ...] = (), mark: str = BELOW
+) -> Row:
     if row["above_noise"] is not False:
         return Row(tuple(cells), below)
-    return Row(tuple(cells), (BELOW, *[". "] * bool(below), *below), is_faint=True)
+    return Row(tuple(cells), (mark, *[". "] * bool(below), *below), is_faint=True)
 
 
 def _bar(value: float | None, report: Report) -> Cell:

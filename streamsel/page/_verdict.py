@@ -11,6 +11,12 @@ from streamsel.words import count
 
 # Its target is what components are not to tell.
 _HIDES = "PrivateFeatures"
+# These scores see more than a correlation does, and what noise reaches by them is not known.
+_BEYOND_CORRELATION = {
+    "mutual_info": "mutual information",
+    "misclassification": "misclassification",
+    "margin": "margin",
+}
 
 
 def verdict(report: Report, *, complete: bool = True) -> str:
@@ -59,6 +65,12 @@ def above_floor(report: Report) -> str | None:
     return f"at least {surely:,}" if surely else None
 
 
+def other_score(report: Report) -> str | None:
+    """Say by what variables were selected, where that sees more than the relevance does."""
+    score: Any = report.parameters.get("score")
+    return _BEYOND_CORRELATION.get(score) if report.kind == "selected" else None
+
+
 def variables_of(report: Report) -> set[Any]:
     """Return the variables that components are made of."""
     return {loading["variable"] for row in report.found for loading in row["loadings"]}
@@ -70,7 +82,8 @@ def _of_selected(report: Report) -> str:
         return f"Nothing was selected: none of {seen} passes"
     floor = report.noise_floor
     n_above = sum(row["above_noise"] is True for row in report.found)
-    if floor is not None and floor < 1.0 and not n_above:
+    score = other_score(report)
+    if score is None and floor is not None and floor < 1.0 and not n_above:
         best = max(row["relevance"] or 0.0 for row in report.found)
         those = "the one" if n == 1 else f"the most relevant of the {n:,}"
         return (
@@ -80,7 +93,12 @@ def _of_selected(report: Report) -> str:
     said = f"{n:,} of {seen}"
     if report.asked is not None and n < report.asked:
         said += f" ({report.asked:,} were asked for)"
-    return said + _beside_noise(n, n_above, floor) + _proven(report)
+    if score is None:
+        return said + _beside_noise(n, n_above, floor) + _proven(report)
+    said += f", by {score}, with no noise floor to hold {'it' if n == 1 else 'them'} against"
+    if floor is not None and floor < 1.0:
+        said += f"; by correlation {n_above:,} of {n:,} above what noise reaches ({short(floor)})"
+    return said + _proven(report)
 
 
 def _beside_noise(n: int, n_above: int, floor: float | None) -> str:

@@ -224,3 +224,17 @@ def test_what_was_left_out_adds_up(data):
     assert counted["do not vary"] == 5
     assert counted["chosen"] == 2
     assert sum(counted.values()) == P + 5 + 7
+
+
+@pytest.mark.parametrize("learner", [streamsel.SelectKBest, streamsel.MRMR])
+def test_what_no_correlation_sees_is_not_called_noise(data, learner):
+    X, _ = data
+    model = learnt(learner(k=1, score="mutual_info"), X, X[:, 3] ** 2)
+    assert model.selected == [3]
+    assert model.report().found[0]["above_noise"] is False
+    said = verdict(model.report())
+    assert "Nothing rises above noise" not in said
+    assert "by mutual information, with no noise floor to hold it against" in said
+    page = streamsel.report(model, format="md")
+    assert "by themselves no more relevant than noise" not in page
+    assert "the score, mutual information, sees more" in page
