@@ -460,3 +460,13 @@ def test_without_a_target_columns_were_not_chosen(copies):
     pca = PCA(n_components=2)
     pca.learn_columns(X)
     assert pca.report().left_out == {}
+
+
+@pytest.mark.parametrize("learner", [lambda: SelectKBest(k=3), lambda: MRMR(k=3), SAOLA])
+def test_what_reaches_the_noise_floor_is_not_above_it(learner):
+    """Of two rows every column has a relevance of 1, as noise has."""
+    X = np.random.default_rng(0).normal(size=(2, 9))
+    report = learnt(learner, X, np.array([0.0, 1.0])).report()
+    assert report.noise_floor == 1.0
+    assert not any(row["above_noise"] for row in report.found)
+    assert not any("relevant" in why or "above" in why for why in report.left_out)

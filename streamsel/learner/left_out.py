@@ -45,8 +45,8 @@ def left_out(
     else:
         varying, below = known
         given = min(max(0, rest + len(chosen) - varying), rest)
-        above = min(sum(relevance >= floor for relevance in alike), rest - given)
-        below -= sum(relevance < floor for relevance in chosen)
+        above = min(sum(relevance > floor for relevance in alike), rest - given)
+        below -= sum(relevance <= floor for relevance in chosen)
         below = min(max(0, below), rest - given - above)
         of_others = BEYOND_K if report.asked == len(chosen) else NOT_CHOSEN
         found |= {GIVEN: given, NOISE: below, ALIKE: above, of_others: rest - given - above - below}
@@ -54,7 +54,7 @@ def left_out(
 
 
 def _known(held: Held | None, density: Density | None, floor: float) -> tuple[int, int] | None:
-    """Return how many columns vary, and how many of these are less relevant than the noise floor.
+    """Return how many columns vary, and how many of these are not above the noise floor.
 
     Of a bin of relevance in which the floor lies the part below it is estimated, unless all columns
     are held. None where nothing is known of those that are not.
@@ -62,7 +62,7 @@ def _known(held: Held | None, density: Density | None, floor: float) -> tuple[in
     if held is not None and held.complete:
         relevance = held.relevance()
         varies = relevance >= 0.0
-        return int(varies.sum()), int((varies & (relevance < floor)).sum())
+        return int(varies.sum()), int((varies & (relevance <= floor)).sum())
     if density is None:
         return None
     sums = np.append(0, np.cumsum(density.counts.sum(axis=0)))
