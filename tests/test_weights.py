@@ -355,3 +355,20 @@ def test_survival_is_of_the_weighted_null_model(table):
         assert model.relevance[j] == pytest.approx(abs(correlation(x, M, w)), abs=1e-10)
     with pytest.raises(ValueError, match="Got: none in 50 rows"):
         model.clone().learn_target(np.column_stack([time, w == 0.0]), weights=w)
+
+
+@pytest.mark.parametrize("learner", [ProjSe, SOSPCA])
+def test_a_class_that_does_not_count_is_as_though_left_out(learner):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 20)), np.array(["a", "b", "c"])[np.arange(60) % 3]
+    X[:, 4] += y == "b"
+    counts = y != "c"
+    found, expected = learner(2), learner(2)
+    found.learn_target(y, weights=counts.astype(float))
+    found.learn_columns(X)
+    expected.learn_target(y[counts])
+    expected.learn_columns(X[counts])
+    rows = zip(found.report().found, expected.report().found, strict=True)
+    for one, other in rows:
+        assert one["name"] == other["name"]
+        assert one["relevance"] == pytest.approx(other["relevance"])

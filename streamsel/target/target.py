@@ -135,6 +135,8 @@ class Target:
         else:
             turned, self.mean, self.low = self.weights.turned(columns.T)
             centred = turned.T
+            # What does not count does not vary either.
+            columns = columns[self.weights.w > 0.0]
         squares = np.einsum("ij,ij->j", centred, centred)
         if not np.isfinite(squares).all():
             raise ValueError(
