@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -82,8 +83,9 @@ def scatter(
     report = report_of(model)
     expect_found(report, "components")
     Z = _placed(model, X)
-    known = [c for c in components if isinstance(c, Integral) and 0 <= c < Z.shape[1]]
-    if len(known) != 2 or len(components) != 2:
+    places = list(components) if isinstance(components, Iterable) else []
+    known = [c for c in places if isinstance(c, Integral) and 0 <= c < Z.shape[1]]
+    if len(known) != 2 or len(places) != 2:
         raise ValueError(
             f"Expected two components, from 0 to {Z.shape[1] - 1}. Got: {components!r}.\n"
             "Hint: components are counted from 0, as in their names."

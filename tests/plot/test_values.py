@@ -195,7 +195,7 @@ class TestScatter:
         with pytest.raises(ValueError, match="Expected a y for each of 60 rows"):
             plot.scatter(components, y=y)
 
-    @pytest.mark.parametrize("places", [(0, 3), (0,), (0, 1, 2), (-1, 0), ("a", 0)])
+    @pytest.mark.parametrize("places", [(0, 3), (0,), (0, 1, 2), (-1, 0), ("a", 0), 0])
     def test_components_that_are_not_there(self, components, places):
         with pytest.raises(ValueError, match="Expected two components, from 0 to 2"):
             plot.scatter(components, components=places)
