@@ -7,7 +7,7 @@ from typing import Any
 
 from streamsel.learner.report import Report
 from streamsel.page._blocks import Bar, Block, Cell, Fold, Inline, Name, Row, Table, Text
-from streamsel.page._verdict import other_score
+from streamsel.page._verdict import is_proven_or_not, other_score
 from streamsel.words import count
 
 # Rows of a table that are in a page; the rest is counted.
@@ -68,20 +68,21 @@ def _variables(
     rounds = any(row["round"] != found[0]["round"] for row in found)
     arrivals = any(row.get("arrival") is not None for row in found)
     further = [name for name in found[0] if name not in _OWN]
-    head = ["", "variable", "relevance", "score", "certified"]
+    proven = is_proven_or_not(report)
+    head = ["", "variable", "relevance", "score", *["certified"] * proven]
     head += [*["round"] * rounds, *(name.replace("_", " ") for name in further)]
     head += ["arrival"] * arrivals
     mark = BELOW if other_score(report) is None else _BELOW_BY_CORRELATION
     rows = []
     for rank, row in enumerate(found, start=1):
         cells: list[Cell] = [f"{rank:,}", Name(row["name"]), _bar(row["relevance"], report)]
-        cells += [_text(row["score"]), "yes" if row["certified"] else "no"]
+        cells += [_text(row["score"]), *["yes" if row["certified"] else "no"] * proven]
         cells += [*[f"{row['round']:,}"] * rounds, *(_text(row[name]) for name in further)]
         if arrivals:
             cells.append(_text(row.get("arrival")))
         below = _alternatives(report, row["name"])
         rows.append(_row(cells, row, below, mark))
-    numeric = frozenset({0, 3, *range(5, len(head))})
+    numeric = frozenset({0, 3, *range(4 + proven, len(head))})
     return "The chosen variables", tuple(head), rows, numeric
 
 

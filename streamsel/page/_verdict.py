@@ -117,21 +117,24 @@ def _all_of(n: int) -> str:
 
 
 def _proven(report: Report) -> str:
-    n, n_certified = len(report.found), report.facts.get("n_certified")
-    if n_certified is None:
-        return ""
-    if _decides_on_arrival(report.learner):
-        return "; each decided on as it came"
+    if not is_proven_or_not(report):
+        return "; each decided on as it came" if _decides_on_arrival(report) else ""
+    n, n_certified = len(report.found), report.facts["n_certified"]
     those = f"proven to be {'that' if n == 1 else 'those'} of a selection over all columns at once"
     if n_certified == n:
         return f"; {_all_of(n)}{those}"
     return f"; {n_certified:,} {those}" if n_certified else f"; none {those}"
 
 
-def _decides_on_arrival(learner: str) -> bool:
-    """Whether there is no selection over all columns at once that it could be proven to be."""
+def is_proven_or_not(report: Report) -> bool:
+    """Whether there is a selection over all columns at once that one could be proven to be."""
+    return "n_certified" in report.facts and not _decides_on_arrival(report)
+
+
+def _decides_on_arrival(report: Report) -> bool:
     from streamsel.learner.on_arrival import OnArrival
 
+    learner = report.learner
     return learner in catalogue.names() and issubclass(catalogue.fetch(learner), OnArrival)
 
 
@@ -140,7 +143,7 @@ def _of_components(report: Report) -> str:
     columns = count(report.columns_seen, "column")
     if not n:
         return f"Nothing was built of {columns}"
-    said = count(n, "component")
+    said, have = count(n, "component"), "has" if n == 1 else "have"
     if facts.get("any_variable"):
         return f"{said} of whatever variables a row has: what they are made of was not learnt"
     if "n_landmarks" in facts:
@@ -148,21 +151,24 @@ def _of_components(report: Report) -> str:
             f"{said} by the likeness of {count(facts['n_landmarks'], 'observation')} over {columns}"
         )
     if report.noise_floor is None:
-        return _without_target(said, columns, facts)
+        return _without_target(said, have, columns, facts)
     n_used = len(variables_of(report))
-    of = f"all {columns}" if n_used == report.columns_seen else _out_of(n_used, columns)
+    of = _of_columns(n_used, report.columns_seen)
     return f"{said} of {of}{_of_target(report, n_used, report.noise_floor)}"
 
 
-def _out_of(n: int, columns: str) -> str:
-    return f"{count(n, 'variable')} out of {columns}"
+def _of_columns(n_used: int, n: int) -> str:
+    columns = count(n, "column")
+    if n_used != n:
+        return f"{count(n_used, 'variable')} out of {columns}"
+    return columns if n == 1 else f"all {columns}"
 
 
-def _without_target(said: str, columns: str, facts: Mapping[str, Any]) -> str:
+def _without_target(said: str, have: str, columns: str, facts: Mapping[str, Any]) -> str:
     variance = facts.get("share_of_variance")
     if variance is None:
         return f"{said} of {columns}, learnt without a target"
-    return f"{said}, which have {share(variance)} of the variance of {columns}"
+    return f"{said}, which {have} {share(variance)} of the variance of {columns}"
 
 
 def _of_target(report: Report, n_used: int, floor: float) -> str:

@@ -238,3 +238,24 @@ def test_what_no_correlation_sees_is_not_called_noise(data, learner):
     page = streamsel.report(model, format="md")
     assert "by themselves no more relevant than noise" not in page
     assert "the score, mutual information, sees more" in page
+
+
+def test_what_is_decided_on_arrival_is_not_called_certified(data):
+    report = learnt(streamsel.SAOLA(), *data).report()
+    told = content(report, {})
+    assert "certified" not in dict(told.keys)
+    assert "certified" not in told.sections[0].blocks[0].head
+    assert verdict(report).endswith("; each decided on as it came.")
+
+
+def test_one_component_of_one_column_is_told_in_the_singular(data):
+    X, y = data
+    assert "1 component, which has" in verdict(learnt(streamsel.PCA(2), X[:, :1], y).report())
+    assert "1 component of 1 column," in verdict(learnt(streamsel.PLS(2), X[:, 3:4], y).report())
+
+
+def test_of_an_estimator_the_learner_is_asked_for(data):
+    from streamsel.sklearn import ProjSe
+
+    with pytest.raises(TypeError, match="Hint: an estimator that was fitted has its learner in"):
+        streamsel.report(ProjSe(k=2).fit(*data))
