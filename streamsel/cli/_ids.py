@@ -14,14 +14,16 @@ from streamsel.cli._inputs import integral
 from streamsel.stream._layout import find_layout
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Sequence
+    from collections.abc import Collection, Hashable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from streamsel.cli._inputs import Source
 
 # What columns of identifiers are called, in lower case and without what stands between words.
-THINGS = "sample|barcode|cell|patient|subject|participant|donor|individual|case|specimen|run|row"
+THINGS = (
+    "sample|barcode|cell|patient|subject|participant|donor|individual|case|specimen|run|row|obs"
+)
 USUAL = re.compile(rf"({THINGS})(s|id|ids|name|names|barcode)?|[ief]?id|uuid|key|index|names?")
 # Identifiers stand in front: so many columns are looked at of FILE, and of the target's file, which
 # is small; besides, so many of such names.
@@ -264,6 +266,8 @@ def refuse_position(source: Source, table: Source, apart: Collection[str]) -> No
         return
     of_file = likely(source, frozenset(of_table), near=_NEAR).values()
     pairs = [pair for one in of_file if (pair := _partner(one, [*of_table.values()])) is not None]
+    if all(_counts_lines(one) for one, _ in pairs):
+        _refuse_strangers(of_file, of_table.values())
     # Texts say more than numbers, which may be those of the lines.
     pairs = [pair for pair in pairs if _are_texts(*pair)] or pairs
     unlike = [pair for pair in pairs if pair[0].values != pair[1].values]
@@ -271,12 +275,44 @@ def refuse_position(source: Source, table: Source, apart: Collection[str]) -> No
         return
     # Those of the same name before all others.
     one, other = min(unlike, key=lambda pair: pair[0].column != pair[1].column)
-    same = one.column in (other.column, HEADER)
-    spelt = other.column if same else f"{one.column}={other.column}"
     raise CommandError(
-        f"{one} and {other} say which row is which, and not in the same order. Hint: --id {spelt} "
-        "joins them by it; --by-position takes row after row as they are"
+        f"{one} and {other} say which row is which, and not in the same order. Hint: "
+        f"--id {_spelt(one, other)} joins them by it; --by-position takes row after row as they are"
     )
+
+
+def _spelt(one: Identifiers, other: Identifiers) -> str:
+    """Return what `--id` calls two columns."""
+    same = one.column in (other.column, HEADER)
+    return other.column if same else f"{one.column}={other.column}"
+
+
+def _refuse_strangers(ones: Iterable[Identifiers], others: Iterable[Identifiers]) -> None:
+    """Raise if columns that are called like identifiers say other things of the same rows."""
+    pairs = [(one, other) for one in ones for other in others if _are_strangers(one, other)]
+    if not pairs:
+        return
+    one, other = max(pairs, key=lambda pair: _n_common(*pair))
+    raise CommandError(
+        f"{one} and {other} say which row is which, and have {_n_common(one, other):,} of "
+        f"{len(one.values):,} in common, as {_some(one.values[:1])} and {_some(other.values[:1])}. "
+        f"Hint: spell them alike for --id {_spelt(one, other)}; --by-position takes row after row "
+        "as they are"
+    )
+
+
+def _are_strangers(one: Identifiers, other: Identifiers) -> bool:
+    return (
+        all(each.column == HEADER or is_usual(each.column) for each in (one, other))
+        and _are_texts(one, other)
+        and not (_counts_lines(one) or _counts_lines(other))
+    )
+
+
+def _counts_lines(identifiers: Identifiers) -> bool:
+    """Tell whether these are numbers of the lines, from 0 or 1."""
+    values = identifiers.values
+    return any([*map(str, range(a, a + len(values)))] == [*values] for a in (0, 1))
 
 
 def _partner(

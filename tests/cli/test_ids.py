@@ -279,6 +279,24 @@ def test_numbers_of_lines_do_not_speak_for_the_samples(call, folder, study, tmp_
     assert "--id sample joins them" in error
 
 
+@pytest.mark.parametrize("genes", ["genes.csv", "genes.parquet", "genes.tsv.gz"])
+def test_identifiers_that_are_spelt_otherwise_do_not_pass_for_none(call, folder, tmp_path, genes):
+    """S07 here is s07 there, or 07, or a part of something longer."""
+    with (folder / "shuffled.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    orientation = ["--orientation", "variables" if ".tsv" in genes else "samples"]
+    for spell in (str.lower, lambda name: name[1:], lambda name: f"{name}-01A"):
+        patients = {"Patient": [spell(row["sample"]) for row in rows], "y": [r["y"] for r in rows]}
+        given = ["--target-file", write(tmp_path / "y.csv", patients), "-t", "y", *orientation]
+        error = call("select", folder / genes, *given, code=1).stderr
+        assert "0 of 40 in common" in error
+        assert "--by-position" in error
+        call("select", folder / genes, *given, "--by-position")
+    numbers = {"id": range(1, N + 1), "y": [row["y"] for row in rows]}
+    given = ["--target-file", write(tmp_path / "y.csv", numbers), "-t", "y", *orientation]
+    call("select", folder / genes, *given)  # these are no more than the lines
+
+
 def test_what_a_file_of_genotypes_says_of_its_rows(call, study, tmp_path):
     bed_reader = pytest.importorskip("bed_reader")
     rng = np.random.default_rng(0)
