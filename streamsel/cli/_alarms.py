@@ -22,6 +22,9 @@ _SAME = 0.99
 _HIGH = 0.9
 _ALIKE = 0.8
 _EXAMPLES = 3
+# Commands that can name what they leave out.
+_LISTING = frozenset({"select", "reduce"})
+_LIST = "--list-skipped names them"
 
 
 class Alarm(NamedTuple):
@@ -98,7 +101,15 @@ def _called(name: str) -> str:
     return f"the target {name}" if name else "the target"
 
 
-def skipped(n_read: int, reasons: Mapping[str, int], limit: float | None = None) -> Alarm | None:
+def left_out(notes: Mapping[str, Any]) -> Alarm | None:
+    """Look for many columns that were left out of a run, given its notes."""
+    can_list = notes["command"] in _LISTING
+    return skipped(notes["columns_read"], notes["skipped"], notes["max_skipped"], listed=can_list)
+
+
+def skipped(
+    n_read: int, reasons: Mapping[str, int], limit: float | None = None, *, listed: bool = True
+) -> Alarm | None:
     """Look for many columns that were left out.
 
     Parameters
@@ -109,6 +120,8 @@ def skipped(n_read: int, reasons: Mapping[str, int], limit: float | None = None)
         How many were left out, by reason.
     limit
         What share of them may be; None for what is usual.
+    listed
+        Whether the command has --list-skipped.
     """
     lost = {reason: n for reason, n in reasons.items() if n and reason not in _NO_LOSS}
     n_lost = sum(lost.values())
@@ -121,12 +134,12 @@ def skipped(n_read: int, reasons: Mapping[str, int], limit: float | None = None)
         "missing": "--missing mean fills the gaps",
         "text": "decimal commas are read by --decimal ,",
     }
-    hint = f"{hints[most]}; " if most in hints else ""
-    listed = ", ".join(f"{n:,} {reason}" for reason, n in sorted(lost.items()))
+    hint = [*([hints[most]] if most in hints else ()), *([_LIST] if listed else ())]
+    why = ", ".join(f"{n:,} {reason}" for reason, n in sorted(lost.items()))
     return Alarm(
         "skipped",
-        f"{n_lost:,} of {n_read:,} columns ({n_lost / n_read:.0%}) were left out ({listed}), and "
-        f"what they say is not in the result. Hint: {hint}--list-skipped names them",
+        f"{n_lost:,} of {n_read:,} columns ({n_lost / n_read:.0%}) were left out ({why}), and "
+        "what they say is not in the result" + (f". Hint: {'; '.join(hint)}" if hint else ""),
     )
 
 
@@ -238,7 +251,7 @@ def of_result(report: Report, notes: Mapping[str, Any], targets: Sequence[str]) 
         Names of the target's columns.
     """
     found = [
-        skipped(notes["columns_read"], notes["skipped"], notes["max_skipped"]),
+        left_out(notes),
         outcome(report.found, targets) if report.kind == "selected" else None,
     ]
     return [alarm for alarm in found if alarm is not None]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamsel._jit.policy import leave_it_unsaid
-from streamsel.cli._alarms import skipped
+from streamsel.cli._alarms import of_result
 from streamsel.cli._errors import note, stop
 from streamsel.cli._interrupt import Interrupts, exit_code_of
 from streamsel.cli._job import Job
@@ -109,9 +109,8 @@ def learn_crowd(
     job.notes["complete"] = True
     job.note_time()
     check_skipped(job)
-    notes = job.notes
-    if (alarm := skipped(notes["columns_read"], notes["skipped"])) is not None:
-        job._sound([alarm])
+    # One speaks for all: what stands among the candidates is the same for each.
+    job._sound(of_result(crowd.members[0][0].report(), job.notes, job.request.target))
 
 
 def watched(stream: ColumnStream, bar: Meter, reading: str) -> ColumnStream:

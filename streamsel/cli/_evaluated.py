@@ -101,6 +101,8 @@ def _show(job: Job, found: NestedScores) -> None:
         for line in _words(found):
             note(line)
     note_skipped(job)
+    if n := job.notes["filled"]:
+        note(f"gaps of {count(n, 'column')} are filled with means of all rows, held out or not")
 
 
 def _words(found: NestedScores) -> list[str]:

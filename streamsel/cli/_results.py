@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from streamsel.cli._alarms import skipped
+from streamsel.cli._alarms import left_out
 from streamsel.cli._carried import beside
 from streamsel.cli._errors import EXPECTED, CommandError, note, reason_of
 from streamsel.cli._outputs import write_table
@@ -57,7 +57,7 @@ def check_skipped(job: Job) -> None:
     notes, path = job.notes, job.request.model
     if notes["max_skipped"] is None:
         return
-    found = skipped(notes["columns_read"], notes["skipped"], notes["max_skipped"])
+    found = left_out(notes)
     if found is not None:
         kept = "" if path is None else f"; what was learnt is in {path}"
         raise CommandError(

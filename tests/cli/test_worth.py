@@ -182,10 +182,32 @@ def test_many_columns_left_out_are_an_alarm_or_a_failure(call, table):
     gaps = {f"gap{j}": [""] + [1.0] * 19 for j in range(6)}
     line = ["stability", table(**columns, **gaps, y=rng.normal(size=20)), "--target", "y", "-k", 2]
     result = call(*line, "--subsamples", 3, "--json")
-    assert [alarm["code"] for alarm in result.json()["alarms"]] == ["skipped"]
+    (alarm,) = result.json()["alarms"]
+    assert alarm["code"] == "skipped"
+    assert "--list-skipped" not in alarm["text"]  # which it does not have
     result = call(*line, "--subsamples", 3, "--max-skipped", 0.2, code=1)
     assert "--max-skipped 0.2: " in result.stderr
     assert not result.stdout
+
+
+@pytest.mark.parametrize("command", ["stability", "evaluate"])
+def test_another_outcome_among_the_candidates_is_an_alarm(call, data, table, command):
+    columns = {name: data.X[:, j].tolist() for j, name in enumerate(data.names[:6])}
+    again = (3.0 * data.y + 1e-3 * data.X[:, 0]).tolist()
+    file = table("leak.csv", y=data.y.tolist(), again=again, **columns)
+    more = ["--subsamples", 3] if command == "stability" else []
+    result = call(command, file, "--target", "y", "-k", 1, "--json", *more)
+    assert [alarm["code"] for alarm in result.json()["alarms"]] == ["outcome"]
+    assert "again says the same as the target" in result.stderr
+
+
+def test_means_of_rows_held_out_are_told(call, data, table):
+    gaps = ["", *data.X[1:, 0].tolist()]
+    file = table("gaps.csv", y=data.y.tolist(), a=gaps, b=data.X[:, 1].tolist())
+    result = call("evaluate", file, "--target", "y", "-k", 1, "--missing", "mean")
+    assert "gaps of 1 column are filled with means of all rows" in result.stderr
+    result = call("evaluate", file, "--target", "y", "-k", 1)
+    assert "means of all rows" not in result.stderr
 
 
 def test_a_column_that_is_refused_is_left_out(call, table):
