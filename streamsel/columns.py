@@ -289,7 +289,7 @@ def _chunks(block: Block, n_rows: int) -> Iterator[Chunk]:
             f"Expected a block of shape (n, {len(names)}), a column a name. Got: shape {shape}."
         )
     if shape[0] != n_rows:
-        raise _wrong_length(names, shape[0], n_rows)
+        raise wrong_length(names, shape[0], n_rows)
     if hasattr(values, "toarray"):
         yield _sparse(names, values)
         return
@@ -328,7 +328,7 @@ def _column(name: Hashable, values: Any, n_rows: int) -> Chunk:
     if array.ndim != 1:
         raise _not_a_column(name, array.shape)
     if array.shape[0] != n_rows:
-        raise _wrong_length((name,), array.shape[0], n_rows)
+        raise wrong_length((name,), array.shape[0], n_rows)
     if array.dtype not in _IN_PLACE or not array.flags.c_contiguous:
         array = _numbers(array[None, :], (name,))[0]
     return DenseChunk((name,), array[None, :])
@@ -414,7 +414,8 @@ def _numbers(values: NDArray[Any], names: Sequence[Hashable]) -> NDArray[Any]:
     )
 
 
-def _wrong_length(names: Sequence[Hashable], n: int, n_rows: int) -> ValueError:
+def wrong_length(names: Sequence[Hashable], n: int, n_rows: int) -> ValueError:
+    """Return what is raised for columns of n values where the target has n_rows."""
     which = f"column {names[0]!r}" if len(names) == 1 else f"columns {names[0]!r} to {names[-1]!r}"
     return ValueError(
         f"Expected {n_rows} values, as the target has, in {which}. Got: {n}.\n"

@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from streamsel import OSFS, PLS, ForwardSelection, ProjSe, RandomProjection, SelectKBest
+from streamsel import OSFS, PCA, PLS, ForwardSelection, ProjSe, RandomProjection, SelectKBest
 from streamsel.columns import Block
 from streamsel.evaluate import nested_scores
 from streamsel.evaluate._contest import interval_of
@@ -183,6 +183,13 @@ def test_what_is_asked_must_make_sense():
         nested_scores(ProjSe(), X, np.column_stack([Y, Y]))
     with pytest.raises(ValueError, match=r"as many rows of every class as folds, 5, .* Got: 4"):
         nested_scores(ProjSe(), X, np.where(np.arange(N) < 4, "a", "b"))
+    for n in (N - 1, N + 1):
+        with pytest.raises(ValueError, match=rf"Expected {n} values, .* Got: {N}"):
+            nested_scores(ProjSe(), X, np.resize(Y, n))
+    with pytest.raises(ValueError, match="Expected sizes"):
+        nested_scores(ProjSe(), X, Y, sizes=[])
+    with pytest.raises(ValueError, match=r"Expected a finite target. Got: nan in row 3"):
+        nested_scores(PCA(), X, np.where(np.arange(N) == 3, np.nan, Y))
     with pytest.raises(ValueError, match="Expected a model of numbers, ridge or knn"):
         nested_scores(ProjSe(), X, Y, model="logistic")
     with pytest.raises(TypeError, match="Expected a model of scikit-learn"):

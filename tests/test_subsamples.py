@@ -149,7 +149,7 @@ def test_a_block_that_one_model_refuses_is_learnt_by_none():
     bad = np.zeros((N, 2))
     bad[N // 2 :, 1] = np.linspace(1.0, 1e200, N // 2)
     halves = np.arange(N // 2), np.arange(N // 2, N)
-    crowd = Crowd([(ProjSe(k=2), rows) for rows in halves], Y)
+    crowd = Crowd([(ProjSe(k=2), rows) for rows in halves], Y, n=N)
     crowd.learn_block(Block(["a", "b"], X[:, :2]))
     with pytest.raises(ValueError, match="squares"):
         crowd.learn_block(Block(["c", "d"], bad))
@@ -223,5 +223,8 @@ def test_what_is_asked_must_make_sense():
         subsample_stability(ProjSe, X, Y)
     with pytest.raises(ValueError, match="share"):
         subsample_stability(ProjSe(), X, Y, share=1.0)
+    for n in (N - 1, N + 1):
+        with pytest.raises(ValueError, match=rf"Expected {n} values, .* Got: {N}"):
+            subsample_stability(ProjSe(), X, np.resize(Y, n))
     with pytest.raises(ValueError, match="but not all"):
         subsample_stability(ProjSe(), X[:3], ["a", "b", "c"], share=0.5)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamsel import params
-from streamsel.columns import Block
+from streamsel.columns import Block, wrong_length
 from streamsel.evaluate._subsets import Picker, Rows, picked, rows_of
 from streamsel.stream import ColumnStream
 from streamsel.target.encode import encode
@@ -27,6 +27,8 @@ class Crowd:
         Models that have learnt nothing, each with the rows that it is to learn.
     y, covariates, weights
         What all rows have for a target, for covariates and for weights; None for none.
+    n
+        How many rows there are.
     """
 
     def __init__(
@@ -35,8 +37,10 @@ class Crowd:
         y: Any,
         covariates: Any = None,
         weights: Any = None,
+        *,
+        n: int,
     ) -> None:
-        self.members = members
+        self.members, self._n = members, n
         for model, rows in members:
             of_rows = (
                 None if each is None else picked(each, rows) for each in (y, covariates, weights)
@@ -58,6 +62,9 @@ class Crowd:
 
     def learn_block(self, block: Block) -> None:
         """Let all learn a block that learn together; where one cannot, none has learnt it."""
+        # Of too many rows some would be taken for others, and no model would see it.
+        if block.values.shape[0] != self._n:
+            raise wrong_length(block.names, block.values.shape[0], self._n)
         picker = Picker(block.values)
         with ExitStack() as undo:
             for model, rows in self._together:

@@ -190,6 +190,8 @@ class Nested:
             )
         self._learner = learner
         self.sizes = None if sizes is None else sorted(set(sizes))
+        if self.sizes == []:
+            raise ValueError("Expected sizes to choose from, or None. Got: no size.")
         self.is_class, self._y = _one_target(y, target or learner.target)
         self._model = model_of(model, is_class=self.is_class)
         self._tasks = list(self._all_tasks())
@@ -197,7 +199,7 @@ class Nested:
         models = [
             (learner.clone(known | self._sized(task.size)), task.train) for task in self._tasks
         ]
-        self.crowd = Crowd(models, y if learner.supervised else None)
+        self.crowd = Crowd(models, y if learner.supervised else None, n=len(self._y))
         n_outer = n_folds * n_repeats
         self._lots = [Lots(_MOST_LOTS, (seed, outer)) for outer in range(n_outer)]
         self._wholly = Wholly(max_bytes)
@@ -348,5 +350,11 @@ def _one_target(y: Any, kind: str) -> tuple[bool, Any]:
     if encoded.columns.shape[1] != 1 or encoded.kinds:
         raise ValueError(
             f"Expected one target, classes or numbers. Got: {encoded.columns.shape[1]} columns."
+        )
+    bad = np.flatnonzero(~np.isfinite(encoded.columns[:, 0]))
+    if bad.size:
+        raise ValueError(
+            f"Expected a finite target. Got: {encoded.columns[bad[0], 0]} in row {bad[0]}.\n"
+            "Hint: drop the rows whose target is missing, in the columns too."
         )
     return False, encoded.columns[:, 0]

@@ -296,7 +296,7 @@ class Subsampling:
         self._parameters = dict(learner._get_params())
         every = np.arange(n)
         members = [(model.clone(), rows) for rows in (every, *self._drawn)]
-        self.crowd = Crowd(members, y, covariates, weights)
+        self.crowd = Crowd(members, y, covariates, weights, n=n)
         self.whole = members[0][0]
 
     def result(self) -> SubsampleStability:
