@@ -11,6 +11,7 @@ import numpy as np
 
 from streamsel.cli._errors import CommandError
 from streamsel.cli._inputs import integral
+from streamsel.cli._orientation import orientation_that_fits
 from streamsel.stream._layout import find_layout
 
 if TYPE_CHECKING:
@@ -267,6 +268,7 @@ def refuse_position(source: Source, table: Source, apart: Collection[str]) -> No
     of_file = likely(source, frozenset(of_table), near=_NEAR).values()
     pairs = [pair for one in of_file if (pair := _partner(one, [*of_table.values()])) is not None]
     if all(_counts_lines(one) for one, _ in pairs):
+        _refuse_the_wrong_way(source, of_table.values())
         _refuse_strangers(of_file, of_table.values())
     # Texts say more than numbers, which may be those of the lines.
     pairs = [pair for pair in pairs if _are_texts(*pair)] or pairs
@@ -285,6 +287,16 @@ def _spelt(one: Identifiers, other: Identifiers) -> str:
     """Return what `--id` calls two columns."""
     same = one.column in (other.column, HEADER)
     return other.column if same else f"{one.column}={other.column}"
+
+
+def _refuse_the_wrong_way(source: Source, others: Iterable[Identifiers]) -> None:
+    """Raise if identifiers stand where they do if a line is the other of sample and variable."""
+    for other in others:
+        if fits := orientation_that_fits(source, [value for value in other.values if value]):
+            raise CommandError(
+                f"{source.path} has identifiers of {other}, but not where its samples are. Hint: "
+                f"{fits}; --by-position takes row after row as they are"
+            )
 
 
 def _refuse_strangers(ones: Iterable[Identifiers], others: Iterable[Identifiers]) -> None:

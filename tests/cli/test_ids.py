@@ -255,6 +255,22 @@ def test_the_wrong_orientation_is_seen(call, folder, orientation):
     assert f"--orientation {right} fits" in call(*given, *plain, code=1).stderr
 
 
+@pytest.mark.parametrize("orientation", ["samples", "variables"])
+def test_the_wrong_orientation_of_a_square_is_seen(call, tmp_path, orientation):
+    """There the number of values says nothing."""
+    rng = np.random.default_rng(0)
+    samples, genes = [f"S{j:02}" for j in range(10)], [f"g{j}" for j in range(10)]
+    above, beside = (samples, genes) if orientation == "samples" else (genes, samples)
+    rows = [[name, *rng.normal(size=10)] for name in beside]
+    write_text(tmp_path / "x.csv", [["", *above], *rows], ",")
+    patients = write(tmp_path / "y.csv", {"id": samples, "y": rng.normal(size=10).tolist()})
+    given = ["select", tmp_path / "x.csv", "--target-file", patients, "-t", "y", "--orientation"]
+    right = {"samples": "variables", "variables": "samples"}[orientation]
+    assert f"--orientation {right} fits" in call(*given, orientation, code=1).stderr
+    call(*given, orientation, "--by-position")
+    call(*given, right)
+
+
 def test_orientation_is_seen_from_identifiers(call, folder):
     for genes in ("genes.csv", "genes.tsv.gz"):
         given = ["--target-file", folder / "ordered.csv", "-t", "y"]
