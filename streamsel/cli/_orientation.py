@@ -52,7 +52,7 @@ def text_orientation(
     for path in paths if wanted or ids else ():
         by_ids = _by_ids(path, delimiter, ids)
         if by_ids:
-            return by_ids
+            return by_ids[0]
         found, looks_like = _orientation_of(path, wanted, delimiter) if wanted else (False, "")
         if found:
             return looks_like
@@ -84,25 +84,23 @@ def _orientation_of(path: str, wanted: Sequence[str], delimiter: str | None) -> 
     return False, "samples" if is_table else "variables"
 
 
-def _by_ids(path: str, delimiter: str | None, ids: Collection[str]) -> str | None:
-    """Return what a line is, by where the first lines have identifiers; None if nowhere."""
+def _by_ids(path: str, delimiter: str | None, ids: Collection[str]) -> list[str]:
+    """Return what a line may be, by where the first lines have identifiers."""
     # Numbers stand everywhere.
     known = {value for value in ids if not is_number(value)}
     if not known:
-        return None
+        return []
     with open_text(path) as file, text_of(path):
         lines = [line for _, line in itertools.islice(numbered_lines(file, path), _LINES)]
     mark = delimiter_of(path, delimiter)
     rows = [[cell.strip() for cell in split_cells(line, mark)] for line in lines]
     if not rows:
-        return None
+        return []
     header = rows[0][1:]
-    if header and sum(cell in known for cell in header) >= _SHARE * len(header):
-        return "variables"
-    for cells in itertools.zip_longest(*(row[:_CELLS] for row in rows[1:]), fillvalue=""):
-        if all(cell in known for cell in cells):
-            return "samples"
-    return None
+    is_above = header and sum(cell in known for cell in header) >= _SHARE * len(header)
+    columns = itertools.zip_longest(*(row[:_CELLS] for row in rows[1:]), fillvalue="")
+    is_beside = any(all(cell in known for cell in cells) for cells in columns)
+    return [*(["variables"] if is_above else []), *(["samples"] if is_beside else [])]
 
 
 def orientation_that_fits(source: Source, ids: Collection[str] = (), n: int | None = None) -> str:
@@ -122,7 +120,8 @@ def orientation_that_fits(source: Source, ids: Collection[str] = (), n: int | No
         return ""
     path, (other,) = texts[0], {*_SAYS} - {source.format}
     if ids:
-        return _SAYS[other] if _by_ids(path, source.delimiter, ids) == other else ""
+        # A matrix of samples by samples has them on both sides.
+        return _SAYS[other] if _by_ids(path, source.delimiter, ids) == [other] else ""
     with open_text(path) as file, text_of(path):
         lines = numbered_lines(file, path)
         if other == "samples":

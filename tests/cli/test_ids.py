@@ -271,6 +271,16 @@ def test_the_wrong_orientation_of_a_square_is_seen(call, tmp_path, orientation):
     call(*given, right)
 
 
+def test_samples_by_samples_have_identifiers_on_both_sides(call, tmp_path):
+    names = [f"S{j:02}" for j in range(10)]
+    alike = np.corrcoef(np.random.default_rng(0).normal(size=(10, 30))).tolist()
+    rows = [[name, *values] for name, values in zip(names, alike, strict=True)]
+    write_text(tmp_path / "x.csv", [["id", *names], *rows], ",")
+    patients = write(tmp_path / "y.csv", {"id": names[::-1], "y": list(range(0, 30, 3))})
+    given = ["--orientation", "samples", "--target-file", patients, "-t", "y", "--id", "id"]
+    call("select", tmp_path / "x.csv", *given)
+
+
 def test_orientation_is_seen_from_identifiers(call, folder):
     for genes in ("genes.csv", "genes.tsv.gz"):
         given = ["--target-file", folder / "ordered.csv", "-t", "y"]
