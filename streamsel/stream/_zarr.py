@@ -48,6 +48,9 @@ def iter_zarr(array: Any, names: Sequence[Hashable] | None = None) -> ColumnStre
     order, 32 MiB at a time, and into a temporary file of all its numbers, in the directory that
     `tempfile` chooses (TMPDIR). Where neither fits into 256 MiB the array is refused.
 
+    A chunk that is not there is the array's fill value, as Zarr has it, mostly 0: nothing tells it
+    from one that was lost, as where a directory was copied in part.
+
     Dtypes are those of `iter_array`. An array that is where other processes find it too, in a
     directory, can be split into parts.
 
