@@ -3,7 +3,7 @@
 python demos/genomics.py [--out FOLDER] [--variants 20000]
 
 Writes a cohort as it comes from others: genotypes in PLINK's format (`cohort.bed`, `.bim`, `.fam`),
-and a table of phenotypes whose people stand in another order, some of them missing. Twelve variants
+and a table of phenotypes whose people stand in another order. Twelve variants
 raise the phenotype, of which some are linked with neighbours; age does, too. Then it runs the
 commands of the guide (docs/pages/genomics.md), one after another, and shows each with the time that
 it took.

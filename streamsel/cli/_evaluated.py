@@ -37,7 +37,11 @@ def stand_in(ctx: click.Context) -> Any:
     For a method without one the options then ask for another, which says what the target is.
     """
     if ctx.params["covariate"]:
-        raise click.UsageError("--covariate: what predicts would need them too", ctx)
+        raise click.UsageError(
+            "--covariate: what predicts would need them too. Hint: without; or by streamsel.sklearn, "
+            "where they are columns of X",
+            ctx,
+        )
     if ctx.params["weights"] is not None:
         raise click.UsageError("--weights: scores count every row as one", ctx)
     said = ctx.get_parameter_source("target_kind")
