@@ -38,8 +38,8 @@ def stand_in(ctx: click.Context) -> Any:
     """
     if ctx.params["covariate"]:
         raise click.UsageError(
-            "--covariate: what predicts would need them too. Hint: without; or by streamsel.sklearn, "
-            "where they are columns of X",
+            "--covariate: what predicts would need them too. Hint: streamsel.sklearn, where they "
+            "are columns of X",
             ctx,
         )
     if ctx.params["weights"] is not None:
