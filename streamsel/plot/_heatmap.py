@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel.held.part import Floats
-from streamsel.plot._reports import expect_found, report_of
+from streamsel.plot._reports import expect_found, expect_some, report_of
 from streamsel.plot._style import (
     ACCENT,
     CHOSEN,
@@ -76,6 +76,7 @@ def heatmap(model: Any, X: Any, ax: Axes | None = None) -> Axes:
     report = report_of(model)
     expect_found(report, "selected")
     names = [row["name"] for row in report.found]
+    expect_some(X, names)
     found = correlations(gather(X, names))
     with drawing(ax, height=72.0) as panel:
         image = panel.imshow(

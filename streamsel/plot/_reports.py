@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from streamsel.learner.report import Report
 from streamsel.params import kind_of
+from streamsel.rows import columns_of
 
 
 def report_of(model: Any) -> Report:
@@ -47,4 +49,14 @@ def expect_learnt(report: Report) -> None:
         raise ValueError(
             f"Expected a model that has found something. Got: {report.learner}, which has seen "
             f"{seen}.\nHint: learn_columns(X), or rows, come first."
+        )
+
+
+def expect_some(X: Any, names: Sequence[Hashable]) -> None:
+    """Refuse a frame without any of the columns of these names: each would count as 0."""
+    held = columns_of(X, names) if names else None
+    if held is not None and not held[0]:
+        raise ValueError(
+            f"Expected rows with the variables of the model, such as {names[0]!r}. Got: a frame "
+            "that has none of them.\nHint: its columns are to have the names that were learnt."
         )

@@ -12,7 +12,7 @@ import numpy as np
 from streamsel.held.part import Floats
 from streamsel.learner.report import Report
 from streamsel.plain import array_of
-from streamsel.plot._reports import expect_found, report_of
+from streamsel.plot._reports import expect_found, expect_some, report_of
 from streamsel.plot._style import ACCENT, FAINT, MARKS, SERIES, describe, drawing, key_of_colours
 from streamsel.plot._words import count, name_of
 from streamsel.rows import as_frame
@@ -82,6 +82,8 @@ def scatter(
         )
     report = report_of(model)
     expect_found(report, "components")
+    used = {one["variable"]: None for row in report.found for one in row["loadings"]}
+    expect_some(X, list(used))
     Z = _placed(model, X)
     places = list(components) if isinstance(components, Iterable) else []
     known = [c for c in places if isinstance(c, Integral) and 0 <= c < Z.shape[1]]

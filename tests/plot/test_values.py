@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -232,6 +233,17 @@ class TestHeatmap:
         X[3, model.selected[0]] = np.inf
         with pytest.raises(ValueError, match="finite"):
             plot.heatmap(model, X)
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize(
+    ("draw", "model"), [(plot.heatmap, SelectKBest(k=3)), (plot.scatter, PCA(n_components=2))]
+)
+def test_a_frame_of_other_variables(columns, kind, draw, model):
+    model = learnt(model.clone(), columns)
+    X = kind({f"other{i}": x for i, x in enumerate(columns[0][:, :5].T)})
+    with pytest.raises(ValueError, match="Got: a frame that has none of them"):
+        draw(model, X)
 
 
 @given(
