@@ -36,8 +36,7 @@ def make_the_files(folder: Path, rng: np.random.Generator) -> None:
         for j in causes[causes // PER_FILE == i] % PER_FILE:
             outcome += X[j]
         columns = {f"v{i * PER_FILE + j}": x for j, x in enumerate(X)}
-        first = {"sample": samples} if i == 0 else {}
-        pq.write_table(pa.table(first | columns), folder / f"part-{i}.parquet")
+        pq.write_table(pa.table({"sample": samples} | columns), folder / f"part-{i}.parquet")
     lines = [f"{samples[i]},{outcome[i]}\n" for i in rng.permutation(N)]
     (folder / "outcome.csv").write_text("".join(["sample,outcome\n", *lines]))
 

@@ -123,11 +123,12 @@ def _is_learner(model: Any) -> bool:
 
 
 def _hint_for(model: Any) -> str:
-    """Return what to do with a model of River or scikit-learn that a learner is in."""
-    if _is_learner(getattr(model, "learner_", None)):
-        return "\nHint: save(model.learner_, path) saves the learner; pickle keeps the estimator."
+    """Return what to do with whatever of River, scikit-learn or ours a learner is in."""
+    for within, whole in (("learner_", "the estimator"), ("learner", "its history too")):
+        if _is_learner(getattr(model, within, None)):
+            return f"\nHint: save(model.{within}, path) saves the learner; pickle keeps {whole}."
     for name, part in _parts_of(model):
-        fitted = ".learner_" if hasattr(part, "learner_") else ""
+        fitted = next((f".{at}" for at in ("learner_", "learner") if hasattr(part, at)), "")
         if fitted or _is_learner(part):
             return (
                 f"\nHint: save(model[{name!r}]{fitted}, path) saves the learner in it, and of "

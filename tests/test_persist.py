@@ -18,6 +18,7 @@ from streamsel import (
     MRMR,
     SOSPCA,
     ForwardSelection,
+    History,
     Lasso,
     ProjSe,
     SelectKBest,
@@ -217,6 +218,13 @@ def test_numpy_can_look_inside(tmp_path):
         header = json.loads(archive["header.json"])
     assert header["format"] == "streamsel"
     assert header["class"] == "Shelf"
+
+
+def test_a_history_is_not_saved_but_its_learner(tmp_path):
+    with pytest.raises(TypeError, match=r"save\(model.learner, path\)"):
+        save(History(ProjSe(k=1)), tmp_path / "model")
+    with pytest.raises(TypeError, match=r"save\(model\['History'\].learner, path\)"):
+        save(History(ProjSe(k=1)) | LinearRegression(), tmp_path / "model")
 
 
 @pytest.mark.parametrize("thing", [None, "model", {"a": 1}, SOSPCA, object()])

@@ -87,7 +87,10 @@ def history(history: Any, ax: Axes | None = None) -> Axes:
         name_rows(panel, drawn)
         if panel.get_ylabel():
             panel.set_ylabel("variables, in order of coming")
-        panel.set_xlim(0, max(1, history.n_rows or 0))
+        # What came as columns was learnt before the first of them stood.
+        begin = min(start for parts in spans.values() for start, _ in parts)
+        begin = begin if begin > (history.n_rows or 0) / 4 else 0
+        panel.set_xlim(begin, max(begin + 1, history.n_rows or 0))
         panel.xaxis.set_major_formatter(whole)
         panel.set_xlabel("rows learnt")
         what = f"When {count(len(spans), 'variable')} stood, in {history.n_rows or 0:,} rows"

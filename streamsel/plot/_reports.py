@@ -24,7 +24,7 @@ def report_of(model: Any) -> Report:
     found = None if isinstance(model, type) or not callable(report) else report()
     if isinstance(found, Report):
         return found
-    hint = "of a pipeline take the step that selects, pipeline['ProjSe']."
+    hint = "of a pipeline take the step that learns, pipeline['ProjSe'] or pipeline['History']."
     if type(model).__module__ == "streamsel.sklearn":
         hint = "an estimator that was fitted has its learner in learner_."
     raise TypeError(f"Expected a learner, or its report(). Got: {kind_of(model)}.\nHint: {hint}")
