@@ -726,6 +726,8 @@ def notes(path):
     """Return the notes in a file, but for what is never twice the same, or was not noted then."""
     held = read_notes(path)
     apart = {"seconds", "peak_memory", "begun", "saved", "version", "fingerprint", "listed"}
+    later = {"alarms", "id", "weights", "decimal", "max_skipped"}
+    apart |= {key for key in later if key == "alarms" or held.get(key) is None}
     apart |= {"covariates"} if held.get("covariates") == [] else set()
     return repr({key: held[key] for key in held if key not in apart})
 

@@ -142,7 +142,7 @@ class RowSubspace(Part):
 
     def _weights(self) -> Floats:
         faded = self.keep ** np.arange(self.n_waiting - 1.0, -1.0, -1.0)
-        weights: Floats = faded * np.concatenate([rows.w for rows in self.waiting])
+        weights: Floats = faded * np.concatenate([np.zeros(0), *(rows.w for rows in self.waiting)])
         return weights
 
     def as_of(self, p: int) -> Level:

@@ -206,7 +206,8 @@ def test_only_what_is_asked_for_is_fetched(places, folder, monkeypatch):
 
 
 @pytest.mark.parametrize("name", OPENERS)
-def test_another_version_is_refused(name):
+def test_another_version_is_refused(places, name):
+    del places  # /streamsel is one
     memory = fsspec.filesystem("memory")
     whole, changed = "/streamsel-versions", "x.zarr/zarr.json" if name == "x.zarr" else name
     memory.cp("/streamsel", whole, recursive=True)
