@@ -6,6 +6,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from streamsel.params import kind_of
 from streamsel.stream._base import ColumnStream, check_names
 from streamsel.stream._split import Stamp, kept_open, parts_of_columns
 from streamsel.stream._stores import DenseMatrix, matrix_stream, reading_store
@@ -36,6 +37,8 @@ def iter_zarr(array: Any, names: Sequence[Hashable] | None = None) -> ColumnStre
     ValueError
         If it is a group, not two-dimensional, not of numbers, or its chunks are too large; if there
         are not p distinct names.
+    TypeError
+        For any other array.
     ImportError
         If zarr is not installed: ``pip install "streamsel[zarr]"``.
 
@@ -68,7 +71,12 @@ def iter_zarr(array: Any, names: Sequence[Hashable] | None = None) -> ColumnStre
     b [2. 4.]
     """
     if not isinstance(array, (str, os.PathLike)):
-        matrix = DenseMatrix(array, str(getattr(array, "store_path", array)))
+        if not isinstance(array, _zarr().Array):
+            raise TypeError(
+                f"Expected a zarr.Array, or the path or URL of one. Got: {kind_of(array)}.\n"
+                "Hint: streamsel.stream.iter_array and iter_sparse take arrays of NumPy and SciPy."
+            )
+        matrix = DenseMatrix(array, str(array.store_path))
         return matrix_stream(matrix, check_names(names, matrix.shape[1]), 0, _KIND)
     path = array
     stamp = Stamp.of(path)
@@ -90,11 +98,16 @@ def _zarr_part(path: str, names: Sequence[Hashable], first: int) -> ColumnStream
     return matrix_stream(kept_open(_open, path), names, first, _KIND)
 
 
-def _open(path: str | os.PathLike[str]) -> DenseMatrix:
+def _zarr() -> Any:
     try:
         import zarr
     except ImportError as error:
         raise ImportError('Zarr arrays need zarr. Hint: pip install "streamsel[zarr]".') from error
+    return zarr
+
+
+def _open(path: str | os.PathLike[str]) -> DenseMatrix:
+    zarr = _zarr()
     with reading_store(_KIND, path):
         found = zarr.open(os.fspath(path), mode="r")
     if not isinstance(found, zarr.Array):

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 import zarr
+from scipy.sparse import csc_matrix
 
 from streamsel.stream import _stores, iter_files, iter_zarr, screen
 
@@ -47,22 +48,15 @@ def test_chunks_of_any_shape(chunks, zarr_format, small, tmp_path):
 
 
 def test_each_chunk_is_decoded_once(small, tmp_path, monkeypatch):
-    array = zarr.create_array(tmp_path / "x.zarr", data=X, chunks=(2, P))
-    asked = []
-
-    class Watched:
-        shape, dtype, chunks = array.shape, array.dtype, array.chunks
-
-        def __getitem__(self, where):
-            asked.append(where)
-            return array[where]
-
-    _same(iter_zarr(Watched()), X)
+    asked, get = [], zarr.Array.__getitem__
+    monkeypatch.setattr(
+        zarr.Array, "__getitem__", lambda self, where: (asked.append(where), get(self, where))[1]
+    )
+    _same(iter_zarr(zarr.create_array(tmp_path / "x.zarr", data=X, chunks=(2, P))), X)
     assert asked == [slice(a, a + 2) for a in range(0, N, 2)]
     asked.clear()
     array = zarr.create_array(tmp_path / "y.zarr", data=X, chunks=(N, 4))
-    Watched.chunks = array.chunks
-    _same(iter_zarr(Watched()).skip(5), X[:, 5:], list(range(5, P)))
+    _same(iter_zarr(array).skip(5), X[:, 5:], list(range(5, P)))
     assert [where[1] for where in asked] == [
         slice(a, b) for a, b in [(5, 8), *((b - 4, b) for b in (12, 16, 20)), (20, 23)]
     ]
@@ -170,3 +164,13 @@ def test_no_array_there(tmp_path):
     (tmp_path / "empty.zarr").mkdir()
     with pytest.raises(FileNotFoundError, match=r"empty\.zarr"):
         iter_zarr(tmp_path / "empty.zarr")
+
+
+@pytest.mark.parametrize(
+    "other", [X, csc_matrix(X), [[1.0]], None, 3], ids=lambda x: type(x).__name__
+)
+def test_what_is_no_zarr_array_is_not_sliced(other):
+    with pytest.raises(
+        TypeError, match=r"^Expected a zarr\.Array, or the path or URL of one\. Got: "
+    ):
+        iter_zarr(other)
