@@ -257,7 +257,8 @@ def problem_table(results: pd.DataFrame, q: int) -> str:
 
 def draw(results: pd.DataFrame) -> plt.Figure:
     """Draw every measure of every family against q."""
-    asked = [(family, measure) for family in MEASURES for measure in MEASURES[family]]
+    there = asked_of(results)
+    asked = [(family, measure) for family in there for measure in there[family]]
     drawn = {method: style for method, style in STYLES.items() if method != POOL_500}
     titles = [
         f"{family}: {measure}" if family in (TWO, MANY) else family for family, measure in asked
@@ -265,7 +266,9 @@ def draw(results: pd.DataFrame) -> plt.Figure:
     figure, axes = panels(titles, 3, 2.3)
     for panel, (family, measure) in zip(axes, asked, strict=False):
         here = results[results.family == family]
-        found = pd.concat({q: means_of(here, [measure], q)[list(drawn)] for q in QS}, axis=1)
+        found = pd.concat(
+            {q: means_of(here, [measure], q).reindex(columns=list(drawn)) for q in QS}, axis=1
+        )
         curves(panel, levelled(found), drawn, QS)
         told = {R2: "R², %", PRECISION: "average precision, %"}
         panel.set_ylabel(told.get(measure, "error, %"))
