@@ -39,6 +39,7 @@ from streamsel.cli._options import (
     method_options,
     no_target_option,
     option,
+    orientation_option,
     output_options,
 )
 from streamsel.cli._page import report as page
@@ -261,14 +262,7 @@ def _run(ctx: click.Context) -> None:
 @config_option
 @click.argument("model", type=click.Path())
 @files_argument
-@option(
-    "--orientation",
-    type=click.Choice(["auto", "samples", "variables"]),
-    default="auto",
-    show_default=True,
-    section=INPUT,
-    help="What a line of a text file is; auto sees where the model's variables are.",
-)
+@orientation_option
 @delimiter_option
 @decimal_option
 @keep_option

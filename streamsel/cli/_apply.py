@@ -60,7 +60,7 @@ def transform(
     of_any = model.report().facts.get("any_variable", False)
     if not needed and not of_any:
         raise CommandError(f"{model_path}: the model has not learnt enough to transform anything")
-    notes = _notes(model_path)
+    notes = notes_of(model_path)
     if orientation == "auto":
         orientation = notes.get("orientation") or orientation
     wanted = [str(name) for name in needed]
@@ -69,7 +69,7 @@ def transform(
     source = open_source(files, orientation, wanted, None, *marks, shown=given[0], id_=column)
     along = carried(keep, source, out, header=header)
     with columns_there(source):
-        stream = _all_but_dropped(source, notes) if of_any else source.stream
+        stream = all_but_dropped(source, notes) if of_any else source.stream
         matrix = model.transform_many(stream)
     names, columns = beside(along, names, list(np.asarray(matrix).T))
     if out is None:
@@ -96,7 +96,7 @@ def needs_and_makes(model: Any) -> tuple[list[Any], list[Any]]:
     return list(model._used().names), model.components
 
 
-def _notes(path: str) -> dict[str, Any]:
+def notes_of(path: str) -> dict[str, Any]:
     """Return what the run that saved this model noted; nothing, if it was not a run."""
     from streamsel.persist import read_notes
 
@@ -104,7 +104,7 @@ def _notes(path: str) -> dict[str, Any]:
     return notes if isinstance(notes, dict) else {}
 
 
-def _all_but_dropped(source: Source, notes: dict[str, Any]) -> ColumnStream:
+def all_but_dropped(source: Source, notes: dict[str, Any]) -> ColumnStream:
     """Return the columns that a run would take of a file which left out the same ones."""
     from streamsel.stream._screen import Screen
 

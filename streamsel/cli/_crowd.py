@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamsel import __version__
 from streamsel._jit.policy import leave_it_unsaid
 from streamsel.cli._alarms import of_result
 from streamsel.cli._errors import note, stop
 from streamsel.cli._interrupt import Interrupts, exit_code_of
 from streamsel.cli._job import Job
+from streamsel.cli._json import as_json
 from streamsel.cli._log import log, stderr_is_terminal
 from streamsel.cli._outputs import check_distinct, check_table
 from streamsel.cli._progress import meter
 from streamsel.cli._request import make_request
 from streamsel.cli._results import check_skipped
+from streamsel.cli._rows import row_writer
 from streamsel.cli._skipped import learn_good
 from streamsel.cli._warmup import compile_for
 from streamsel.words import count, skipped_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from streamsel.cli._progress import Meter
     from streamsel.columns import Block
@@ -137,8 +141,45 @@ def n_rows(job: Job) -> int:
     return stream.n_rows or 0
 
 
-def note_skipped(job: Job) -> None:
-    """Say what was left out."""
+def show(
+    job: Job,
+    found: Any,
+    table: Callable[[Any], None],
+    titles: Sequence[str],
+    lines: Iterable[Sequence[Any]],
+    words: Sequence[str],
+) -> None:
+    """Print what was found, and say what it comes to and what was left out.
+
+    Parameters
+    ----------
+    job
+        What was run.
+    found
+        What was found; it has `as_dict`.
+    table
+        Shows it, and the words, on a terminal.
+    titles, lines
+        Its tab-separated values, elsewhere.
+    words
+        Sentences on it.
+    """
+    on_terminal = sys.stdout.isatty()
+    if job.request.as_json:
+        known = {"streamsel": __version__, **found.as_dict(), "alarms": job.notes["alarms"]}
+        known["notes"] = job.notes
+        sys.stdout.write(as_json(known, indent=2) + "\n")
+    elif on_terminal:
+        table(found)
+    else:
+        writer = row_writer(sys.stdout, "\t")
+        writer.writerow(titles)
+        for line in lines:
+            writer.writerow(line)
+    sys.stdout.flush()
+    if not on_terminal:
+        for line in words:
+            note(line)
     left_out = job.notes["skipped"]
     if text := skipped_text(left_out):
         note(f"left out {count(sum(left_out.values()), 'column')}: {text}")

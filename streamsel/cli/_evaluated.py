@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 from click.core import ParameterSource
 
-from streamsel import __version__
-from streamsel.cli._crowd import learn_crowd, note_skipped, watched
+from streamsel.cli._crowd import learn_crowd, show, watched
 from streamsel.cli._errors import note
-from streamsel.cli._json import as_json
 from streamsel.cli._methods import learner_of
 from streamsel.cli._outputs import write_table
 from streamsel.cli._progress import meter
-from streamsel.cli._rows import row_writer
 from streamsel.evaluate.nested import Nested
 from streamsel.evaluate.nested_result import ALL, NOTHING, RANDOM, NestedScores
 from streamsel.words import count
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from streamsel.cli._interrupt import Interrupts
     from streamsel.cli._job import Job
 
@@ -82,31 +80,18 @@ def judge(job: Job, interrupts: Interrupts, *, options: dict[str, Any], learner:
         found = nested.result(watched(job.whole(), bar, "fetching"))
     if job.request.out is not None:
         write_table(job.request.out, *_by_folds(found))
-    _show(job, found)
-
-
-def _show(job: Job, found: NestedScores) -> None:
-    if job.request.as_json:
-        known = {"streamsel": __version__, **found.as_dict(), "alarms": job.notes["alarms"]}
-        known["notes"] = job.notes
-        sys.stdout.write(as_json(known, indent=2) + "\n")
-    elif sys.stdout.isatty():
-        _show_table(found)
-    else:
-        writer = row_writer(sys.stdout, "\t")
-        writer.writerow(TITLES)
-        for row in found.as_dict()["scores"]:
-            difference = row.pop("difference") or dict.fromkeys(("value", "low", "high"))
-            values = [row["value"], row["low"], row["high"], *difference.values()]
-            cells = ["" if value is None else f"{value:.6g}" for value in values]
-            writer.writerow([row["variables"], row["score"], *cells])
-    sys.stdout.flush()
-    if not sys.stdout.isatty():
-        for line in _words(found):
-            note(line)
-    note_skipped(job)
+    show(job, found, _show_table, TITLES, _lines(found), _words(found))
     if n := job.notes["filled"]:
         note(f"gaps of {count(n, 'column')} are filled with means of all rows, held out or not")
+
+
+def _lines(found: NestedScores) -> Iterator[list[Any]]:
+    """Yield a line of values a contestant and score."""
+    for row in found.as_dict()["scores"]:
+        difference = row.pop("difference") or dict.fromkeys(("value", "low", "high"))
+        values = [row["value"], row["low"], row["high"], *difference.values()]
+        cells = ["" if value is None else f"{value:.6g}" for value in values]
+        yield [row["variables"], row["score"], *cells]
 
 
 def _words(found: NestedScores) -> list[str]:

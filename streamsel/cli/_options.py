@@ -257,6 +257,15 @@ def method_options(kind: str | None) -> Decorator:
     )
 
 
+# Of the rows that a saved model is applied to.
+orientation_option = option(
+    "--orientation",
+    type=click.Choice(["auto", "samples", "variables"]),
+    default="auto",
+    show_default=True,
+    section=INPUT,
+    help="What a line of a text file is; auto sees where the model's variables are.",
+)
 json_option = option(
     "--json",
     "as_json",

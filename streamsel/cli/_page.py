@@ -13,6 +13,7 @@ from streamsel.cli._options import (
     delimiter_option,
     log_options,
     option,
+    orientation_option,
 )
 from streamsel.cli._sections import Command
 
@@ -29,14 +30,7 @@ from streamsel.cli._sections import Command
     help="Draw the rows of this file too: of its columns only those are read that the model uses; "
     "repeat it for several.",
 )
-@option(
-    "--orientation",
-    type=click.Choice(["auto", "samples", "variables"]),
-    default="auto",
-    show_default=True,
-    section=INPUT,
-    help="What a line of a text file is; auto sees where the model's variables are.",
-)
+@orientation_option
 @delimiter_option
 @option(
     "--stability",

@@ -15,6 +15,7 @@ from streamsel.cli._options import (
     delimiter_option,
     log_options,
     option,
+    orientation_option,
 )
 from streamsel.cli._sections import Command
 
@@ -71,14 +72,7 @@ def _one_kind(_: click.Context, __: click.Parameter, kinds: Sequence[str]) -> st
     section=INPUT,
     help="Column of --data by which scatter colours rows: labels or numbers.",
 )
-@option(
-    "--orientation",
-    type=click.Choice(["auto", "samples", "variables"]),
-    default="auto",
-    show_default=True,
-    section=INPUT,
-    help="What a line of a text file is; auto sees where the model's variables are.",
-)
+@orientation_option
 @delimiter_option
 @option(
     "--component",
@@ -137,14 +131,15 @@ def _check_said(kind: str, options: dict[str, Any]) -> None:
 def _drawn(path: str, kind: str, options: dict[str, Any]) -> Axes:
     """Draw a picture of a saved model."""
     from streamsel import plot
-    from streamsel.persist import load, read_notes
+    from streamsel.cli._apply import notes_of
+    from streamsel.persist import load
 
     if kind == "stability":
         return plot.stability(read_stability(path))
-    model, notes = load(path), read_notes(path)
+    model = load(path)
     if kind in _OF["--data"]:
         return _of_rows(model, kind, options)
-    complete = not isinstance(notes, dict) or bool(notes.get("complete", True))
+    complete = notes_of(path).get("complete", True)
     shown = model if complete else model.report().unfinished()
     if kind == "loadings":
         return plot.loadings(shown, component=options["component"] or 0)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsel import __version__
-from streamsel.cli._crowd import learn_crowd, n_rows, note_skipped
-from streamsel.cli._errors import CommandError, note
-from streamsel.cli._json import as_json
+from streamsel.cli._crowd import learn_crowd, n_rows, show
+from streamsel.cli._errors import CommandError
 from streamsel.cli._outputs import write_table
-from streamsel.cli._rows import row_writer
 from streamsel.escape import shown
 from streamsel.evaluate.subsamples import EXCELLENT, POOR, SubsampleStability, Subsampling
 from streamsel.words import count
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from streamsel.cli._interrupt import Interrupts
     from streamsel.cli._job import Job
 
@@ -43,30 +41,17 @@ def judge(job: Job, interrupts: Interrupts, *, options: dict[str, Any]) -> None:
     found = drawn.result()
     if job.request.out is not None:
         write_table(job.request.out, TITLES, _columns(found))
-    _show(job, found)
+    show(job, found, _show_table, TITLES, _lines(found), _words(found))
     if not found.frequency:
         n = job.notes["columns_read"]
         raise CommandError(f"nothing was selected of {count(n, 'column')} in any subsample")
 
 
-def _show(job: Job, found: SubsampleStability) -> None:
-    if job.request.as_json:
-        known = {"streamsel": __version__, **found.as_dict(), "alarms": job.notes["alarms"]}
-        known["notes"] = job.notes
-        sys.stdout.write(as_json(known, indent=2) + "\n")
-    elif sys.stdout.isatty():
-        _show_table(found)
-    else:
-        writer = row_writer(sys.stdout, "\t")
-        writer.writerow(TITLES)
-        for row in found.as_dict()["frequency"]:
-            share, rank = f"{row['frequency']:.6g}", row["rank"]
-            writer.writerow([row["name"], row["count"], share, "" if rank is None else rank])
-    sys.stdout.flush()
-    if not sys.stdout.isatty():
-        for line in _words(found):
-            note(line)
-    note_skipped(job)
+def _lines(found: SubsampleStability) -> Iterator[list[Any]]:
+    """Yield a line of values a variable."""
+    for row in found.as_dict()["frequency"]:
+        share, rank = f"{row['frequency']:.6g}", row["rank"]
+        yield [row["name"], row["count"], share, "" if rank is None else rank]
 
 
 def _words(found: SubsampleStability) -> list[str]:

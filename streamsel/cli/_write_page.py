@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsel.cli._apply import _all_but_dropped, columns_there, needs_and_makes
+from streamsel.cli._apply import all_but_dropped, columns_there, needs_and_makes, notes_of
 from streamsel.cli._errors import CommandError
 from streamsel.cli._inputs import Source, files_of, open_source
 from streamsel.cli._outputs import check_distinct, check_writable
@@ -35,15 +35,14 @@ def write_page(path: str, out: str | None, **options: Any) -> None:
         What else the command was told, by name.
     """
     from streamsel.page import report
-    from streamsel.persist import load, read_notes
+    from streamsel.persist import load
 
     files = files_of(options["data"])
     if out is not None:
         inputs = {"MODEL": path, "--stability": options["stability"]}
         check_distinct({"--out": out}, inputs | {file: file for file in files})
         check_writable(out, "--out")
-    model, notes = load(path), read_notes(path)
-    known = notes if isinstance(notes, dict) else {}
+    model, known = load(path), notes_of(path)
     form = options["form"] or _BY_SUFFIX.get(PurePath(out or "").suffix.lower(), "html")
     again = None if options["stability"] is None else read_stability(options["stability"])
     told: dict[str, Any] = {"notes": known, "stability": again, "format": form}
@@ -77,7 +76,7 @@ def _rows(
         options["delimiter"],
         shown=options["data"][0],
     )
-    return source, _all_but_dropped(source, notes) if of_any else source.stream
+    return source, all_but_dropped(source, notes) if of_any else source.stream
 
 
 def _target(source: Source, notes: Mapping[str, Any], kind: str) -> Any:
