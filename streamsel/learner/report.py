@@ -5,13 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 # Of so many columns of pure noise the best exceeds the noise floor with this chance.
 NOISE_LEVEL = 0.05
+
+
+class Caution(NamedTuple):
+    """A reason to doubt a result.
+
+    Parameters
+    ----------
+    code
+        A short name of the kind of reason, for programs.
+    text
+        One sentence: what was seen, what it means, what to do.
+    """
+
+    code: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -79,6 +94,14 @@ class Report:
     left_out
         Why columns were not chosen, in words, and how many for which reason; they sum up to all
         that were not. Where not all are held those near the noise floor are estimated.
+    target
+        How the target was taken, such as "10 classes, 31 to 37 rows each" or "numeric, 0 to 9";
+        None without one.
+    inflation
+        The genomic inflation factor: the median test statistic of all columns, in units of its
+        median under no association; None where it is not known.
+    warnings
+        Reasons to doubt the result.
     """
 
     learner: str
@@ -94,6 +117,9 @@ class Report:
     density: Density | None = None
     alternatives: dict[Hashable, list[tuple[Hashable, float]]] | None = None
     left_out: dict[str, int] = field(default_factory=dict)
+    target: str | None = None
+    inflation: float | None = None
+    warnings: tuple[Caution, ...] = ()
 
     def unfinished(self) -> Report:
         """Return the report of a model that has not seen all its columns: nothing is certain."""
@@ -107,9 +133,12 @@ class Report:
             "class": self.learner,
             "parameters": self.parameters,
             "rows": self.rows,
+            "target": self.target,
             "columns_seen": self.columns_seen,
             "columns_constant": self.columns_constant,
             "noise_floor": self.noise_floor,
+            "inflation": self.inflation,
+            "warnings": [warning._asdict() for warning in self.warnings],
             **self.facts,
             self.kind: self.found,
             "left_out": self.left_out,
