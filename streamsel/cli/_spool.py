@@ -16,6 +16,7 @@ from streamsel.cli._interrupt import Interrupts, exit_code_of
 from streamsel.cli._log import log
 from streamsel.cli._progress import spooling
 from streamsel.cli._request import STDIN
+from streamsel.stream._line_bound import FIRST_BYTES, LineBound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,11 +86,17 @@ def _opened(path: str) -> Iterator[IO[bytes]]:
 
 def _copy(path: str, name: str, directory: Path, *, is_table: bool) -> Path:
     """Copy what can be read once; return the copy, whose name ends as its format does."""
-    copy, n_bytes = directory / "copy", 0
+    copy, n_bytes, is_text = directory / "copy", 0, True
+    # Text without line endings would be copied until there is no room left.
+    bound = LineBound(name, FIRST_BYTES, FIRST_BYTES)
     with _opened(path) as source, spooling(name) as show:
         try:
             with copy.open("wb") as file:
                 while piece := source.read(_PIECE):
+                    if not n_bytes:
+                        is_text = not piece.startswith((*_MAGIC, _GZIP))
+                    if is_text:
+                        bound.check(piece)
                     file.write(piece)
                     n_bytes += len(piece)
                     show(n_bytes)

@@ -245,8 +245,9 @@ def is_plain_list(path: str) -> bool:
 def one_per_line(path: str) -> Any:
     """Read one value a line: numbers if all of them are, labels otherwise."""
     from streamsel.stream._cells import open_text, text_of
+    from streamsel.stream._line_bound import LINE_BYTES
 
-    with open_text(path) as file, text_of(path):
+    with open_text(path, LINE_BYTES) as file, text_of(path):
         lines = [line.strip() for line in file]
     while lines and not lines[-1]:
         lines.pop()

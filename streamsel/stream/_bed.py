@@ -15,6 +15,7 @@ from streamsel.columns import Block
 from streamsel.stream._base import ColumnStream, indexed_stream
 from streamsel.stream._blocks import columns_per_block, drop_first
 from streamsel.stream._cells import numbered_lines, open_text
+from streamsel.stream._line_bound import LINE_BYTES
 from streamsel.stream._remote import open_binary
 from streamsel.stream._split import Stamp, kept_open, parts_of_columns
 
@@ -234,7 +235,7 @@ def _triple(path: str | os.PathLike[str]) -> tuple[str, str, str]:
 
 def _cells(path: str, n: int, what: str) -> Iterator[list[str]]:
     """Yield the cells of every line, which has at least n."""
-    with open_text(path) as file:
+    with open_text(path, LINE_BYTES) as file:
         for number, line in numbered_lines(file, path):
             cells = line.split()
             if len(cells) < n:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 import numpy as np
 import numpy.typing as npt
 
+from streamsel.stream._line_bound import FIRST_BYTES, BoundedLines, LineBound
 from streamsel.stream._remote import open_binary
 
 if TYPE_CHECKING:
@@ -33,11 +34,26 @@ _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _MISSING = re.compile(r"\s*(?:N/?A|null)?\s*", re.IGNORECASE)
 
 
-def open_text(path: str | os.PathLike[str]) -> TextIO:
-    """Open a text file, plain or gzipped, with any line ending; a byte order mark is dropped."""
+def open_text(
+    path: str | os.PathLike[str], longest: int = FIRST_BYTES, other: int | None = None
+) -> TextIO:
+    """Open a text file, plain or gzipped, with any line ending; a byte order mark is dropped.
+
+    Parameters
+    ----------
+    path
+        The file.
+    longest
+        How many bytes its first line may have, and all others as well if `other` is None: reading
+        a line that is longer raises ValueError.
+    other
+        How many bytes the other lines may have.
+    """
     is_packed = is_zipped(path)
     file = open_binary(path)
-    return io.TextIOWrapper(_Unzipped(file) if is_packed else file, encoding="utf-8-sig")
+    bound = LineBound(path, longest, longest if other is None else other)
+    lines = BoundedLines(_Unzipped(file) if is_packed else file, bound)
+    return io.TextIOWrapper(lines, encoding="utf-8-sig")
 
 
 class _Unzipped(gzip.GzipFile):

@@ -26,6 +26,7 @@ from streamsel.stream._cells import (
     to_number,
 )
 from streamsel.stream._decimal import find_decimal
+from streamsel.stream._line_bound import CELL_BYTES, FIRST_BYTES, expect_cells, line_bound
 from streamsel.stream._split import Stamp, kept_open, parts_of_columns
 from streamsel.stream._temporary import room_for, temporary_file
 
@@ -175,6 +176,7 @@ class _Turned:
         with open_text(path) as file, text_of(path):
             lines = numbered_lines(file, path)
             self.names, self._delimiter = _read_header(lines, path, delimiter)
+            expect_cells(file, len(self.names))
             self._decimal = find_decimal(path, self._delimiter, decimal)
             found_late = self._write_tiles(lines)
         self.n_rows = sum(self._tile_rows)
@@ -291,7 +293,8 @@ class _Turned:
         """Write the columns that were taken for numbers at first as texts, from the start."""
         for j in columns:
             self.texts[j] = {}
-        with open_text(self._path) as file, text_of(self._path):
+        longest = line_bound(len(self.names))
+        with open_text(self._path, other=longest) as file, text_of(self._path):
             lines = numbered_lines(file, self._path)
             next(_joined(lines, self._path))
             for batch, (rows, offset) in zip(self._batches(lines), self._tiles(), strict=True):
@@ -333,16 +336,18 @@ def _joined(
         if line.count('"') % 2 == 0:
             yield number, line
             continue
-        parts, is_open, since = [line], True, 0
+        parts, is_open, since, length = [line], True, 0, len(line)
         while is_open:
             text = next(lines, (0, None))[1]
             # The longest cell that the module csv takes: no need to look for the quote any further.
-            if text is None or since > csv.field_size_limit():
+            if text is None or since > csv.field_size_limit() or length > FIRST_BYTES:
                 raise ValueError(
                     f"Expected quotes that are closed, got: line {number} of {os.fspath(path)!r}, "
                     "which opens them for the rest of the file."
                 )
             parts.append(text)
             since = 0 if '"' in text else since + len(text)
+            # An object of Python has as many bytes of its own.
+            length += len(text) + CELL_BYTES
             is_open ^= text.count('"') % 2 == 1
         yield number, "\n".join(parts)

@@ -17,6 +17,7 @@ from streamsel.stream._cells import (
     to_number,
 )
 from streamsel.stream._decimal import find_decimal
+from streamsel.stream._line_bound import line_bound
 from streamsel.stream._ranges import open_range
 
 if TYPE_CHECKING:
@@ -57,9 +58,10 @@ class Layout(NamedTuple):
 
     def open(self) -> TextIO:
         """Open the file, or the part of it."""
+        longest = line_bound(self.n_rows + 1)
         if self.end is None:
-            return open_text(self.path)
-        return open_range(self.path, self.start, self.end)
+            return open_text(self.path, other=longest)
+        return open_range(self.path, self.start, self.end, longest)
 
     def line(self, number: int) -> str:
         """Say which line is meant."""
