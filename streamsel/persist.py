@@ -294,7 +294,11 @@ def _read(
     """Return the header and the arrays of a file after every check that needs no learner."""
     layout = "is not laid out as streamsel.save does it"
     with _refusing(path, "cannot be the name of a file"):
-        opened = Path(path).open("rb")  # noqa: SIM115
+        # To open a named pipe is to wait for a program that writes to it.
+        is_pipe = Path(path).is_fifo()
+        opened = None if is_pipe else Path(path).open("rb")  # noqa: SIM115
+    if opened is None:
+        _refuse(path, "is a named pipe, and a model is read twice. Hint: write it to a file.")
     with opened as file:
         size = _check_seal(path, file)
         with _refusing(path, layout), zipfile.ZipFile(file) as archive:

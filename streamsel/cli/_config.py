@@ -44,8 +44,12 @@ def take_config(ctx: click.Context, _: click.Parameter, path: str | None) -> str
 def _read(path: str, ctx: click.Context) -> dict[str, Any]:
     import tomllib
 
+    from streamsel.cli._spool import waiting_for_writer
+
     try:
-        with Path(path).open("rb") as file:
+        with waiting_for_writer(path):
+            file = Path(path).open("rb")  # noqa: SIM115
+        with file:
             text = file.read(_MAX_BYTES + 1)
         if len(text) > _MAX_BYTES:
             raise click.UsageError(
