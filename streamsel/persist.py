@@ -24,6 +24,7 @@ from numpy.lib import format as npy
 
 from streamsel import catalogue
 from streamsel.files import whole_file
+from streamsel.memory import out_of_memory
 from streamsel.plain import decode, encode, is_numeric, without_repeats
 from streamsel.versions import OLDEST, VERSION, modern
 
@@ -284,6 +285,9 @@ def _refusing(path: str | os.PathLike[str], found: str) -> Iterator[None]:
         # Any other is the disk's fault; this one is a place before the file's beginning.
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise
+        # What a small file asks for in vain is a size that it claims.
+        if isinstance(error, MemoryError) and Path(path).stat().st_size >= _CHUNK:
+            raise out_of_memory(path, error) or error from error
         told = _in_a_line(str(error)) or type(error).__name__
         raise ValueError(f"{os.fspath(path)} {found}: {told}") from error
 

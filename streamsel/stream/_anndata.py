@@ -227,7 +227,7 @@ def _reader() -> Callable[[Any], Any]:
     """Return what reads elements of AnnData out of a file."""
     try:
         from anndata.io import read_elem
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise ImportError(
             'AnnData files need anndata. Hint: pip install "streamsel[anndata]".'
         ) from error

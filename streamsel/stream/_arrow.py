@@ -95,6 +95,15 @@ def iter_parquet(
     return _parquet_stream(file, fields, cut)
 
 
+def _is_utf8(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is UTF-8: Arrow opens no other, though the system may have it."""
+    try:
+        os.fspath(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _parquet_part(path: str, fields: Sequence[int]) -> ColumnStream:
     return _parquet_stream(kept_open(_ParquetFile, path), fields)
 
@@ -107,7 +116,7 @@ class _ParquetFile:
         with self.reading():
             # Few files have checksums; to look at them takes an eighth of the time of decoding.
             source: Any = path
-            if is_url(path):
+            if is_url(path) or not _is_utf8(path):
                 source = open_binary(path, anywhere=True)
                 weakref.finalize(self, source.close)
             self._file = pyarrow().parquet.ParquetFile(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 import numpy as np
 import numpy.typing as npt
 
+from streamsel.memory import out_of_memory
 from streamsel.stream._line_bound import FIRST_BYTES, BoundedLines, LineBound
 from streamsel.stream._remote import open_binary
 
@@ -95,9 +96,7 @@ def text_of(path: str | os.PathLike[str]) -> Iterator[None]:
             f"{os.fspath(path)!r} ({error})."
         ) from error
     except MemoryError as error:
-        raise MemoryError(
-            f"Expected lines that fit into memory, got: longer ones in {os.fspath(path)!r}."
-        ) from error
+        raise out_of_memory(path, error) or error from error
 
 
 def numbered_lines(file: TextIO, path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:

@@ -1,5 +1,8 @@
 """Genotypes, cells and chunked arrays as a FILE, with the target that stands beside them."""
 
+import os
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -94,3 +97,31 @@ def test_a_url_that_leads_nowhere(call, folder):
         said = call("select", url, "--target", "y", code=1).stderr
         assert said.count("\n") == 1
         assert told in said
+
+
+def test_a_path_that_is_not_utf8(call, folder, files, tmp_path):
+    """The system takes any bytes for a name, and so does every format, to read and to write."""
+    odd = tmp_path / os.fsdecode(b"caf\xe9")
+    try:
+        odd.mkdir()
+    except OSError:
+        pytest.skip("a file system whose names are UTF-8")
+    for source in [folder / "x.h5ad", *(files / f"data.{end}" for end in ("parquet", "feather"))]:
+        shutil.copy(source, odd)
+    for end in ("bed", "bim", "fam"):
+        shutil.copy(folder / f"chr1.{end}", odd)
+    shutil.copytree(folder / "x.zarr", odd / "x.zarr")
+    given = ["--target-file", folder / "y.npy", "-k", 3]
+    for name in ("x.h5ad", "x.zarr", "chr1.bed"):
+        expected = call("select", folder / name, *given).stdout
+        assert call("select", odd / name, *given).stdout == expected
+    given = ["-t", "y", "--drop", "labels", "-k", 3]
+    expected = call("select", files / "data.parquet", *given).stdout
+    for out in ("o.parquet", "o.feather", "o.npy", "o.csv"):
+        found = call("select", odd / "data.parquet", *given, "-o", odd / out)
+        assert (found.stdout, found.stderr) == (expected, "")
+    more = ["-m", odd / "m", "--workers", 1]
+    assert call("select", odd / "data.feather", *given, *more).stdout == expected
+    assert call("transform", odd / "m", odd / "o.parquet").stdout
+    call("report", odd / "m", "-o", odd / "m.html", "--data", odd / "data.parquet")
+    assert call("info", odd / "m", "--json").json()["notes"]["file"] == str(odd / "data.feather")
