@@ -37,6 +37,7 @@ from streamsel.cli._options import (
     keep_option,
     log_options,
     method_options,
+    na_values_option,
     no_target_option,
     option,
     orientation_option,
@@ -51,7 +52,6 @@ from streamsel.cli._stability import stability
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamsel.stream._decimal import Decimal
 
 CONTEXT = {
     "help_option_names": ["-h", "--help"],
@@ -265,6 +265,7 @@ def _run(ctx: click.Context) -> None:
 @orientation_option
 @delimiter_option
 @decimal_option
+@na_values_option
 @keep_option
 @option(
     "--out",
@@ -280,11 +281,9 @@ def transform(
     model: str,
     files: tuple[str, ...],
     orientation: str,
-    delimiter: str | None,
-    decimal: Decimal | None,
     keep: list[str],
     out: str | None,
-    **_: Any,
+    **options: Any,
 ) -> None:
     """Apply MODEL, saved by select or reduce, to the rows of FILE.
 
@@ -293,7 +292,7 @@ def transform(
     """
     from streamsel.cli._apply import transform as apply
 
-    apply(model, files, orientation, (delimiter, decimal), keep, out)
+    apply(model, files, orientation, options, keep, out)
 
 
 @app.command(cls=Command, short_help="Say what a saved model holds.")

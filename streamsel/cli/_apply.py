@@ -15,20 +15,20 @@ from streamsel.cli._inputs import files_of, open_source
 from streamsel.cli._log import log
 from streamsel.cli._outputs import check_distinct, check_table, write_csv_to_stdout, write_table
 from streamsel.cli._report import show_info
+from streamsel.cli._saved import reading_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from streamsel.cli._inputs import Source
     from streamsel.stream import ColumnStream
-    from streamsel.stream._decimal import Decimal
 
 
 def transform(
     model_path: str,
     given: Sequence[str],
     orientation: str,
-    marks: tuple[str | None, Decimal | None],
+    options: Mapping[str, Any],
     keep: Sequence[str],
     out: str | None,
 ) -> None:
@@ -42,8 +42,8 @@ def transform(
         The files of columns, or patterns.
     orientation
         Of a text file: "samples", "variables" or "auto".
-    marks
-        Delimiter and decimal mark of a text file; None goes by its suffix and first lines.
+    options
+        How files are to be read, as far as it was said.
     keep
         Names of columns of the files that go along.
     out
@@ -66,7 +66,8 @@ def transform(
     wanted = [str(name) for name in needed]
     column, header = parted(notes["id"]) if notes.get("id") else (None, None)
     log().begin("transform", model=model_path, file=given)
-    source = open_source(files, orientation, wanted, None, *marks, shown=given[0], id_=column)
+    reading = reading_of(options, notes)
+    source = open_source(files, orientation, wanted, None, reading, shown=given[0], id_=column)
     along = carried(keep, source, out, header=header)
     with columns_there(source):
         stream = all_but_dropped(source, notes) if of_any else source.stream

@@ -44,7 +44,9 @@ class Given:
         of_file, of_target = (None, None) if request.id is None else parted(request.id)
         self._file = None
         if request.target_file:
-            self._file = TargetFile(request.target_file, request.target, of_target)
+            # It has a delimiter of its own.
+            reading = request.reading._replace(delimiter=None)
+            self._file = TargetFile(request.target_file, request.target, of_target, reading)
         # In either file.
         either = [*request.covariates, *([] if request.weights is None else [request.weights])]
         self.left_out = [*([] if self._file else request.target), *either]

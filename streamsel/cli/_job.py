@@ -22,6 +22,7 @@ from streamsel.cli._ids import parted
 from streamsel.cli._inputs import Source, open_source
 from streamsel.cli._log import log
 from streamsel.cli._resume import rest_of
+from streamsel.cli._saved import notes_on
 from streamsel.cli._skipped import Skipped
 from streamsel.cli._unchanged import Comparison, fingerprint, utc
 from streamsel.memory import peak_bytes
@@ -129,8 +130,7 @@ class Job:
             request.orientation,
             given.wanted,
             heard,
-            request.delimiter,
-            request.decimal,
+            request.reading,
             shown=request.file,
             ids=given.ids(),
             id_=None if request.id is None else parted(request.id)[0],
@@ -216,6 +216,7 @@ class Job:
             "columns_read": before + screen.n_read + n_bad_lines,
             "last_column": str(screen.last_read) if screen.n_read else self.notes["last_column"],
             "skipped": dict(self.skipped.refused + screen.skipped),
+            "examples": dict(self.skipped.examples),
             "filled": self._n_filled + screen.n_filled,
             "fingerprint": {**self.notes["fingerprint"], "read": self._seen.as_notes()},
             "listed": self.skipped.listed,
@@ -278,8 +279,7 @@ def _new_notes(request: Request) -> dict[str, Any]:
         "command": request.command,
         "file": _as_given(request),
         "orientation": request.orientation,
-        "delimiter": request.delimiter,
-        "decimal": request.decimal,
+        **notes_on(request.reading),
         "target": list(request.target),
         "target_file": request.target_file,
         "id": request.id,
@@ -295,6 +295,7 @@ def _new_notes(request: Request) -> dict[str, Any]:
         "bad_lines": 0,
         "complete": False,
         "skipped": {},
+        "examples": {},
         "filled": 0,
         "seconds": 0.0,
         "peak_memory": None,

@@ -10,13 +10,13 @@ import click
 from streamsel.cli._errors import CommandError, note
 from streamsel.cli._methods import learner_of
 from streamsel.cli._options import THAT_OF_MODEL
-from streamsel.cli._saved import agreed, read_saved
+from streamsel.cli._saved import agreed, read_saved, reading_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamsel.cli._saved import Saved
-    from streamsel.stream._decimal import Decimal
+    from streamsel.stream._read_options import ReadOptions
     from streamsel.stream._screen import Missing
 
 # What stands for standard input.
@@ -46,8 +46,10 @@ class Request:
         whether their rows are taken as they stand.
     drop
         Names of columns to leave out.
-    orientation, delimiter, decimal, missing, min_count, max_skipped
+    orientation, missing, min_count, max_skipped
         As the options of the same names.
+    reading
+        How files are to be read.
     keep
         Names of columns that go along into `out`.
     model, resume, out, skipped_file
@@ -76,8 +78,7 @@ class Request:
     by_position: bool
     drop: Sequence[str]
     orientation: str
-    delimiter: str | None
-    decimal: Decimal | None
+    reading: ReadOptions
     missing: Missing | None
     min_count: int
     max_skipped: float | None
@@ -150,8 +151,7 @@ def make_request(ctx: click.Context) -> Request:
         by_position=options["by_position"],
         drop=options["drop"],
         orientation=options["orientation"],
-        delimiter=options["delimiter"],
-        decimal=options["decimal"],
+        reading=reading_of(options),
         missing=options["missing"],
         min_count=options["min_count"],
         max_skipped=options["max_skipped"],

@@ -11,9 +11,10 @@ from click.core import ParameterSource
 
 from streamsel.cli._errors import CommandError
 from streamsel.cli._methods import parameters_said
+from streamsel.stream._read_options import ReadOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 # What the notes of a run say: types, and what those of older versions meant by saying nothing.
 _NOTES: dict[str, tuple[tuple[type, ...], Any]] = {
@@ -30,12 +31,14 @@ _NOTES: dict[str, tuple[tuple[type, ...], Any]] = {
     "orientation": ((str, type(None)), None),
     "delimiter": ((str, type(None)), None),
     "decimal": ((str, type(None)), None),
+    "na_values": ((list,), []),
     "missing": ((str,), "skip"),
     "min_count": ((int,), 0),
     "max_skipped": ((int, float, type(None)), None),
     "alarms": ((list,), []),
     "bad_lines": ((int,), 0),
     "skipped": ((dict,), {}),
+    "examples": ((dict,), {}),
     "filled": ((int,), 0),
     "seconds": ((int, float), 0.0),
     "fingerprint": ((dict, type(None)), None),
@@ -95,6 +98,9 @@ def read_saved(path: str, command: str) -> Saved | None:
     for name, (kinds, _) in _NOTES.items():
         if not isinstance(notes[name], kinds):
             raise CommandError(f"--resume {path}: its notes make no sense ({name})")
+    for reason, example in list(notes["examples"].items()):
+        if not (isinstance(example, list) and [*map(type, example)] == [str, str, str]):
+            raise CommandError(f"--resume {path}: its notes make no sense (examples: {reason})")
     if notes["command"] != command:
         raise CommandError(f"--resume {path}: saved by streamsel {notes['command']}")
     return Saved(path, model, notes)
@@ -127,12 +133,33 @@ def agreed(ctx: click.Context, saved: Saved) -> dict[str, Any]:
         "weights": notes["weights"],
         "drop": notes["dropped"],
         "orientation": notes["orientation"] or "auto",
-        "delimiter": notes["delimiter"],
-        "decimal": notes["decimal"],
+        **{name: notes[name] for name in ReadOptions._fields},
         "missing": ctx.params["missing"] or notes["missing"],
         "min_count": notes["min_count"],
         "max_skipped": max_skipped,
     }
+
+
+def reading_of(options: Mapping[str, Any], notes: Mapping[str, Any] | None = None) -> ReadOptions:
+    """Return how files are to be read.
+
+    Parameters
+    ----------
+    options
+        Of the command, which may have some of them.
+    notes
+        Of the model that is applied: what an option does not say of cells is as that run had it.
+    """
+    said = {name: options.get(name) for name in ReadOptions._fields}
+    if notes is not None and not said["na_values"]:
+        known = notes.get("na_values")
+        said["na_values"] = [text for text in known if isinstance(text, str)] if known else []
+    return ReadOptions(**said | {"na_values": tuple(said["na_values"] or ())})
+
+
+def notes_on(reading: ReadOptions) -> dict[str, Any]:
+    """Return what is noted of how files were read."""
+    return reading._asdict() | {"na_values": list(reading.na_values)}
 
 
 def is_said(ctx: click.Context, name: str) -> bool:
@@ -161,7 +188,7 @@ def _told_twice(ctx: click.Context, saved: Saved) -> Iterator[tuple[str, Any, An
         yield "--drop", notes["dropped"], options["drop"]
     if options["orientation"] != "auto" and notes["orientation"] is not None:
         yield "--orientation", notes["orientation"], options["orientation"]
-    for name in ("delimiter", "decimal", "min_count"):
+    for name in (*ReadOptions._fields, "min_count"):
         if is_said(ctx, name):
             yield f"--{name.replace('_', '-')}", notes[name], options[name]
     # Where nothing was to be missing, nothing was: from here on it may be.

@@ -15,6 +15,7 @@ from streamsel.cli._errors import message_of
 from streamsel.cli._log import log
 from streamsel.cli._rows import row_writer
 from streamsel.escape import shown
+from streamsel.stream._numerals import OfCell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
@@ -43,6 +44,8 @@ class Skipped:
         Whether the first of those is an error.
     left_out
         Names of which nothing is to be said: they were not to be learnt.
+    examples
+        Of some reasons the first column: its name, the detail, and the cell.
     """
 
     def __init__(self, path: str | None) -> None:
@@ -50,6 +53,7 @@ class Skipped:
         self.listening = False
         self.strict = False
         self.left_out: Collection[str] = ()
+        self.examples: dict[str, list[str]] = {}
         self._path = path
         self._to: io.FileIO | None = None
         self._n_bad_lines = 0
@@ -70,6 +74,7 @@ class Skipped:
     def go_on(self, notes: Mapping[str, Any]) -> None:
         """Take up what an earlier run has counted and told of."""
         self.refused.update(notes["skipped"])
+        self.examples |= notes["examples"]
         self._n_known = notes["bad_lines"]
         path, n_bytes = notes["listed"] or (None, None)
         self._n_bytes = n_bytes if path == self._path else None
@@ -101,6 +106,8 @@ class Skipped:
 
     def list_(self, name: Hashable, reason: str, detail: str) -> None:
         """Write a line of the list."""
+        if isinstance(detail, OfCell):
+            self.examples.setdefault(reason, [str(name), str(detail), detail.cell])
         cells = str(name), reason, " ".join(detail.split())
         if self._path == "-":
             _say(*cells)

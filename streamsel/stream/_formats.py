@@ -13,8 +13,9 @@ from streamsel.stream._arrays import iter_npy
 from streamsel.stream._arrow import iter_ipc, iter_parquet
 from streamsel.stream._bed import iter_bed
 from streamsel.stream._cells import find_delimiter, numbered_lines, open_text
-from streamsel.stream._csv import iter_csv
-from streamsel.stream._lines import iter_lines
+from streamsel.stream._csv import open_csv
+from streamsel.stream._lines import open_lines
+from streamsel.stream._read_options import AS_FOUND, ReadOptions
 from streamsel.stream._remote import is_file, is_url, open_binary
 from streamsel.stream._zarr import iter_zarr
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streamsel.stream._base import ColumnStream
-    from streamsel.stream._decimal import Decimal
     from streamsel.stream._lines import OnBad
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".tab")
@@ -59,9 +59,8 @@ _MAGIC = {
 def open_columns(
     path: str,
     orientation: str | None,
-    delimiter: str | None = None,
+    options: ReadOptions = AS_FOUND,
     on_bad: OnBad | None = None,
-    decimal: Decimal | None = None,
 ) -> ColumnStream:
     """Open a file of columns, in the format that its name or its first bytes say.
 
@@ -69,17 +68,19 @@ def open_columns(
     ----------
     path
         The file.
-    orientation, delimiter, on_bad, decimal
+    orientation, on_bad
         Of text.
+    options
+        How it is read.
     """
     format_ = file_format(path)
     if format_ != "text":
         return _BINARY[format_](path)
-    mark = delimiter_of(path, delimiter)
+    options = options._replace(delimiter=delimiter_of(path, options.delimiter))
     if orientation == "variables":
-        return iter_lines(path, delimiter=mark, decimal=decimal, on_bad=on_bad)
+        return open_lines(path, options, on_bad)
     if orientation == "samples":
-        return iter_csv(path, delimiter=mark, decimal=decimal)
+        return open_csv(path, options)
     raise ValueError(
         f"Expected to be told what a line of text is. Got: {path!r}, and orientation="
         f"{orientation!r}.\nHint: 'samples' (a header names the columns) or 'variables' (a line "

@@ -1,0 +1,28 @@
+"""How files are to be read, where their names and first bytes do not show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+Decimal = Literal[".", ","]
+NaValues = str | float | Iterable[str | float] | None
+
+
+class ReadOptions(NamedTuple):
+    """How a file is to be read.
+
+    Parameters
+    ----------
+    delimiter, decimal
+        Of text: between cells, and in numbers; None to find out.
+    na_values
+        Of text: cells that stand for a missing value besides the usual ones.
+    """
+
+    delimiter: str | None = None
+    decimal: Decimal | None = None
+    na_values: tuple[str, ...] = ()
+
+
+AS_FOUND = ReadOptions()
