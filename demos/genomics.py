@@ -54,7 +54,7 @@ def make_the_cohort(folder: Path, p: int, rng: np.random.Generator) -> set[str]:
     return {variants[j] for j in causes}
 
 
-COHORT = "cohort.bed --target-file clinic.csv --id IID=iid --target ldl --missing mean"
+COHORT = "cohort.bed --target-file clinic.csv --id IID=iid --target ldl"
 METHOD = "--method ForwardSelection"
 COMMANDS = (
     f"select {COHORT} --covariate age {METHOD} -k 12 -m ldl.model --keep IID -o selected.csv",

@@ -109,7 +109,11 @@ def all_but_dropped(source: Source, notes: dict[str, Any]) -> ColumnStream:
     """Return the columns that a run would take of a file which left out the same ones."""
     from streamsel.stream._screen import Screen
 
-    apart = [*notes.get("dropped", ()), *([parted(notes["id"])[0]] if notes.get("id") else [])]
+    apart = [
+        *notes.get("dropped", ()),
+        *notes.get("index", ()),
+        *([parted(notes["id"])[0]] if notes.get("id") else []),
+    ]
     apart += [notes["weights"]] if notes.get("weights") else []
     names = {source.name(name) for name in dropped(source, apart, strict=False)}
     there = names if source.stream.names is None else names & {*source.stream.names}

@@ -105,6 +105,7 @@ def learn_crowd(
         for block in job.screen.blocks():
             with interrupts.held():
                 learn_good(learn, block, job.skipped)
+                job.counters.look_at(block)
                 job.note_progress(0)
                 bar.update(job.notes["columns_read"])
         job.note_progress(0)
@@ -114,7 +115,8 @@ def learn_crowd(
     job.note_time()
     check_skipped(job)
     # One speaks for all: what stands among the candidates is the same for each.
-    job._sound(of_result(crowd.members[0][0].report(), job.notes, job.request.target))
+    found = of_result(crowd.members[0][0].report(), job.notes, job.request.target)
+    job._sound(found + job.counters.alarms())
 
 
 def watched(stream: ColumnStream, bar: Meter, reading: str) -> ColumnStream:

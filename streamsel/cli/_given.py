@@ -9,6 +9,7 @@ import numpy as np
 from streamsel.cli._carried import carried
 from streamsel.cli._drop import dropped, may_be_pattern
 from streamsel.cli._ids import parted, refuse_position
+from streamsel.cli._row_numbers import row_numbers
 from streamsel.cli._target import TargetFile, read_covariates, read_target, together
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class Given:
         Names of columns of FILE that are not to be learnt.
     wanted
         Names that are in FILE.
+    index
+        Names of columns that only number the rows, and are left out for it.
     y, covariates, weights
         What is to be explained, given what, and how much each row counts, once they are read; None,
         or empty, where there are none.
@@ -56,6 +59,7 @@ class Given:
         wanted = [*self.left_out, *(name for name in request.drop if not may_be_pattern(name))]
         self.wanted = [name for name in wanted if name not in elsewhere]
         self._none_of_target = {*request.target, *either}
+        self.index: list[str] = []
         self.y: Any = None
         self.covariates: dict[Hashable, Any] = {}
         self.weights: Any = None
@@ -80,6 +84,11 @@ class Given:
         """
         request, file = self._request, self._file
         self.left_out += dropped(source, request.drop, strict=begins)
+        if request.saved is not None:
+            self.index = request.saved.notes["index"]
+        elif not request.keep_index:
+            self.index = row_numbers(source, self.left_out)
+        self.left_out += self.index
         self._match(source, begins=begins)
         header = None if request.id is None else parted(request.id)[1]
         self.carried = carried(request.keep, source, request.out, file, header)

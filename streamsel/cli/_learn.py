@@ -157,6 +157,7 @@ class Learning:
         while (block := next(blocks, None)) is not None:
             with self._interrupts.held():
                 learn_good(self._learn_block, block, job.skipped)
+                job.counters.look_at(block)
                 job.note_progress(before)
                 bar.update(job.notes["columns_read"], job.model)
                 self._keeper.save_in_between()
@@ -191,6 +192,8 @@ class Learning:
             # Of what is bad a second pass has nothing new to tell.
             job.skipped.listening = n_passes == 1
             for n_read, block in _counted(screen):
+                if n_passes == 1:
+                    job.counters.look_at(block)
                 yield block
                 job.note_progress(0)
                 reading = _reading(job.model, n_passes) if n_passes > 1 else ""

@@ -216,12 +216,19 @@ input_options = all_of(
         "'f0_*'; several as with --target.",
     ),
     option(
+        "--keep-index",
+        is_flag=True,
+        section=INPUT,
+        help="Take a column that only numbers the rows, such as pandas' unnamed index, as a "
+        "candidate; otherwise it is left out, with a warning.",
+    ),
+    option(
         "--missing",
         type=click.Choice(["skip", "mean", "keep", "error"]),
         section=INPUT,
         help="Columns with missing or infinite values: leave them out, put the mean in place, keep "
         "those with missing ones, or stop at the first (and at the first with text).  [default: "
-        "keep where the method takes missing values, otherwise skip]",
+        "keep where the method takes missing values; otherwise mean of .bed files, skip of others]",
     ),
     option(
         "--min-count",

@@ -46,6 +46,8 @@ class Request:
         whether their rows are taken as they stand.
     drop
         Names of columns to leave out.
+    keep_index
+        Whether columns that only number the rows are candidates.
     orientation, missing, min_count, max_skipped
         As the options of the same names.
     reading
@@ -77,6 +79,7 @@ class Request:
     id: str | None
     by_position: bool
     drop: Sequence[str]
+    keep_index: bool
     orientation: str
     reading: ReadOptions
     missing: Missing | None
@@ -150,6 +153,7 @@ def make_request(ctx: click.Context) -> Request:
         id=options["id"],
         by_position=options["by_position"],
         drop=options["drop"],
+        keep_index=options["keep_index"],
         orientation=options["orientation"],
         reading=reading_of(options),
         missing=options["missing"],

@@ -11,7 +11,7 @@ from streamsel.cli._errors import EXPECTED, CommandError, note, reason_of
 from streamsel.cli._outputs import write_table
 from streamsel.cli._report import n_found
 from streamsel.cli._report import show as show_report
-from streamsel.words import count, skipped_text
+from streamsel.words import count, filled_text, skipped_text
 
 if TYPE_CHECKING:
     from streamsel.cli._job import Job
@@ -74,6 +74,9 @@ def show(report: Report, notes: Any, *, as_json: bool) -> None:
     if left_out and not sys.stdout.isatty():
         n_skipped = sum(notes["skipped"].values())
         note(f"left out {count(n_skipped, 'column')}: {left_out}")
+    filled = filled_text(notes)
+    if filled and not sys.stdout.isatty():
+        note(filled)
 
 
 def _why_no_more(job: Job, report: Report) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.core import ParameterSource
@@ -28,6 +28,8 @@ _NOTES: dict[str, tuple[tuple[type, ...], Any]] = {
     "weights": ((str, type(None)), None),
     "covariates": ((list,), []),
     "dropped": ((list,), []),
+    "index": ((list,), []),
+    "counting": ((list,), []),
     "orientation": ((str, type(None)), None),
     "delimiter": ((str, type(None)), None),
     "decimal": ((str, type(None)), None),
@@ -40,10 +42,14 @@ _NOTES: dict[str, tuple[tuple[type, ...], Any]] = {
     "skipped": ((dict,), {}),
     "examples": ((dict,), {}),
     "filled": ((int,), 0),
+    "filled_values": ((int,), 0),
     "seconds": ((int, float), 0.0),
     "fingerprint": ((dict, type(None)), None),
     "listed": ((list, type(None)), None),
 }
+
+# Options that say how files are read.
+READING = ("delimiter", "decimal", "na_values")
 
 
 @dataclass(frozen=True)
@@ -133,7 +139,7 @@ def agreed(ctx: click.Context, saved: Saved) -> dict[str, Any]:
         "weights": notes["weights"],
         "drop": notes["dropped"],
         "orientation": notes["orientation"] or "auto",
-        **{name: notes[name] for name in ReadOptions._fields},
+        **{name: notes[name] for name in READING},
         "missing": ctx.params["missing"] or notes["missing"],
         "min_count": notes["min_count"],
         "max_skipped": max_skipped,
@@ -150,16 +156,21 @@ def reading_of(options: Mapping[str, Any], notes: Mapping[str, Any] | None = Non
     notes
         Of the model that is applied: what an option does not say of cells is as that run had it.
     """
-    said = {name: options.get(name) for name in ReadOptions._fields}
-    if notes is not None and not said["na_values"]:
+    said = {name: options.get(name) for name in READING}
+    genotypes: Literal["mean", "keep"] = "keep"  # a screen counts them
+    if notes is not None:
         known = notes.get("na_values")
-        said["na_values"] = [text for text in known if isinstance(text, str)] if known else []
-    return ReadOptions(**said | {"na_values": tuple(said["na_values"] or ())})
+        if not said["na_values"] and isinstance(known, list):
+            said["na_values"] = [text for text in known if isinstance(text, str)]
+        genotypes = "mean" if notes.get("missing") == "mean" else "keep"
+    na_values = tuple(said["na_values"] or ())
+    return ReadOptions(**said | {"na_values": na_values}, genotypes=genotypes)
 
 
 def notes_on(reading: ReadOptions) -> dict[str, Any]:
     """Return what is noted of how files were read."""
-    return reading._asdict() | {"na_values": list(reading.na_values)}
+    noted = {name: getattr(reading, name) for name in READING}
+    return noted | {"na_values": list(reading.na_values)}
 
 
 def is_said(ctx: click.Context, name: str) -> bool:
@@ -184,11 +195,13 @@ def _told_twice(ctx: click.Context, saved: Saved) -> Iterator[tuple[str, Any, An
             yield f"--{name}", notes[name], options[name]
     if options["by_position"] and notes["id"]:
         yield "--by-position", False, True
+    if options["keep_index"]:
+        yield "--keep-index", not notes["index"], True
     if is_said(ctx, "drop"):
         yield "--drop", notes["dropped"], options["drop"]
     if options["orientation"] != "auto" and notes["orientation"] is not None:
         yield "--orientation", notes["orientation"], options["orientation"]
-    for name in (*ReadOptions._fields, "min_count"):
+    for name in (*READING, "min_count"):
         if is_said(ctx, name):
             yield f"--{name.replace('_', '-')}", notes[name], options[name]
     # Where nothing was to be missing, nothing was: from here on it may be.

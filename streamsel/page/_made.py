@@ -14,7 +14,7 @@ from streamsel.learner.report import Report
 from streamsel.page._blocks import Block, Code, Fold, Name, Row, Table, Text
 from streamsel.page._blocks import Facts as Pairs
 from streamsel.page._cite import bibtex
-from streamsel.words import bytes_text, count, seconds_text
+from streamsel.words import bytes_text, count, filled_text, seconds_text
 
 # Parameters with options of their own; the rest is said by --set.
 _OPTIONS = {"k": "-k", "n_components": "-q", "target": "--target-kind"}
@@ -80,6 +80,8 @@ def _facts(report: Report, notes: Mapping[str, Any]) -> Any:
     yield "columns", f"{report.columns_seen:,}"
     if n_read := of_kind(notes, "columns_read", int):
         yield "columns read", f"{n_read:,}"
+    if filled := filled_text(notes):
+        yield "missing", filled
     if n_passes := report.facts.get("n_passes"):
         yield "readings", f"{n_passes:.3g}"
     if seconds := of_kind(notes, "seconds", int, float):

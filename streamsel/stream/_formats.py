@@ -41,7 +41,6 @@ _BINARY: dict[str, Callable[[str], ColumnStream]] = {
     "parquet": iter_parquet,
     "ipc": iter_ipc,
     "npy": iter_npy,
-    "bed": iter_bed,
     "h5ad": iter_anndata,
     "zarr": iter_zarr,
 }
@@ -74,6 +73,8 @@ def open_columns(
         How it is read.
     """
     format_ = file_format(path)
+    if format_ == "bed":
+        return iter_bed(path, missing=options.genotypes)
     if format_ != "text":
         return _BINARY[format_](path)
     options = options._replace(delimiter=delimiter_of(path, options.delimiter))

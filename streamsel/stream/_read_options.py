@@ -18,11 +18,14 @@ class ReadOptions(NamedTuple):
         Of text: between cells, and in numbers; None to find out.
     na_values
         Of text: cells that stand for a missing value besides the usual ones.
+    genotypes
+        Of .bed: what stands for a missing one, as in `iter_bed`.
     """
 
     delimiter: str | None = None
     decimal: Decimal | None = None
     na_values: tuple[str, ...] = ()
+    genotypes: Literal["mean", "keep"] = "mean"
 
 
 AS_FOUND = ReadOptions()

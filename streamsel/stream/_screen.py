@@ -126,8 +126,8 @@ class Screen(ColumnStream):
         Name of the last of them, None before the first.
     skipped
         How many columns were left out, by reason.
-    n_filled
-        Columns in which means took the place of missing values.
+    n_filled, n_filled_values
+        Columns in which means took the place of missing values, and how many values these are.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class Screen(ColumnStream):
         self.n_read = 0
         self.last_read: Hashable = None
         self.skipped: Counter[str] = Counter()
-        self.n_filled = 0
+        self.n_filled = self.n_filled_values = 0
 
     def _screen_parts(self, parts: int | None, start: int) -> list[Part]:
         """Split the source, and screen its parts."""
@@ -246,8 +246,10 @@ class Screen(ColumnStream):
             hopeless = without_finite(values, bad)
             filled = bad[~hopeless]
             if filled.size:
-                block = Block(block.names, filled_in(values, filled))
+                copy, n_values = filled_in(values, filled)
+                block = Block(block.names, copy)
                 self.n_filled += int(filled.size) * fresh
+                self.n_filled_values += n_values * fresh
         lost = bad[hopeless]
         self._drop(
             [block.names[j] for j in lost],
@@ -284,7 +286,7 @@ class Screen(ColumnStream):
             matrix = values if values.ndim == 2 else values.reshape(-1, 1)
             bad = columns_with_missing(matrix)
             if bad.size:
-                filled = filled_in(matrix, bad)
+                filled, _ = filled_in(matrix, bad)
                 columns[name] = filled if values.ndim == 2 else filled[:, 0]
         return columns
 

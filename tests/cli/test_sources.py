@@ -57,6 +57,57 @@ def test_genotypes_of_two_chromosomes(call, folder, more):
     assert [row["name"] for row in rows] == _selected(RISK.round(4), RS, sex)
 
 
+@pytest.fixture(scope="module")
+def gaps(tmp_path_factory):
+    """Genotypes of which 5 % are missing: hardly a variant is complete."""
+    folder = tmp_path_factory.mktemp("gaps")
+    values = GENOTYPES.copy()
+    values[np.random.default_rng(1).random(values.shape) < 0.05] = -127
+    told = {"iid": [f"i{i}" for i in range(N)], "sid": [f"rs{j}" for j in range(P)]}
+    to_bed(folder / "x.bed", np.asfortranarray(values), properties=told)
+    np.save(folder / "y.npy", RISK)
+    return folder, values
+
+
+@pytest.mark.parametrize("more", [[], ["--workers", 1], ["--missing", "mean"]])
+def test_gaps_of_genotypes_are_filled_and_counted(call, gaps, tmp_path, more):
+    folder, values = gaps
+    given = ["select", folder / "x.bed", "--target-file", folder / "y.npy", "-k3", *more]
+    found = call(*given, "--json", "-m", tmp_path / "m").json()
+    notes, n_gaps = found["notes"], int((values < 0).sum())
+    assert notes["missing"] == "mean"
+    n_columns = int((values < 0).any(axis=0).sum())
+    assert (notes["filled"], notes["filled_values"]) == (n_columns, n_gaps)
+    assert notes["skipped"] == {}
+    text = f"{n_gaps} missing values of {n_columns} columns were replaced by the mean of "
+    text += "the column"
+    assert call(*given).stderr == f"streamsel: {text}\n"
+    model = ProjSe(3)
+    model.learn_target(RISK)
+    filled = np.where(values < 0, np.nan, values.astype(np.float32))
+    filled = np.where(np.isnan(filled), np.nanmean(filled, axis=0), filled)
+    model.learn_columns(filled, names=[f"rs{j}" for j in range(P)])
+    assert [row["name"] for row in call(*given).rows()] == model.selected
+    assert text in call("report", tmp_path / "m", "--format", "md").stdout
+    assert "nan" not in call("transform", tmp_path / "m", folder / "x.bed").stdout
+
+
+def test_what_else_is_said_of_gaps_of_genotypes_holds(call, gaps):
+    folder, _ = gaps
+    given = [folder / "x.bed", "--target-file", folder / "y.npy"]
+    said = call("select", *given, "-k1", "--missing", "skip").stderr
+    assert "were left out" in said
+    assert "replaced" not in said
+    assert "missing or infinite" in call("select", *given, "--missing", "error", code=1).stderr
+    # A method that takes missing values gets them.
+    method = ["--method", "ProbabilisticPCA", "-q1", "--json"]
+    assert call("reduce", folder / "x.bed", *method).json()["notes"]["missing"] == "keep"
+    # Beside tables the default is theirs.
+    np.save(folder / "x.npy", RISK[:, None] ** 2)
+    both = [folder / "x.npy", *given]
+    assert call("select", *both, "-k1", "--json").json()["notes"]["missing"] == "skip"
+
+
 def test_cells_of_some_kind(call, folder):
     rows = call("select", folder / "x.h5ad", "--target", "kind", "-k3").rows()
     names = [f"gene{j}" for j in range(P)]
