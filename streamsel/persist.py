@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
 from numpy.lib import format as npy
 
 from streamsel import catalogue
@@ -201,7 +202,9 @@ def load(path: str | os.PathLike[str]) -> Any:
             raise ValueError(f"unexpected entries: {', '.join(sorted(arrays))}")
         state = modern(header["version"], header["class"], state)
         model = learner(**decode(header["params"]))
-        model._set_state(state)
+        with np.errstate(all="ignore"):  # what overflows is refused
+            model._set_state(state)
+            model._expect_learnt()
         if unknown := state.keys() ^ model._get_state().keys():
             raise ValueError(f"missing or unexpected: {', '.join(sorted(unknown))}")
     return model

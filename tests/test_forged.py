@@ -3,6 +3,7 @@
 Each of these was read once, and then ended in something else than an error of ours.
 """
 
+import contextlib
 import hashlib
 import io
 import json
@@ -134,6 +135,94 @@ ARRAYS = [
 @pytest.mark.parametrize(("make", "name", "change", "why"), ARRAYS)
 def test_arrays_are_looked_at(refusal, make, name, change, why):
     assert why in refusal(make(), with_array(name, change))
+
+
+def times(factor):
+    return lambda array: array * factor
+
+
+def on_both(cls, **params):
+    model = on_columns(cls, **params)
+    for row in X:
+        x = {f"v{j}": float(value) for j, value in enumerate(row)}
+        model.learn_one(x, *([float(row[0])] if model.supervised else []))
+    return model
+
+
+RIDGE, PARTS = streamsel.RidgeComponents, "moments/table/own.npy"
+NOT_LEARNT = [
+    (RIDGE, on_columns, "columns/table/unit.npy", times(1e300), "observations of length 1"),
+    (RIDGE, on_columns, "columns/table/unit.npy", times(2.0), "observations of length 1"),
+    (RIDGE, on_columns, "columns/table/mass.npy", times(0.0), "masses from 0.99"),
+    (RIDGE, on_columns, "columns/gram/factors.npy", times(0.0), "factors of which one is 1"),
+    (RIDGE, on_columns, "target_Y.npy", times(1e200), "targets that are sums of products"),
+    (RIDGE, on_columns, "target_low.npy", with_first(1e9), "what rounding takes from means"),
+    (streamsel.SOSPCA, on_columns, "columns/relevance.npy", times(1e300), "relevances from 0 to 1"),
+    (streamsel.SOSPCA, on_columns, "columns/relevance.npy", times(-1.0), "relevances from 0 to 1"),
+    (streamsel.SOSPCA, on_columns, "columns/Mzz.npy", with_first(-1.0), "no larger than their"),
+    (streamsel.SOSPCA, on_columns, "columns/Z.npy", times(1e300), "whose products are finite"),
+    (streamsel.ForwardSelection, on_columns, "columns/table/cxy.npy", times(1e200), "products no"),
+    (streamsel.ForwardSelection, on_columns, "columns/table/cxy.npy", times(3.0), "products no"),
+    (streamsel.OSFS, on_columns, "columns/table/m2.npy", times(0.0), "variables that vary"),
+    (streamsel.SelectKBest, on_columns, "columns/table/arrival.npy", times(-1.0), "arrivals from"),
+    (streamsel.OnlineFDR, on_columns, "columns/table/p_value.npy", with_first(2.0), "p-values"),
+    (streamsel.PCA, on_columns, "columns/gram/waiting.npy", times(1e300), "columns whose products"),
+    (streamsel.SelectKBest, on_rows, "moments/of_target.npy", times(-1.0), "products no larger"),
+    (streamsel.PCA, on_both, "beside/now/S.npy", times(-1.0), "products no larger"),
+    (streamsel.PCA, on_both, "beside/now/sums.npy", times(1e100), "products no larger"),
+    (streamsel.PCA, on_both, "standing/weights.npy", times(1e300), "loadings whose products"),
+    (streamsel.SOSPCA, on_both, "beside/J.npy", times(-1.0), "products no larger"),
+    (streamsel.SparsePCA, on_both, "beside/A.npy", times(-1.0), "products no larger"),
+]
+
+
+@pytest.mark.parametrize(("cls", "make", "name", "change", "why"), NOT_LEARNT)
+def test_numbers_that_no_learning_leads_to(refusal, cls, make, name, change, why):
+    """They have the right kind and shape, and are finite: as edited as a seal allows."""
+    few = {"warm_up": 5} if make is on_both else {}
+    assert why in refusal(make(cls, **few), with_array(name, change))
+
+
+def test_weights_that_no_rows_have(refusal):
+    for weights in ([14.0, 1e300, 14.0], [14.0, 1.0, 1e-9], [14.0, 1.0, 1e9]):
+        said = refusal(
+            on_rows(),
+            lambda header, _: put(header, ("moments", "weights"), weights),  # noqa: B023
+        )
+        assert "weights of 14 rows" in said
+
+
+@pytest.mark.parametrize(
+    ("scale", "offset"), [(1e-140, 0.0), (1e150, 0.0), (1.0, 1e6), (1e7, 1e15)]
+)
+def test_what_was_learnt_is_never_refused(tmp_path, scale, offset):
+    """However large or small the values, and however little they vary about a mean."""
+    rng = np.random.default_rng(0)
+    Z = (rng.normal(size=(14, 12)) + offset) * scale
+    Z[:, 3] = Z[:, 2]
+    Z[:, 5] = np.eye(14)[0] * scale
+    for name in sorted(streamsel.catalogue.names()):
+        cls = streamsel.catalogue.fetch(name)
+        for make in (on_columns, on_both):
+            with contextlib.suppress(ValueError):  # too large to be squared, or the like
+                model = learnt_on(Z, cls, rows=make is on_both)
+                save(model, tmp_path / "model")
+                try:
+                    load(tmp_path / "model")
+                except ValueError as error:
+                    pytest.fail(f"{name}: {error}")
+
+
+def learnt_on(Z, cls, *, rows):
+    model = cls(**({"warm_up": 5} if "warm_up" in cls()._get_params() else {}))
+    y = Z[:, 0] + Z[:, 1] if model.supervised else None
+    if y is not None:
+        model.learn_target(y)
+    model.learn_columns(Z, [f"v{j}" for j in range(12)])
+    for row in Z if rows else ():
+        x = {f"v{j}": float(value) for j, value in enumerate(row)}
+        model.learn_one(x, *([] if y is None else [float(row[0] + row[1])]))
+    return model
 
 
 def test_places_of_stored_values_are_looked_at(refusal):

@@ -11,6 +11,7 @@ from streamsel.held.fit import Code, Fit, begin, learn
 from streamsel.held.loadings import Loadings
 from streamsel.held.part import Floats
 from streamsel.held.pool import SamplePool
+from streamsel.held.possible import expect_bounded
 from streamsel.held.waiting import Panel
 from streamsel.shapes import Array, Count, Flag, Names, expect, expect_shapes
 
@@ -137,6 +138,18 @@ class Factorised(SamplePool):
             )
         self._changes()
         self.set_state(other.to_state())
+
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        super().expect_possible()
+        expect_bounded("columns", np.nan_to_num(self._panel.values[: self._filled]))
+        self.fit.expect_possible()
+        if self.loadings is not None:
+            self.loadings.expect_possible()
+
+    def _expect_units(self) -> None:
+        # Of a column with gaps some of the length is not known.
+        expect_bounded("columns", np.nan_to_num(self.table["unit"]))
 
     # Undo, copies, files
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from streamsel.held.part import Floats
+from streamsel.held.possible import expect_bounded
 from streamsel.shapes import Names, expect, expect_shapes
 
 
@@ -25,6 +26,10 @@ class Loadings(NamedTuple):
     names: list[Hashable]
     means: Floats
     weights: Floats
+
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        expect_bounded("loadings", self.means, self.weights)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:

@@ -11,6 +11,13 @@ import numpy as np
 
 from streamsel._jit.period import learn_products
 from streamsel.held.part import Floats, Part, Places
+from streamsel.held.possible import (
+    expect_between,
+    expect_bounded,
+    expect_products,
+    expect_weights,
+    expect_within,
+)
 from streamsel.shapes import Array, Count, ListOf, Names, Number, expect, expect_shapes, rows_of
 
 # When the weight of a row has grown to this, all are divided by it: a power of two rounds nothing.
@@ -355,6 +362,17 @@ class Period(Part):
             Z = self.waiting[: len(self.weights), own]
             found += np.array(self.weights) @ np.square(Z)
         return found
+
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        size, weights = self.size, np.array(self.weights)
+        expect_weights(self.n, self.unit, self.squares, self.rows)
+        expect_between("weights", weights, 0.0, 1e300)
+        expect_bounded("values", self.shift[:size], self.waiting[: len(weights), :size])
+        S, sums = self.S[:size, :size], self.sums[:size]
+        expect_products(S)
+        # The square of a sum is no more than the sum of squares times that of weights.
+        expect_within(sums, np.sqrt(np.abs(S.diagonal()) * self.n), S.diagonal())
 
     # Files
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from streamsel.held.part import Floats
+from streamsel.held.possible import expect_bounded
 from streamsel.learner.base import until_learnt
 from streamsel.learner.builder import Builder
 from streamsel.learner.report import Report, is_above, number
@@ -138,6 +139,7 @@ class Extractor(Builder):
         self._expect_held(state["names"])
         size = len(state["names"])
         expect_shapes(state, means=(size,), weights=(size, self.n_components))
+        expect_bounded("loadings", state["means"], state["weights"])
         self._standing = LinearMap(state["names"], state["means"], state["weights"])
 
     def _used(self) -> LinearMap:
