@@ -25,6 +25,11 @@ def seconds_text(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
+def option_name(name: str) -> str:
+    """Write a name as an option takes it that has commas between several."""
+    return '"' + name.replace('"', '""') + '"' if "," in name or '"' in name else name
+
+
 def filled_text(notes: Mapping[str, Any]) -> str:
     """Return how many missing values were replaced by means, given the notes of a run."""
     n_values, n_columns = notes.get("filled_values"), notes.get("filled")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamsel.stream._numerals import why_not_numbers
-from streamsel.words import count
+from streamsel.words import count, option_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -189,8 +189,7 @@ def unread(notes: Mapping[str, Any]) -> list[Alarm]:
 
 def _as_option(name: str) -> str:
     """Write a name as an option takes it in a shell."""
-    quoted = '"' + name.replace('"', '""') + '"' if "," in name or '"' in name else name
-    return shlex.quote(quoted)
+    return shlex.quote(option_name(name))
 
 
 def outcome(found: Sequence[Mapping[str, Any]], targets: Sequence[str]) -> Alarm | None:

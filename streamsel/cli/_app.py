@@ -35,6 +35,7 @@ from streamsel.cli._options import (
     files_argument,
     input_options,
     keep_option,
+    layer_options,
     log_options,
     method_options,
     na_values_option,
@@ -266,6 +267,7 @@ def _run(ctx: click.Context) -> None:
 @delimiter_option
 @decimal_option
 @na_values_option
+@layer_options
 @keep_option
 @option(
     "--out",

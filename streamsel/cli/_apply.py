@@ -11,7 +11,7 @@ from streamsel.cli._carried import beside, carried
 from streamsel.cli._drop import dropped
 from streamsel.cli._errors import CommandError, no_column
 from streamsel.cli._ids import parted
-from streamsel.cli._inputs import files_of, open_source
+from streamsel.cli._inputs import check_layer, files_of, open_source
 from streamsel.cli._log import log
 from streamsel.cli._outputs import check_distinct, check_table, write_csv_to_stdout, write_table
 from streamsel.cli._report import show_info
@@ -52,6 +52,7 @@ def transform(
     from streamsel.persist import load
 
     files = files_of(given)
+    check_layer(files, layer=options["layer"], raw=options["raw"])
     if out is not None:
         check_distinct({"--out": out}, {"MODEL": model_path} | {path: path for path in files})
         check_table(out)

@@ -48,7 +48,7 @@ class Given:
         self._file = None
         if request.target_file:
             # It has a delimiter of its own.
-            reading = request.reading._replace(delimiter=None)
+            reading = request.reading._replace(delimiter=None, layer=None, raw=False)
             self._file = TargetFile(request.target_file, request.target, of_target, reading)
         # In either file.
         either = [*request.covariates, *([] if request.weights is None else [request.weights])]

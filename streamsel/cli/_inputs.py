@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from streamsel.cli._errors import CommandError, no_column, note
+from streamsel.cli._errors import CommandError, message_of, no_column, note
 from streamsel.cli._orientation import text_orientation
 from streamsel.cli._spool import spooled
 from streamsel.stream._base import find_positions, raise_missing
@@ -137,6 +137,15 @@ def files_of(given: Sequence[str]) -> list[str]:
     return [path for one in given for path in paths_of(one)]
 
 
+def check_layer(files: Sequence[str], *, layer: str | None, raw: bool) -> None:
+    """Raise if a matrix of AnnData is asked for, and no file is AnnData."""
+    if (raw or layer is not None) and all(file_format(spooled(path)) != "h5ad" for path in files):
+        option = "--raw" if raw else f"--layer {layer}"
+        raise CommandError(
+            f"{option}: {files[0]} is not an AnnData file (.h5ad). Hint: leave {option} out"
+        )
+
+
 def open_source(
     files: Sequence[str],
     orientation: str,
@@ -179,11 +188,17 @@ def open_source(
     with_commas = [] if options.decimal else [p for p in texts if _has_commas(p, options)]
     if with_commas:
         note(f"{with_commas[0]}: decimal commas, read as such. Hint: --decimal . if they are none")
+    try:
+        stream = open_files(files, cast("Orientation", orientation), options, on_bad, id_)
+    except KeyError as error:  # the message says which layers there are
+        if options.layer is None:
+            raise
+        raise CommandError(f"--layer: {message_of(error)}") from None
     return Source(
         path=shown or files[0],
         files=files,
         format=orientation if texts else formats[0],
-        stream=open_files(files, cast("Orientation", orientation), options, on_bad, id_),
+        stream=stream,
         lines=[(path, delimiter_of(path, options.delimiter)) for path in texts] if is_lines else [],
         is_numbered=not {"npy", "zarr"}.isdisjoint(formats),
         options=options,

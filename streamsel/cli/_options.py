@@ -91,6 +91,22 @@ na_values_option = names_option(
     "several as with --target.",
 )
 
+# Which matrix of an AnnData file.
+layer_options = all_of(
+    option(
+        "--layer",
+        metavar="NAME",
+        section=INPUT,
+        help="Read this layer of an .h5ad file instead of X.",
+    ),
+    option(
+        "--raw",
+        is_flag=True,
+        section=INPUT,
+        help="Read raw of an .h5ad file instead of X: mostly the counts of all genes.",
+    ),
+)
+
 keep_option = names_option(
     "--keep",
     section=OUTPUT,
@@ -210,6 +226,7 @@ input_options = all_of(
     delimiter_option,
     decimal_option,
     na_values_option,
+    layer_options,
     names_option(
         "--drop",
         help="Column to leave out, such as another outcome, or a pattern of names in quotes: "

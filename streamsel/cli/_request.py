@@ -125,10 +125,12 @@ class Request:
 
 def make_request(ctx: click.Context) -> Request:
     """Check what click cannot: options that exclude or need each other, and the parameters."""
-    from streamsel.cli._inputs import files_of
+    from streamsel.cli._inputs import check_layer, files_of
 
     _take_event(ctx)
     options = ctx.params
+    files = files_of(options["files"])
+    check_layer(files, layer=options["layer"], raw=options["raw"])
     _check_workers(ctx)
     if options["by_position"] and options["id"] is not None:
         raise click.UsageError("--id joins rows by name, --by-position by place: say one", ctx)
@@ -145,7 +147,7 @@ def make_request(ctx: click.Context) -> Request:
     return Request(
         command=str(ctx.info_name),
         given=options["files"],
-        files=files_of(options["files"]),
+        files=files,
         learner=learner,
         weights=options["weights"],
         target=options["target"],

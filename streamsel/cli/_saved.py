@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -34,6 +34,8 @@ _NOTES: dict[str, tuple[tuple[type, ...], Any]] = {
     "delimiter": ((str, type(None)), None),
     "decimal": ((str, type(None)), None),
     "na_values": ((list,), []),
+    "layer": ((str, type(None)), None),
+    "raw": ((bool, type(None)), None),
     "missing": ((str,), "skip"),
     "min_count": ((int,), 0),
     "max_skipped": ((int, float, type(None)), None),
@@ -49,7 +51,7 @@ _NOTES: dict[str, tuple[tuple[type, ...], Any]] = {
 }
 
 # Options that say how files are read.
-READING = ("delimiter", "decimal", "na_values")
+READING = ("delimiter", "decimal", "na_values", "layer", "raw")
 
 
 @dataclass(frozen=True)
@@ -154,23 +156,31 @@ def reading_of(options: Mapping[str, Any], notes: Mapping[str, Any] | None = Non
     options
         Of the command, which may have some of them.
     notes
-        Of the model that is applied: what an option does not say of cells is as that run had it.
+        Of the model that is applied: what no option says of cells and layers is as that run had it.
     """
-    said = {name: options.get(name) for name in READING}
-    genotypes: Literal["mean", "keep"] = "keep"  # a screen counts them
-    if notes is not None:
-        known = notes.get("na_values")
-        if not said["na_values"] and isinstance(known, list):
-            said["na_values"] = [text for text in known if isinstance(text, str)]
-        genotypes = "mean" if notes.get("missing") == "mean" else "keep"
-    na_values = tuple(said["na_values"] or ())
-    return ReadOptions(**said | {"na_values": na_values}, genotypes=genotypes)
+    known = {} if notes is None else notes
+    cells, layer, raw = options.get("na_values"), options.get("layer"), options.get("raw")
+    if not cells and isinstance(known.get("na_values"), list):
+        cells = [text for text in known["na_values"] if isinstance(text, str)]
+    if layer is None and not raw:
+        layer, raw = known.get("layer"), known.get("raw")
+    if layer is not None and raw:
+        raise click.UsageError("--raw: what raw keeps has no layers. Hint: leave out --layer")
+    return ReadOptions(
+        delimiter=options.get("delimiter"),
+        decimal=options.get("decimal"),
+        na_values=tuple(cells or ()),
+        layer=layer if isinstance(layer, str) else None,
+        raw=raw is True,
+        # Of a run a screen counts them.
+        genotypes="mean" if known.get("missing") == "mean" else "keep",
+    )
 
 
 def notes_on(reading: ReadOptions) -> dict[str, Any]:
     """Return what is noted of how files were read."""
     noted = {name: getattr(reading, name) for name in READING}
-    return noted | {"na_values": list(reading.na_values)}
+    return noted | {"na_values": list(reading.na_values), "raw": reading.raw or None}
 
 
 def is_said(ctx: click.Context, name: str) -> bool:

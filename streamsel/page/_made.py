@@ -14,14 +14,14 @@ from streamsel.learner.report import Report
 from streamsel.page._blocks import Block, Code, Fold, Name, Row, Table, Text
 from streamsel.page._blocks import Facts as Pairs
 from streamsel.page._cite import bibtex
-from streamsel.words import bytes_text, count, filled_text, seconds_text
+from streamsel.words import bytes_text, count, filled_text, option_name, seconds_text
 
 # Parameters with options of their own; the rest is said by --set.
 _OPTIONS = {"k": "-k", "n_components": "-q", "target": "--target-kind"}
 # Parameters that are said otherwise, or change nothing.
 _ELSEWHERE = {"covariates", "n_jobs"}
 # What notes say in a word, by the option's name.
-_SAID = ("target_file", "id", "weights", "orientation", "delimiter", "decimal", "missing")
+_SAID = ("target_file", "id", "weights", "orientation", "delimiter", "decimal", "layer", "missing")
 
 
 def of_kind(notes: Mapping[str, Any], name: str, *kinds: type) -> Any:
@@ -122,9 +122,12 @@ def command_of(report: Report, notes: Mapping[str, Any]) -> str | None:
         lines += [[spelt, name] for name in _texts(notes, option)]
     if command == "select" and not (_texts(notes, "target") or notes.get("target_file")):
         lines.append(["--no-target"])
+    lines += [["--na-values", option_name(cell)] for cell in _texts(notes, "na_values")]
     for option in _SAID:
         if value := of_kind(notes, option, str):
             lines.append([f"--{option.replace('_', '-')}", value])
+    if of_kind(notes, "raw", bool):
+        lines.append(["--raw"])
     if least := of_kind(notes, "min_count", int):
         lines.append(["--min-count", str(least)])
     lines.append(["--method", report.learner])

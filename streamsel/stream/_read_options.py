@@ -18,6 +18,8 @@ class ReadOptions(NamedTuple):
         Of text: between cells, and in numbers; None to find out.
     na_values
         Of text: cells that stand for a missing value besides the usual ones.
+    layer, raw
+        Of AnnData: which of its matrices, as in `iter_anndata`.
     genotypes
         Of .bed: what stands for a missing one, as in `iter_bed`.
     """
@@ -25,6 +27,8 @@ class ReadOptions(NamedTuple):
     delimiter: str | None = None
     decimal: Decimal | None = None
     na_values: tuple[str, ...] = ()
+    layer: str | None = None
+    raw: bool = False
     genotypes: Literal["mean", "keep"] = "mean"
 
 

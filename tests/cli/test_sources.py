@@ -114,6 +114,83 @@ def test_cells_of_some_kind(call, folder):
     assert [row["name"] for row in rows] == _selected(np.where(RISK > 1.5, "B", "T"), names)
 
 
+@pytest.fixture(scope="module")
+def layered(tmp_path_factory):
+    """An .h5ad file of ten genes, with a layer in which others tell, and all genes in raw."""
+    data = AnnData(
+        GENOTYPES.astype(np.float32),
+        obs=pd.DataFrame({"risk": RISK}, index=[f"cell{i}" for i in range(N)]),
+        var=pd.DataFrame(index=[f"gene{j}" for j in range(P)]),
+    )
+    kept = data[:, :10].copy()
+    kept.raw = data
+    kept.layers["turned"] = kept.X[:, ::-1].copy()
+    path = tmp_path_factory.mktemp("layered") / "x.h5ad"
+    kept.write_h5ad(path)
+    return path
+
+
+def _of(matrix, names):
+    model = ProjSe(3)
+    model.learn_target(RISK)
+    model.learn_columns(matrix.astype(np.float32), names=names)
+    return model.selected
+
+
+@pytest.mark.parametrize("more", [[], ["--workers", 2]])
+def test_which_matrix_of_cells(call, layered, tmp_path, more):
+    genes = [f"gene{j}" for j in range(P)]
+    expected = {
+        "": (GENOTYPES[:, :10], genes[:10]),
+        "--layer turned": (GENOTYPES[:, 9::-1], genes[:10]),
+        "--raw": (GENOTYPES, genes),
+    }
+    assert len({tuple(_of(*one)) for one in expected.values()}) == 3
+    for option, (matrix, names) in expected.items():
+        model = tmp_path / "m"
+        model.unlink(missing_ok=True)
+        given = ["select", layered, *option.split(), "--target", "risk", "-k3", "-m", model, *more]
+        assert [row["name"] for row in call(*given).rows()] == _of(matrix, names)
+        # Rows are transformed by the matrix that was learnt from.
+        first = call("transform", model, layered).stdout.splitlines()[1]
+        places = [names.index(name) for name in _of(matrix, names)]
+        assert first == ",".join(map(str, matrix[0, places].astype(float)))
+        assert (
+            call(*given, "--resume").rows()
+            == call(*given[:2], "-m", model, *more, "--resume").rows()
+        )
+        said = call("info", model, "--json").json()["notes"]
+        assert (said["layer"], said["raw"]) == (
+            "turned" if "turned" in option else None,
+            True if option == "--raw" else None,
+        )
+
+
+def test_another_matrix_does_not_go_on(call, layered, tmp_path):
+    given = ["select", layered, "-t", "risk", "-k2", "-m", tmp_path / "m"]
+    call(*given, "--layer", "turned")
+    for option in (["--layer", "others"], ["--raw"]):
+        said = call("select", layered, "-m", tmp_path / "m", "--resume", *option, code=1).stderr
+        assert f"Hint: leave {option[0]} out" in said
+    call("report", tmp_path / "m", "-o", tmp_path / "m.html")
+    assert "--layer turned" in (tmp_path / "m.html").read_text()
+
+
+def test_a_matrix_that_is_not_there(call, folder, files, layered):
+    for source, option, code, told in [
+        (layered, "--layer turn", 1, "did you mean 'turned'? There are 'turned'."),
+        (folder / "x.h5ad", "--layer turned", 1, "Got: 'turned'. Hint: there are none."),
+        (folder / "x.h5ad", "--raw", 1, "Expected an AnnData with raw. Got: "),
+        (files / "samples.csv", "--raw", 1, "--raw: "),
+        (files / "samples.csv", "--layer a", 1, "is not an AnnData file (.h5ad). Hint: leave"),
+        (layered, "--raw --layer turned", 2, "has no layers. Hint: leave out --layer"),
+    ]:
+        given = [source, "--target", "risk", "-k1", *option.split()]
+        said = call("select", *given, code=code).stderr
+        assert told in said
+        assert code == 2 or said.count("\n") == 1
+
+
 def test_arrays_go_by_number(call, folder):
     more = ["--target-file", folder / "y.npy", "--drop", "7", "-k3"]
     rows = call("select", folder / "x.zarr", *more).rows()
