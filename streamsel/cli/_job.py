@@ -235,6 +235,7 @@ class Job:
         """Sound the alarms that what was found gives cause for; return whether there are any."""
         report, space = self.report(), self.model._space
         found = of_result(report, self.notes, self.request.target)
+        found += [Alarm(*caution) for caution in report.warnings]
         if is_ranking(report, None if space is None else space.rank):
             alarm = ranking(len(report.found), self._count_alike(report))
             found += [] if alarm is None else [alarm]

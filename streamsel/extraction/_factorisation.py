@@ -18,7 +18,7 @@ from streamsel.held.moments import Moments
 from streamsel.held.part import Floats
 from streamsel.held.same import Same
 from streamsel.held.sketch import Entries
-from streamsel.learner.base import until_learnt
+from streamsel.learner.cached import until_learnt
 from streamsel.learner.extractor import Extractor, LinearMap, least_motion, weights_for
 from streamsel.params import param
 from streamsel.stream import as_stream

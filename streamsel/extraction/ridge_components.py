@@ -28,7 +28,7 @@ from streamsel.held.massed import Massed
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats
 from streamsel.held.representatives import Representatives, represent
-from streamsel.learner.base import until_learnt
+from streamsel.learner.cached import until_learnt
 from streamsel.learner.extractor import LinearMap
 from streamsel.learner.noise import noise_floor
 from streamsel.learner.report import NOISE_LEVEL, Report, number

@@ -111,6 +111,13 @@ class Held(Part):
             return np.ones(stats.m2.size)
         return self.space.relevance(stats.m2, stats.cxy)
 
+    def noise_relevance(self, places: Places | None = None) -> Floats:
+        """Return the relevances that are compared with noise: to the target's normal scores.
+
+        Where the target's own distribution is used, these are the relevances.
+        """
+        return self.relevance(places)
+
     def coordinates(self, places: Places | None = None) -> Floats:
         """Return the (p, r) coordinates of variables in the target space."""
         assert self.space is not None  # noqa: S101

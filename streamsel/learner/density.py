@@ -6,23 +6,30 @@ import numpy as np
 
 from streamsel.held.histogram import EDGES, Histogram
 from streamsel.held.moments import Moments
+from streamsel.held.permutations import PermutationNull
 from streamsel.learner.noise import chance
 from streamsel.learner.report import Density
 from streamsel.target.space import TargetSpace
 
 
-def density_of(counted: Histogram, space: TargetSpace, n: float) -> Density | None:
+def density_of(
+    counted: Histogram, space: TargetSpace, n: float, permuted: PermutationNull | None = None
+) -> Density | None:
     """Return where columns lie that were counted, of n observations; None if none of them varies.
 
-    With a kernel that is not linear nobody knows the law of noise.
+    The null distribution is that of permuted targets, or of Gaussian observations; None with a
+    kernel that is not linear.
     """
     counts = counted.counts
     filled = np.flatnonzero(counts.any(axis=0))
     if not filled.size:
         return None
     edges = EDGES[filled[0] :].copy()
-    is_linear = space.kernel.name == "linear"
-    null = chance(edges, n - len(space.given), space.rank) if is_linear else None
+    null = None
+    if permuted is not None:
+        null = permuted.p_values(edges)
+    elif space.kernel.name == "linear":
+        null = chance(edges, n - len(space.given), space.rank)
     return Density(counts[:, filled[0] :], counted.step, edges, null)
 
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from streamsel.held.part import Floats
-from streamsel.learner.base import until_learnt
 from streamsel.learner.builder import Builder
+from streamsel.learner.cached import until_learnt
 from streamsel.learner.report import Report, is_above, number
 from streamsel.shapes import expect_shapes
 

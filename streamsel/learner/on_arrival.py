@@ -17,6 +17,7 @@ from streamsel.learner.river import Supervised
 from streamsel.learner.selector import Selector
 from streamsel.learner.window import Window
 from streamsel.params import param
+from streamsel.target.normal_scores import NormalScores
 from streamsel.target.target import Target
 
 
@@ -29,6 +30,8 @@ class OnArrival(Selector[Decided], Supervised):
 
     keeps: ClassVar[type[Decisions]] = Decided
     rows = Window
+    # Whether normal scores of a heavy-tailed target are tested instead of the target.
+    _tests_normal_scores: ClassVar[bool] = False
 
     max_candidates: int | None = param(
         params.Whole(1, optional=True),
@@ -73,6 +76,9 @@ class OnArrival(Selector[Decided], Supervised):
 
     # What follows
 
+    def _normal_scores(self) -> NormalScores | None:
+        return super()._normal_scores() if self._tests_normal_scores else None
+
     @property
     def _asked(self) -> None:
         return None
@@ -84,6 +90,7 @@ class OnArrival(Selector[Decided], Supervised):
     def _new_columns(self, n: int) -> ColumnHeld:
         held = self.keeps(self._space, n, self.max_candidates, self._noted(), self._remembered())
         held.serve(self)
+        held.compare_by(self._normal_scores())
         if isinstance(held, SamplePool) and isinstance(self._target, Target):
             held.follow(self._target.Y[: self._target.c])
         return held

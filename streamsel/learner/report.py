@@ -97,6 +97,12 @@ class Report:
     target
         How the target was taken, such as "10 classes, 31 to 37 rows each" or "numeric, 0 to 9";
         None without one.
+    n_permutations
+        From how many permuted targets the noise floor and adjusted p-values are; None where the
+        floor assumes normal distributions.
+    normal_scores
+        Whether variables were compared with the noise floor, and tested, by normal scores of the
+        target, because its tails are heavy.
     inflation
         The genomic inflation factor: the median test statistic of all columns, in units of its
         median under no association; None where it is not known.
@@ -118,6 +124,8 @@ class Report:
     alternatives: dict[Hashable, list[tuple[Hashable, float]]] | None = None
     left_out: dict[str, int] = field(default_factory=dict)
     target: str | None = None
+    n_permutations: int | None = None
+    normal_scores: bool = False
     inflation: float | None = None
     warnings: tuple[Caution, ...] = ()
 
@@ -137,6 +145,8 @@ class Report:
             "columns_seen": self.columns_seen,
             "columns_constant": self.columns_constant,
             "noise_floor": self.noise_floor,
+            "n_permutations": self.n_permutations,
+            "normal_scores": self.normal_scores,
             "inflation": self.inflation,
             "warnings": [warning._asdict() for warning in self.warnings],
             **self.facts,

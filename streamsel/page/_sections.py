@@ -29,6 +29,8 @@ def alarms(report: Report, notes: Mapping[str, Any]) -> list[dict[str, str]]:
         for one in of_kind(notes, "alarms", list, tuple) or ()
         if isinstance(one, Mapping) and "text" in one
     ]
+    known = {one["code"] for one in told}
+    told += [each._asdict() for each in report.warnings if each.code not in known]
     if caution := report.facts.get("caution"):
         told.append({"code": "caution", "text": str(caution)})
     return told

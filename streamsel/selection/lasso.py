@@ -13,7 +13,7 @@ from streamsel.held.common import Common
 from streamsel.held.part import Held
 from streamsel.held.pool import Picks
 from streamsel.held.stage_pool import StagePool
-from streamsel.learner.base import until_learnt
+from streamsel.learner.cached import until_learnt
 from streamsel.learner.jointly import Jointly
 from streamsel.learner.river import Supervised
 from streamsel.learner.staged import Staged
