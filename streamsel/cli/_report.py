@@ -57,8 +57,9 @@ def _show_text(report: Report) -> None:
         writer.writerow(report.found[0] if report.found else OF_SELECTED)
         writer.writerows(map(_cell, row.values()) for row in report.found)
         return
-    writer.writerow(["component", "relevance", "above_noise", "variable", "weight"])
-    of_rows = [{"variable": None, "weight": None}] if "n_landmarks" in report.facts else []
+    writer.writerow(["component", "relevance", "above_noise", "variable", "loading", "weight"])
+    empty = dict.fromkeys(("variable", "loading", "weight"))
+    of_rows = [empty] if "n_landmarks" in report.facts else []
     for row in report.found:
         for loading in row["loadings"] or of_rows:
             cells = [row["name"], row["relevance"], row["above_noise"], *loading.values()]
@@ -158,7 +159,9 @@ def _components(report: Report) -> Table:
         largest = Text()
         for loading in row["loadings"][:TOP_LOADINGS]:
             # No line may end between a weight and its variable: \xa0 does not break.
-            largest.append(f"{loading['weight']:+.2f}\xa0", style="cyan" if style is None else None)
+            value = loading["loading"]
+            size = "?" if value is None else f"{value:+.2f}"
+            largest.append(f"{size}\xa0", style="cyan" if style is None else None)
             largest.append(f"{shown(loading['variable'])}  ")
         if len(row["loadings"]) > TOP_LOADINGS:
             largest.append("…")

@@ -287,7 +287,7 @@ class RidgeComponents(ReadsAgain, Supervised):
         elif held.loadings is None:
             weights, _ = of_pool(held, found)
         else:
-            return LinearMap(*held.loadings)
+            return LinearMap(*held.loadings[:3])
         stats = held.stats(found.places)
         left = held.space.left(stats.m2, stats.cxy)
         weights = weights / np.sqrt(np.where(left > 0.0, left, np.inf))[:, None]

@@ -93,7 +93,9 @@ def test_a_page_grows_with_what_is_shown_not_with_what_was_found(model):
     assert "Of 10,000 the first 500 are drawn." in read(streamsel.report(many)).text
     assert page.count("<tr") < 300
     assert len(json.loads(streamsel.report(many, format="json"))["selected"]) == 10_000
-    components = [{"variable": f"v{j}", "weight": 1.0 / (j + 1)} for j in range(100_000)]
+    components = [
+        {"variable": f"v{j}", "loading": 1.0 / (j + 1), "weight": 0.1} for j in range(100_000)
+    ]
     built = learnt(streamsel.PCA(1), np.eye(4), None).report()
     wide = replace(built, found=[built.found[0] | {"loadings": components}])
     assert len(page_of(wide)) < 100_000
