@@ -48,7 +48,10 @@ def learnt(build, X, y, size=None, **further):
 def counts(model):
     """Return all bins of what a report shows, and whether the rest of it fits."""
     density = model.report().density
-    np.testing.assert_array_equal(density.edges, EDGES[-density.edges.size :])
+    edges = EDGES[-density.edges.size :].copy()
+    if edges.size == EDGES.size:
+        edges[0] = 0.0
+    np.testing.assert_array_equal(density.edges, edges)
     assert density.counts.dtype == np.int64
     assert density.counts[:, 0].any()
     missing = EDGES.size - density.edges.size

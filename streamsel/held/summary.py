@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+
 from streamsel.columns import Chunk, Stats
 from streamsel.held.column_sample import ColumnSample, next_sampled
 from streamsel.held.column_sample import Mark as SampleMark
@@ -12,14 +14,19 @@ from streamsel.held.histogram import Mark as HistogramMark
 from streamsel.held.part import Floats
 from streamsel.held.permutations import Mark as NullMark
 from streamsel.held.permutations import PermutationNull
+from streamsel.shapes import Array, expect
 from streamsel.target.permuted import PermutedTarget
 from streamsel.target.space import TargetSpace
 from streamsel.target.target import Target
+
+# Of so many columns each is known.
+MOST_POINTS = 500
 
 
 class Mark(NamedTuple):
     """A summary as it was."""
 
+    first: Floats
     histogram: HistogramMark
     sample: SampleMark
     null: NullMark | None
@@ -36,6 +43,8 @@ class StreamSummary:
 
     Attributes
     ----------
+    first
+        Relevances of the first 500 columns, -1 for one that does not vary. Replaced, never changed.
     histogram
         When columns came, and how relevant they were.
     sample
@@ -47,6 +56,7 @@ class StreamSummary:
     """
 
     def __init__(self, permuted: PermutedTarget | None = None) -> None:
+        self.first: Floats = np.empty(0)
         self.histogram = Histogram()
         self.sample = ColumnSample()
         self.null = None if permuted is None else PermutationNull(permuted)
@@ -67,17 +77,21 @@ class StreamSummary:
             self.sample.add(chunk, stats, arrived, target.weights)
             if self.null is not None:
                 self.null.add(chunk, stats, space, relevance, arrived)
+            if arrived < MOST_POINTS:
+                self.first = np.append(self.first, np.maximum(relevance, -1.0))[:MOST_POINTS]
             self._follow(stop)
         self.histogram.add(relevance, arrived)
 
     def _follow(self, arrived: int) -> None:
         """Note until when columns are counted by the histogram alone."""
         self.simple_until = arrived
-        if self.null is None:
+        if self.null is None and arrived >= MOST_POINTS:
             self.simple_until = next_sampled(arrived)
 
     def merge(self, other: StreamSummary, arrived: int, size: int) -> None:
         """Count the columns of another too, so many, as arrived after so many of mine."""
+        if arrived < MOST_POINTS:
+            self.first = np.append(self.first, other.first)[:MOST_POINTS]
         self.histogram.merge(other.histogram, arrived, size)
         self.sample.merge(other.sample)
         if self.null is not None and other.null is not None:
@@ -89,10 +103,11 @@ class StreamSummary:
     def mark(self) -> Mark:
         """Return what `rewind` needs to undo what is counted from here on."""
         null = None if self.null is None else self.null.mark()
-        return Mark(self.histogram.mark(), self.sample.mark(), null, self.simple_until)
+        return Mark(self.first, self.histogram.mark(), self.sample.mark(), null, self.simple_until)
 
     def rewind(self, mark: Mark) -> None:
         """Undo what was counted since the mark."""
+        self.first = mark.first
         self.histogram.rewind(mark.histogram)
         self.sample.rewind(mark.sample)
         if self.null is not None and mark.null is not None:
@@ -102,7 +117,7 @@ class StreamSummary:
     def copy(self) -> Self:
         """Return a copy that shares nothing with what is counted later."""
         other = type(self)()
-        other.histogram = self.histogram.copy()
+        other.first, other.histogram = self.first, self.histogram.copy()
         other.sample.rewind(self.sample.mark())
         other.null = None if self.null is None else self.null.copy()
         other.simple_until = self.simple_until
@@ -110,11 +125,15 @@ class StreamSummary:
 
     def to_state(self) -> dict[str, Any]:
         """Return what a file needs."""
-        state = {"histogram": self.histogram.to_state(), "sample": self.sample.to_state()}
+        state: dict[str, Any] = {"first": self.first, "histogram": self.histogram.to_state()}
+        state["sample"] = self.sample.to_state()
         return state if self.null is None else state | {"null": self.null.to_state()}
 
     def set_state(self, state: dict[str, Any], arrived: int) -> None:
         """Take up what `to_state` returned when so many columns had arrived."""
+        size = min(arrived, MOST_POINTS)
+        expect(state, first=Array((size,), least=-1.0, below=1.0 + 1e-6))
+        self.first = np.array(state["first"])
         self.histogram = Histogram.restored(state["histogram"], arrived)
         self.sample.set_state(state["sample"], arrived)
         if self.null is not None:

@@ -42,17 +42,20 @@ class Density:
         How many columns a bin of arrival has, those that do not vary among them.
     edges
         (b + 1,) relevances where bins begin, each about 4 % above the one before, and the last one
-        ends, at 1. What is less relevant than the first is in the first bin. The sign of a
-        correlation is left out.
+        ends, at 1. The sign of a correlation is left out.
     null
         (b + 1,) the chance that a column of pure noise is more relevant than each edge, by the law
         that the noise floor goes by; None where it is not known.
+    points
+        (p,) the relevances of p columns in order of arrival, -1 for one that does not vary; None
+        for more than 500 columns.
     """
 
     counts: NDArray[np.int64]
     step: int
     edges: NDArray[np.float64]
     null: NDArray[np.float64] | None
+    points: NDArray[np.float64] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -61,6 +64,7 @@ class Density:
             "edges": self.edges.tolist(),
             "null": None if self.null is None else self.null.tolist(),
             "counts": self.counts.tolist(),
+            "points": None if self.points is None else self.points.tolist(),
         }
 
 

@@ -11,6 +11,7 @@ from streamsel import params
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats
 from streamsel.held.permutations import PermutationNull
+from streamsel.held.summary import MOST_POINTS
 from streamsel.learner.axis import Axis
 from streamsel.learner.cached import until_learnt
 from streamsel.learner.cautions import of_inflation, of_tails
@@ -142,17 +143,19 @@ class Significance(Axis):
     @until_learnt
     def _density_now(self) -> Density | None:
         """Return where the columns lie, or the variables of rows if none was ever let go."""
-        moments = self._moments
+        moments, summary, counted = self._moments, self._summary, None
         if moments is not None:
             counted = counted_on_rows(moments)
-        else:
-            counted = None if self._summary is None else self._summary.histogram
+        elif summary is not None:
+            counted = summary.histogram, summary.first
         if counted is None or self._without_target or not self.n_columns:
             return None
         if moments is None and self._space is None:  # before a window of rows is full
             return None
         n, space = self._space_of_rows()
-        return density_of(counted, space, n, self._null)
+        histogram, first = counted
+        points = first if self.n_columns <= MOST_POINTS else None
+        return density_of(histogram, space, n, points, self._null)
 
     def _significance(self) -> dict[str, Any]:
         """Return the fields of a report that say how far its statistics can be trusted."""

@@ -137,9 +137,7 @@ class TestLoadings:
         model = learnt(PCA(n_components=3), columns, names)
         ax = plot.loadings(model, component=1, n=7)
         deviations = dict(zip(names, columns[0].std(axis=0), strict=True))
-        weights = {
-            name: parts["pca1"] * deviations[name] for name, parts in model.loadings.items()
-        }
+        weights = {name: parts["pca1"] * deviations[name] for name, parts in model.loadings.items()}
         largest = sorted(weights, key=lambda name: -abs(weights[name]))[:7]
         assert ticks(ax.yaxis) == largest
         bars = [bar.get_width() for bar in ax.patches]
