@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from streamsel import params
 from streamsel.held.decided import Decided, Decisions, Offer
 from streamsel.held.part import ColumnHeld
 from streamsel.held.pool import Picks, SamplePool
+from streamsel.learner.report import Report
 from streamsel.learner.river import Supervised
 from streamsel.learner.selector import Selector
 from streamsel.learner.window import Window
@@ -95,10 +97,19 @@ class OnArrival(Selector[Decided], Supervised):
             held.follow(self._target.Y[: self._target.c])
         return held
 
+    @property
+    def _score_meaning(self) -> str:
+        return "relevance of the variable when it was accepted"
+
     def _select(self, held: Decisions, k: int) -> Picks:
         places = list(range(min(k, len(held.names))))
         scores = held.noted("score")[places]
         return Picks(places, scores.tolist(), [0] * len(places))
+
+    def report(self) -> Report:
+        """Return what was found, for those who look at it: a command, a page, a notebook."""
+        report = super().report()
+        return replace(report, facts=report.facts | {"decided_on_arrival": True})
 
     def _told(self) -> Mapping[str, Mapping[Hashable, float]]:
         return {"p_value": self.p_values} if "p_value" in self._noted() else {}

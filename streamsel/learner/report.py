@@ -98,6 +98,11 @@ class Report:
     left_out
         Why columns were not chosen, in words, and how many for which reason; they sum up to all
         that were not. Where not all are held those near the noise floor are estimated.
+    n_near_duplicates
+        How many of the selected variables have a correlation of .8 or more with an earlier one;
+        None where correlations are not known.
+    score_meaning
+        What the score of a variable is; None of components.
     target
         How the target was taken, such as "10 classes, 31 to 37 rows each" or "numeric, 0 to 9";
         None without one.
@@ -127,6 +132,8 @@ class Report:
     density: Density | None = None
     alternatives: dict[Hashable, list[tuple[Hashable, float]]] | None = None
     left_out: dict[str, int] = field(default_factory=dict)
+    n_near_duplicates: int | None = None
+    score_meaning: str | None = None
     target: str | None = None
     n_permutations: int | None = None
     normal_scores: bool = False
@@ -154,6 +161,8 @@ class Report:
             "inflation": self.inflation,
             "warnings": [warning._asdict() for warning in self.warnings],
             **self.facts,
+            "n_near_duplicates": self.n_near_duplicates,
+            "score_meaning": self.score_meaning,
             self.kind: self.found,
             "left_out": self.left_out,
             "alternatives": self._alternatives(),

@@ -12,7 +12,7 @@ import numpy as np
 
 from streamsel import params
 from streamsel.columns import Chunk, Stats
-from streamsel.held.alike import alike
+from streamsel.held.alike import alike, count_near_duplicates
 from streamsel.held.part import ColumnHeld, Floats, Held, Places
 from streamsel.held.pool import NO_PICKS, Picks, Pool, SamplePool, Sifted
 from streamsel.learner.base import Learner
@@ -112,6 +112,11 @@ class Selector(Learner, Generic[State]):
     def _relevances(self, held: Held, places: Places) -> Floats:
         """Return the relevances of variables."""
         return held.relevance(places)
+
+    @property
+    def _score_meaning(self) -> str:
+        """What the score of a variable is, for reports."""
+        return "what the variable was ranked by"
 
     def _told(self) -> Mapping[str, Mapping[Hashable, float]]:
         """Return what else a report tells of the selected: title -> name -> number."""
@@ -238,15 +243,24 @@ class Selector(Learner, Generic[State]):
             row |= {"certified": rank < certified, "arrival": arrivals[rank]}
             row |= {"above_noise": is_above(number(compared[rank]), floor)}
             found.append(row | {title: number(value[name]) for title, value in further.items()})
-        facts = {"n_certified": certified, "n_passes": self.n_passes}
+        facts: dict[str, Any] = {"n_certified": certified, "n_passes": self.n_passes}
+        facts["pool_complete"] = self._held is None or self._held.complete
         report = self._report(floor, "selected", found, self._asked, facts)
-        others, why = None, left_out(report, [], [], None)
+        others, repeats, why = None, None, left_out(report, [], [], None)
         if self._held is not None:
             others = self._alternatives()
+            picked = np.array(self._picks().places, dtype=np.intp)
+            repeats = count_near_duplicates(self._held, picked)
             like = [place for places, _ in self._alike() or () for place in places.tolist()]
             like = self._held.relevance(np.unique(np.array(like, dtype=np.intp))).tolist()
             why = left_out(report, [*relevance.values()], like, self._held)
-        return replace(report, alternatives=others, left_out=why)
+        return replace(
+            report,
+            alternatives=others,
+            left_out=why,
+            n_near_duplicates=repeats,
+            score_meaning=self._score_meaning,
+        )
 
     @until_learnt
     def _alike(self) -> list[tuple[Places, Floats]] | None:

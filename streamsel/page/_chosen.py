@@ -7,7 +7,7 @@ from typing import Any
 
 from streamsel.learner.report import Report
 from streamsel.page._blocks import Bar, Block, Cell, Fold, Inline, Name, Row, Table, Text
-from streamsel.page._verdict import is_proven_or_not, other_score
+from streamsel.page._verdict import is_certificate_needed, other_score
 from streamsel.words import count
 
 # Rows of a table that are in a page; the rest is counted.
@@ -68,7 +68,7 @@ def _variables(
     rounds = any(row["round"] != found[0]["round"] for row in found)
     arrivals = any(row.get("arrival") is not None for row in found)
     further = [name for name in found[0] if name not in _OWN]
-    proven = is_proven_or_not(report)
+    proven = is_certificate_needed(report)
     head = ["", "variable", "relevance", "score", *["certified"] * proven]
     head += [*["round"] * rounds, *(name.replace("_", " ") for name in further)]
     head += ["arrival"] * arrivals

@@ -195,6 +195,10 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
         pooled = {"k": 2, "max_candidates": 4, "exact": True}
         yield pooled | {"max_features": 4, "grace_period": 20}
 
+    @property
+    def _score_meaning(self) -> str:
+        return "penalty alpha at which the variable enters the path"
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.l1_ratio > 1.0:

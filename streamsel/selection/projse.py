@@ -206,6 +206,10 @@ class ProjSe(Rereader[Held], Supervised):
     def _restarts(self) -> bool:
         return self.after_rank == "restart"
 
+    @property
+    def _score_meaning(self) -> str:
+        return "squared relevance to what the variables before it leave of the target"
+
     def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
         return self._candidates(pool).relevance2(rows)
 

@@ -22,6 +22,14 @@ from streamsel.ties import most_relevant_first
 _OF_MOMENTS = ("correlation", "f", "t")
 _OF_SAMPLES = ("mutual_info", "misclassification", "margin")
 _WITHOUT_P_VALUES = ("misclassification", "margin")
+_MEANINGS = {
+    "correlation": "relevance",
+    "f": "F statistic",
+    "t": "t statistic, without its sign",
+    "mutual_info": "mutual information in nats, less its mean under no association",
+    "misclassification": "error of the best threshold, from 0 to 1; smaller is better",
+    "margin": "smallest distance between values of different classes, in standard deviations",
+}
 
 
 class SelectKBest(Selector[Held], Supervised):
@@ -176,6 +184,10 @@ class SelectKBest(Selector[Held], Supervised):
             self._codes = codes_of(target, self.n_bins, self.binning)
 
     # Scores. Of each there is a strength, the greater the better, that ranks as it does.
+
+    @property
+    def _score_meaning(self) -> str:
+        return _MEANINGS[self.score]
 
     @property
     def _by_window(self) -> bool:
