@@ -242,6 +242,11 @@ class Job:
         self._sound(found)
         return bool(found)
 
+    def check(self, report: Report) -> None:
+        """Warn of what looks wrong about one of the models of a run of many."""
+        found = of_result(report, self.notes, self.request.target)
+        self._sound([*found, *(Alarm(*caution) for caution in report.warnings)])
+
     def _count_alike(self, report: Report) -> int | None:
         """Count the variables that repeat one before them; None where looking costs too much."""
         names = [row["name"] for row in report.found]

@@ -176,6 +176,18 @@ class Pool(ColumnHeld):
         """Return what else was noted of the variables, (p,)."""
         return self.table[field]
 
+    def bytes_for(self, p: int) -> int:
+        """Return about how many bytes this state takes once it has seen p columns."""
+        numbers = sum(math.prod(shape) for shape in self.table.fields.values())
+        held = p if self.most_held is None else min(p, self.most_held)
+        # The table grows by doubling, and names take memory, too.
+        return held * (16 * numbers + 100)
+
+    @property
+    def most_held(self) -> int | None:
+        """How many columns are held at most; None for any number."""
+        return None if self.limit is None else 2 * self.limit
+
     # Learning
 
     @property

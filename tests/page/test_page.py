@@ -274,8 +274,8 @@ HEADLINES = {
     "bounded": (
         {"facts": {"n_certified": 3, "pool_complete": False}},
         (
-            "All exceed the noise floor (0.13). The first 3 are certified to equal a selection over "
-            "all columns at once."
+            "All exceed the noise floor (0.13). The first 3 are certified to equal a selection "
+            "over all columns at once."
         ),
     ),
     "unbounded": ({"facts": {"n_certified": 4, "pool_complete": True}}, "floor (0.13)."),
