@@ -171,13 +171,13 @@ Datasets on which the rules were chosen:
 
 {rates(found[first])}
 
-`python demos/papers/noise_floor.py`; [all numbers](noise_floor.csv); made with
+`python demos/papers/noise_floor.py`; [all numbers](noise-floor.csv); made with
 {machine()}.
 """
 
 
 def main() -> None:
-    experiment = Experiment("noise_floor", __doc__)
+    experiment = Experiment("noise-floor", __doc__)
     names = experiment.small((*CHOSEN_ON, *REPORTED_ON), ("sonar", "ionosphere"))
     names = experiment.available(names)
     cases = [*SIMULATED, *(f"{name}, {kind}" for name in names for kind in TARGETS)]
