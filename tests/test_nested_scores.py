@@ -138,6 +138,20 @@ def test_the_interval_is_that_of_nadeau_and_bengio():
     assert (mean, low, high) == pytest.approx((0.7, 0.7 - margin, 0.7 + margin))
 
 
+def test_intervals_stay_inside_the_range_of_the_score():
+    assert interval_of([1.0, 0.9, 1.0], 0.5, 0.95, (0.0, 1.0)).high == 1.0
+    y = X[:, 3] > 0
+    found = nested_scores(SelectKBest(k=1), X, np.where(y, "a", "b"), n_folds=3)
+    for score in found.scores:
+        for contestant in found.contestants:
+            value, low, high = found.score(contestant, score)
+            assert 0.0 <= low <= value <= high <= 1.0
+    assert found.score().high == 1.0
+    number = nested_scores(SelectKBest(k=1), X, X[:, 3] + 0.1 * X[:, 4], n_folds=3)
+    assert number.score().high <= 1.0
+    assert number.score("random").low < 0.0
+
+
 def test_differences_are_paired():
     found = nested_scores(SelectKBest(k=2), X, Y)
     mine, lots = ([f.scores[who]["r2"] for f in found.folds] for who in ("selected", "random"))

@@ -172,9 +172,9 @@ def mutual_info(
         # Columns of distinct values all have the same sizes of bins.
         if not same:
             mean = _mean_of_table(of_bin, of_code, n, apart, k_log_k)
-        info = max(float(info), 0.0)
+        plug_in = max(float(info), 0.0)
         dof[j] = (bins_seen - 1) * (codes_seen - 1)
-        out[j] = (info - mean) / n
+        out[j] = (plug_in - mean) / n
         if dof[j] == 1:
             t = c = 0
             while of_bin[t] == 0:
@@ -187,4 +187,4 @@ def mutual_info(
         else:
             freedom = max((bins_seen - 1) * (codes_seen - 1), 1)
             beyond = max(2.0 * mean - freedom, 0.0) / freedom
-            statistic[j] = 2.0 * info / (1.0 + _SPREAD * beyond)
+            statistic[j] = 2.0 * plug_in / (1.0 + _SPREAD * beyond)

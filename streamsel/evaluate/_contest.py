@@ -24,6 +24,8 @@ MODELS: dict[str, tuple[_Known, _Known | None]] = {
 }
 SCORES = {True: ("balanced_accuracy", "accuracy", "auc"), False: ("r2",)}
 """Of classes, and of numbers; by the first of them a size is chosen."""
+BOUNDS = {True: (0.0, 1.0), False: (-math.inf, 1.0)}
+"""Between what the scores of either lie."""
 
 
 class Interval(NamedTuple):
@@ -119,7 +121,12 @@ def _auc(metrics: Any, truth: NDArray[Any], certain: Floats, classes: NDArray[An
     return float(np.mean(areas)) if areas else math.nan
 
 
-def interval_of(values: Sequence[float], share: float, level: float) -> Interval:
+def interval_of(
+    values: Sequence[float],
+    share: float,
+    level: float,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> Interval:
     """Return the mean over folds and its interval, which heeds that folds share training rows.
 
     That of Nadeau and Bengio (2003): Student's t, the variance of the mean of J folds taken as
@@ -133,10 +140,13 @@ def interval_of(values: Sequence[float], share: float, level: float) -> Interval
         n_test / n_train.
     level
         The chance with which the interval is to hold.
+    bounds
+        Between what the mean must lie: the interval is cut off there.
     """
     from scipy.stats import t
 
     J, mean = len(values), float(np.mean(values))
     deviation = float(np.std(values, ddof=1))
     margin = float(t.ppf(0.5 + 0.5 * level, J - 1)) * math.sqrt(1 / J + share) * deviation
-    return Interval(mean, mean - margin, mean + margin)
+    low, high = np.clip((mean - margin, mean + margin), *bounds)
+    return Interval(mean, float(low), float(high))

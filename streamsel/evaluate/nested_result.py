@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsel.evaluate._contest import SCORES, Interval, interval_of
+from streamsel.evaluate._contest import BOUNDS, SCORES, Interval, interval_of
 
 SELECTED, RANDOM, ALL, NOTHING = "selected", "random", "all", "nothing"
 """Who predicts: the learner's variables, as many by lot, all of them, and none."""
@@ -103,13 +103,15 @@ class NestedScores:
         return SCORES[self.is_class]
 
     def score(self, contestant: str = SELECTED, score: str | None = None) -> Interval:
-        """Return the mean of a score over the folds, and its interval."""
-        return self._interval(self._values(contestant, score))
+        """Return the mean of a score over the folds, and its interval, inside the score's range."""
+        return self._interval(self._values(contestant, score), BOUNDS[self.is_class])
 
     def difference(self, other: str, score: str | None = None) -> Interval:
         """Return by how much the selected are better than another, fold by fold, on average."""
         mine, others = self._values(SELECTED, score), self._values(other, score)
-        return self._interval([a - b for a, b in zip(mine, others, strict=True)])
+        low, high = BOUNDS[self.is_class]
+        differences = [a - b for a, b in zip(mine, others, strict=True)]
+        return self._interval(differences, (low - high, high - low))
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -146,6 +148,6 @@ class NestedScores:
         score = self.scores[0] if score is None else score
         return [fold.scores[contestant][score] for fold in self.folds]
 
-    def _interval(self, values: Sequence[float]) -> Interval:
+    def _interval(self, values: Sequence[float], bounds: tuple[float, float]) -> Interval:
         share = float(np.mean([fold.n_test / fold.n_train for fold in self.folds]))
-        return interval_of(values, share, self.level)
+        return interval_of(values, share, self.level, bounds)
