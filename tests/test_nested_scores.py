@@ -208,6 +208,20 @@ def test_several_passes_find_the_same(learner):
         assert one.scores["selected"] == pytest.approx(other.scores["selected"])
 
 
+def test_intervals_stay_inside_the_range_of_the_score():
+    assert interval_of([1.0, 0.9, 1.0], 0.5, 0.95, (0.0, 1.0)).high == 1.0
+    y = X[:, 3] > 0
+    found = nested_scores(SelectKBest(k=1), X, np.where(y, "a", "b"), n_folds=3)
+    for score in found.scores:
+        for contestant in found.contestants:
+            value, low, high = found.score(contestant, score)
+            assert 0.0 <= low <= value <= high <= 1.0
+    assert found.score().high == 1.0
+    number = nested_scores(SelectKBest(k=1), X, X[:, 3] + 0.1 * X[:, 4], n_folds=3)
+    assert number.score().high <= 1.0
+    assert number.score("random").low < 0.0
+
+
 def test_differences_are_paired():
     found = nested_scores(SelectKBest(k=2), X, Y)
     mine, lots = ([f.scores[who]["r2"] for f in found.folds] for who in ("selected", "random"))

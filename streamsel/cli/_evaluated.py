@@ -127,7 +127,7 @@ def _show_table(found: NestedScores) -> None:
         table.add_column(WORDS[score], justify="right")
     for contestant in found.contestants:
         intervals = [found.score(contestant, score) for score in found.scores]
-        cells = [f"{value:.3f} ± {high - value:.3f}" for value, _, high in intervals]
+        cells = [f"{value:.3f} ({low:.3f} to {high:.3f})" for value, low, high in intervals]
         table.add_row(OTHERS.get(contestant, found.learner), *cells)
     console.print(table)
     for line in _words(found):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from streamsel import params
-from streamsel._jit.entries import add_row
+from streamsel._jit.entries import add_row, add_row_in_any_order
 from streamsel._jit.rows import LARGEST
 from streamsel.columns import DenseChunk, chunks
 from streamsel.held.part import Floats, Places
@@ -65,6 +65,9 @@ class ByName(Extractor, Unsupervised):
         every process and on every machine.
         """,
     )
+
+    # Whether what is made of the sum would show in what order a row names its variables.
+    _magnifies: ClassVar[bool] = False
 
     # What a method says
 
@@ -235,7 +238,8 @@ class ByName(Extractor, Unsupervised):
         if places is None:
             W, places = self._entries.matrix(list(x)), np.arange(len(values))
         z = np.zeros(self._k)
-        bad = add_row(values, places, W, LARGEST, z) - 1
+        add = add_row_in_any_order if self._magnifies else add_row
+        bad = add(values, places, W, LARGEST, z) - 1
         if bad >= 0:
             raise why_bad(list(x)[bad], values[bad])
         return dict(zip(self._names, self._finished(z).tolist(), strict=True))

@@ -74,7 +74,8 @@ class ColumnAxis(Axis):
         weights
             How much each observation counts beside the others, (n,) numbers, 0 or above; 2 for one
             that stands for two. All that is asked is then weighted, and noise floor and p-values
-            count (Σw)² / Σw² observations. None for all the same.
+            count (Σw)² / Σw² observations. With fewer than about 100 of these, and with weights
+            that are inverse variances, p-values are too large. None for all the same.
         strata
             Groups of observations, such as batches or families, within which the target is permuted
             where `permutations` is above 0: (n,) labels or whole numbers. None for one group.

@@ -77,8 +77,12 @@ class ForwardSelection(Jointly, Staged[ForwardPlan], Supervised):
     after any rows they are those over the columns of the same rows, of `max_features` variables at
     most. Beside an estimator they are those of the last window of rows.
 
-    **Ties** go to the column that arrived first; scores within 1e-12 of each other, relatively, are
-    ties. With `ridge=0` a variable of which the picks leave less than 1e-10 is spent.
+    **Ties** go to the column that arrived first. Scores within 1e-12 of each other, relatively, are
+    ties; with `ridge=0`, where rounding is divided by what the picks leave of a variable, those
+    within 1e-9 times their square root. A variable of which the picks leave less than 1e-10 is
+    spent then (1e-6 on rows, where only products are known). Where the picks leave a single
+    direction of the observations all variables tie, and the first that is not spent is picked; the
+    selection ends where the target is explained in full, or all variables are spent.
 
     **Missing and new features.** A column with a missing value is refused. In a row a variable that
     is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
