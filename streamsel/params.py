@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import inspect
 import math
 import numbers
@@ -11,8 +12,6 @@ import textwrap
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, dataclass_transform
-
-import numpy as np
 
 # What is counted one by one in Python stays below this: names of components, steps of a path.
 MANY = 1_000_001
@@ -218,7 +217,34 @@ class Estimator(NamedTuple):
         return "a scikit-learn estimator or None"
 
 
-Rule = Whole | Real | Several | NamedOr | Jobs | Choice | Flag | Names | Estimator
+class Folds(NamedTuple):
+    """Folds of a cross-validation as scikit-learn takes them; pairs are stored as tuples."""
+
+    def admits(self, value: Any) -> bool:
+        """Whether the value keeps the rule."""
+        if isinstance(value, numbers.Integral):
+            return not isinstance(value, bool) and int(value) >= 2
+        if isinstance(value, tuple):
+            return bool(value) and all(
+                isinstance(pair, tuple)
+                and len(pair) == 2
+                and all(part and all(type(row) is int for row in part) for part in pair)
+                for pair in value
+            )
+        return hasattr(value, "split") and hasattr(value, "get_n_splits")
+
+    def read(self, text: str) -> Any:
+        """Return the value that a text stands for."""
+        return int(text)
+
+    def __str__(self) -> str:
+        return (
+            "an int in the range [2, inf), a splitter of scikit-learn, or a list of pairs of row "
+            "numbers, (train, test)"
+        )
+
+
+Rule = Whole | Real | Several | NamedOr | Jobs | Choice | Flag | Names | Estimator | Folds
 
 
 def shown(value: Any) -> str:
@@ -234,6 +260,10 @@ def kind_of(value: Any) -> str:
     return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
+# numpy.bool_, by any of its names: the command's help does without numpy.
+_NUMPYS_BOOLEANS = {("numpy", "bool"), ("numpy", "bool_")}
+
+
 def stored(rule: Rule, value: Any) -> Any:
     """Return a value as a learner stores it: sequences as tuples, NumPy's booleans as Python's.
 
@@ -244,11 +274,20 @@ def stored(rule: Rule, value: Any) -> Any:
             return tuple(value)
         # Arrays, and the Series and Index of pandas and polars.
         shape = getattr(value, "shape", None)
-        if isinstance(shape, tuple) and len(shape) == 1:
-            return tuple(np.asarray(value).tolist())
-    if isinstance(rule, Flag) and isinstance(value, np.bool_):
+        return _listed(value) if isinstance(shape, tuple) and len(shape) == 1 else value
+    if isinstance(rule, Folds) and isinstance(value, list | tuple):
+        with suppress(TypeError, ValueError):
+            return tuple(tuple(map(_listed, pair)) for pair in value)
+    kind = type(value)
+    if isinstance(rule, Flag) and (kind.__module__, kind.__name__) in _NUMPYS_BOOLEANS:
         return bool(value)
     return value
+
+
+def _listed(values: Any) -> tuple[Any, ...]:
+    import numpy as np
+
+    return tuple(np.asarray(values).tolist())
 
 
 def check(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:
@@ -296,10 +335,14 @@ class Declared:
         _make(cls)
 
     def __post_init__(self) -> None:
-        rules = rules_of(type(self))
-        check(type(self).__name__, rules, vars(self))
+        cls: type = type(self)
+        rules = rules_of(cls)
+        check(cls.__name__, rules, vars(self))
         for name, rule in rules.items():
-            setattr(self, name, stored(rule, getattr(self, name)))
+            value = getattr(self, name)
+            kept = stored(rule, value)
+            if kept is not value:
+                setattr(self, name, kept)
 
 
 def _make(cls: type) -> None:
@@ -319,7 +362,8 @@ def _make(cls: type) -> None:
         cls.__doc__ = _with_parameters(inspect.cleandoc(cls.__doc__), shared)
 
 
-def rules_of(cls: type) -> dict[str, Rule]:
+@functools.cache
+def rules_of(cls: type) -> Mapping[str, Rule]:
     """Return the rule of every parameter of a class, in the order of its signature."""
     rules = {f.name: f.metadata["rule"] for f in dataclasses.fields(cls)}
     return {name: rules[name] for name in inspect.signature(cls).parameters}

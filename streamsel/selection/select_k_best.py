@@ -254,18 +254,30 @@ class SelectKBest(Selector[Held], Supervised):
     @property
     def scores(self) -> dict[Hashable, float]:
         """Score of each selected variable, in order, as the parameter `score` says."""
-        held = self._held
         places = np.asarray(self._picks().places, dtype=np.intp)
-        if held is None or not places.size:
+        if self._held is None or not places.size:
             return {}
-        if self._by_window:
-            found = held.noted("score")[places]
-        else:
-            found = held.relevance(places)
-            if self.score != "correlation":
-                found = f_statistic(found, *self._freedom())
-            found = np.sqrt(found) if self.score == "t" else found
+        found = self._scores_of(self._held, places)
         return dict(zip(self._selected(), found.tolist(), strict=True))
+
+    def _scores_of(self, held: Held, places: Places) -> Floats:
+        if self._by_window:
+            return held.noted("score")[places]
+        found = held.relevance(places)
+        if self.score != "correlation":
+            found = f_statistic(found, *self._freedom())
+        return np.sqrt(found) if self.score == "t" else found
+
+    def _of_all_variables(self) -> tuple[list[Hashable], Floats, Floats | None]:
+        """Return all variables that vary, as far as they are kept, their scores and p-values."""
+        held = self._held
+        if held is None:
+            return [], np.zeros(0), np.zeros(0)
+        places = np.flatnonzero(np.isfinite(held.relevance()))
+        names = held.names
+        has_p_values = self.score not in _WITHOUT_P_VALUES
+        p_values = self._p_values_of(held, places) if has_p_values else None
+        return [names[j] for j in places.tolist()], self._scores_of(held, places), p_values
 
     def _told(self) -> Mapping[str, Mapping[Hashable, float]]:
         return {} if self.score in _WITHOUT_P_VALUES else {"p_value": self.p_values}

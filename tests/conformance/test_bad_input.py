@@ -17,6 +17,7 @@ from streamsel.params import (
     Choice,
     Estimator,
     Flag,
+    Folds,
     Jobs,
     NamedOr,
     Names,
@@ -359,7 +360,7 @@ def bad_values(rule):
     if isinstance(rule, Choice):
         return ["nonesuch", "", 3, None, *[option.upper() for option in rule.options]]
     if isinstance(rule, Flag):
-        return ["yes", 1, None]
+        return ["yes", 1, None, np.float64(1.0), np.int64(0), np.array([True])]
     if isinstance(rule, Names):
         return ["a", (), [], ("a", "a"), ["a", "a"], (["a"],), [["a"]], {"a"}, np.array("a")]
     if isinstance(rule, Several):
@@ -385,6 +386,17 @@ def bad_values(rule):
         strings = [bad for bad in bad_values(rule.choice) if isinstance(bad, str)]
         numbers = [bad for one in rule.numbers for bad in bad_values(one)]
         return [*strings, *(bad for bad in numbers if not rule.admits(bad))]
+    if isinstance(rule, Folds):
+        pairs = [
+            [[0, 1]],
+            [([0], [])],
+            [([0], [1]), 3],
+            [([0.5], [1])],
+            (5, 3),
+            ("ab",),
+            [("a", "b")],
+        ]
+        return [1, 0, -1, 2.0, True, None, "5", (), [], *pairs]
     if isinstance(rule, Estimator):
         return ["ridge", 3, [object()]]
     if isinstance(rule, Jobs):
