@@ -234,7 +234,7 @@ class Folds(NamedTuple):
         return hasattr(value, "split") and hasattr(value, "get_n_splits")
 
     def read(self, text: str) -> Any:
-        """Return the value that a text stands for."""
+        """Return the value that a text represents."""
         return int(text)
 
     def __str__(self) -> str:

@@ -32,7 +32,7 @@ class Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A learner as an estimator; which parameters it has its class says."""
 
     _learner: ClassVar[Any]
-    # Of the columns of `fit`; and whether it had covariates besides.
+    # Of the columns of `fit`; and whether it had covariates in addition.
     _names: Sequence[Hashable]
     _covariates_apart: bool
 

@@ -95,7 +95,7 @@ class UnivariateEstimator(SelectorEstimator):
     """
 
     def _take_scores(self, places: list[int], scores: dict[Any, float]) -> None:
-        """Leave scores to the learner, which knows those of all features."""
+        """Leave scores to the learner, which has those of all features."""
 
     @property
     def scores_(self) -> NDArray[np.float64]:  # type: ignore[override]
