@@ -410,7 +410,7 @@ SELECTORS = {
     "joint, few": lambda: MRMR(k=3, max_candidates=6),
     "on arrival": SAOLA,
     "more than there are": lambda: SelectKBest(k=1000),
-    "by fdr": lambda: SelectKBest(k=None, fdr=0.1),
+    "by fdr": lambda: SelectKBest(fdr=0.1),
 }
 
 

@@ -283,7 +283,7 @@ def test_reference_controls_false_discoveries_as_scipy_does(rng, score, q):
     y = np.arange(60) % 2
     X = rng.normal(size=(60, 30)) + np.outer(y, rng.choice([0, 0, 1, 2], size=30))
     X[:, 4], X[:, 9] = 7.0, X[:, 2]
-    found = reference.answer(X, y, k=None, fdr=q, score=score, n_bins=4, target="class")
+    found = reference.answer(X, y, fdr=q, score=score, n_bins=4, target="class")
     p = found["p_values"]
     adjusted = scipy.stats.false_discovery_control([*p.values()])
     expected = [j for j, a in zip(p, adjusted, strict=True) if a <= q]

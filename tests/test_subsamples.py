@@ -236,7 +236,7 @@ def test_the_verdict_is_that_of_nogueira(value, verdict):
 
 def test_nothing_selected_has_no_stability():
     noise = np.random.default_rng(3).normal(size=N)
-    found = subsample_stability(Lasso(k=None, alphas=(1e6,)), X, noise, n_subsamples=2)
+    found = subsample_stability(Lasso(alphas=1e6), X, noise, n_subsamples=2)
     assert (found.index, found.verdict, found.frequency) == (None, "undefined", {})
     everything = subsample_stability(SelectKBest(k=P), X, Y, n_subsamples=2)
     assert everything.index is None

@@ -301,7 +301,7 @@ def test_pca_shows_columns_as_it_sees_them_weighted(table):
 
 def test_lasso_is_that_of_scikit_learn_with_the_weights(table):
     X, y, w = table
-    model = learnt(streamsel.Lasso(k=None, alphas=(0.2,), scale=False), X, y, w)
+    model = learnt(streamsel.Lasso(alphas=[0.2], scale=False), X, y, w)
     linear = pytest.importorskip("sklearn.linear_model")
     expected = linear.Lasso(alpha=0.2, tol=1e-12, max_iter=100_000).fit(X, y, sample_weight=w)
     found = [model.coefficients.get(j, 0.0) for j in range(12)]

@@ -81,7 +81,7 @@ def _why_no_more(job: Job, report: Report) -> str:
     if not n_usable:
         n_read = job.notes["columns_read"]
         return f"of {count(n_read, 'column')} read none could be used"
-    if report.asked is None:
+    if report.asked is None and report.kind == "selected":
         return f"none of {count(n_usable, 'column')} passes"
     n = n_found(report)
     if n == n_usable:

@@ -151,7 +151,7 @@ class Discriminant(GramExtractor, Supervised):
     _aims: ClassVar[bool] = True
 
     shrinkage: str | float = param(
-        params.NamedOr(params.Choice(("auto",)), params.Real(0.0, below=1.0, closed=True)),
+        params.NamedOr(params.Choice(("auto",)), (params.Real(0.0, below=1.0, closed=True),)),
         default="auto",
     )
     target: str = param(params.Choice(KINDS), default="class")

@@ -173,7 +173,8 @@ class RidgeComponents(ReadsAgain, Supervised):
         params.Several(params.Real(0.0)), default=2.0
     )
     alpha: str | float = param(
-        params.NamedOr(params.Choice(tuple(CRITERIA)), params.Real(0.0, open=True)), default="reml"
+        params.NamedOr(params.Choice(tuple(CRITERIA)), (params.Real(0.0, open=True),)),
+        default="reml",
     )
 
     @classmethod
@@ -184,7 +185,7 @@ class RidgeComponents(ReadsAgain, Supervised):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._more_than("n_components", "max_support")
+        self._more_than("n_components", self.n_components, "max_support")
 
     # What it keeps
 

@@ -141,9 +141,8 @@ class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
         self._refuse_with_windows(given and not self._takes_covariates, "no covariates")
         super()._take_target(target)
 
-    def _more_than(self, size: str, *names: str) -> None:
-        """Refuse bounds that leave no room for as many as are asked for."""
-        least = getattr(self, size)
+    def _more_than(self, size: str, least: int | None, *names: str) -> None:
+        """Refuse bounds that leave no room for `least`, what the parameter `size` comes to."""
         for name in names:
             bound = getattr(self, name)
             if bound is not None and least is not None and bound <= least:

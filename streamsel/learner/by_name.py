@@ -15,7 +15,6 @@ from streamsel._jit.rows import LARGEST
 from streamsel.columns import DenseChunk, chunks
 from streamsel.held.part import Floats, Places
 from streamsel.held.sketch import Entries, Passed, Sketch
-from streamsel.learner.builder import _component_names
 from streamsel.learner.extractor import Extractor, LinearMap
 from streamsel.learner.report import Report
 from streamsel.learner.river import Unsupervised
@@ -120,8 +119,8 @@ class ByName(Extractor, Unsupervised):
         return self._weights
 
     @property
-    def _names(self) -> tuple[str, ...]:
-        return _component_names(type(self).__name__.lower(), self._k)
+    def _width(self) -> int:
+        return self._k
 
     @property
     def relevance(self) -> dict[Hashable, float]:
@@ -242,7 +241,7 @@ class ByName(Extractor, Unsupervised):
         bad = add(values, places, W, LARGEST, z) - 1
         if bad >= 0:
             raise why_bad(list(x)[bad], values[bad])
-        return dict(zip(self._names, self._finished(z).tolist(), strict=True))
+        return dict(zip(self._names_of(self._k), self._finished(z).tolist(), strict=True))
 
     def transform_many(self, X: Any) -> Any:
         """Return the components of many rows.

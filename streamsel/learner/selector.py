@@ -24,6 +24,8 @@ from streamsel.rows import as_frame, columns_of, gather, no_row, positions
 from streamsel.target.normal_scores import NormalScores
 from streamsel.target.target import Target
 
+# Every variable that varies, in order of score: a value of k.
+ALL = "all"
 # So many alternatives are told of a variable.
 _MOST = 3
 # What part of the variables beyond the best k may stay for having stood.
@@ -71,8 +73,7 @@ class Selector(Learner, Generic[State]):
                 f"The 'max_candidates' parameter of {type(self).__name__} must be None or at least "
                 f"k = {k}. Got {most!r} instead."
             )
-        if k is not None:
-            self._more_than("k", "max_features")
+        self._more_than("k", k, "max_features")
 
     # What a method says
 
@@ -129,8 +130,8 @@ class Selector(Learner, Generic[State]):
     @property
     def _asked(self) -> int | None:
         """How many variables are asked for; None for all that are worth it."""
-        k: int | None = getattr(self, "k")  # noqa: B009 (declared where it is needed)
-        return k
+        k: int | str | None = getattr(self, "k")  # noqa: B009 (declared where it is needed)
+        return None if k == ALL or k is None else int(k)
 
     # What follows
 

@@ -44,7 +44,8 @@ class ForwardSelection(Jointly, Staged[ForwardPlan], Supervised):
         beside which the model does best in cross-validation. Nothing is proven then, and
         `max_candidates` bounds the patience that it takes.
     cv
-        estimator: the number of folds.
+        estimator: the folds of the cross-validation, as scikit-learn takes them: a number, a
+        splitter, or a list of pairs of row numbers, (train, test).
     window_size
         estimator, on rows: how many rows are gathered before they are learnt, as columns.
 
@@ -129,7 +130,7 @@ class ForwardSelection(Jointly, Staged[ForwardPlan], Supervised):
     k: int = param(params.Whole(1), default=20, kw_only=False)
     ridge: float = param(params.Real(0.0), default=1.0)
     estimator: Any = param(params.Estimator(), default=None)
-    cv: int = param(params.Whole(2), default=5)
+    cv: Any = param(params.Folds(), default=5)
     window_size: int = param(params.Whole(2), default=200)
 
     @classmethod

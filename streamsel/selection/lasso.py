@@ -16,6 +16,7 @@ from streamsel.held.stage_pool import StagePool
 from streamsel.learner.cached import until_learnt
 from streamsel.learner.jointly import Jointly
 from streamsel.learner.river import Supervised
+from streamsel.learner.selector import ALL
 from streamsel.learner.staged import Staged
 from streamsel.params import param
 from streamsel.selection._lasso_losses import Logistic, SampledSquares, Squares
@@ -23,6 +24,9 @@ from streamsel.selection._lasso_path import NO_PATH, Path, Penalty, Problem, Sam
 from streamsel.selection._lasso_plan import PathPlan, planned, ranked, restored
 from streamsel.stream import ColumnStream
 from streamsel.target.target import Target
+
+# So many are selected where neither k nor alphas are given.
+_K = 20
 
 
 class _Model(NamedTuple):
@@ -52,10 +56,11 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
     ----------
     k
         The path ends with the first solution of at least so many variables; of more, those are
-        selected that entered first. None lets it go to its end.
+        selected that entered first. `"all"` computes the whole grid. None for 20, or, where
+        `alphas` are given, for all variables of their last solution.
     alphas
-        Instead of k: the $\alpha$, a number or a tuple of them, as scikit-learn has them. None for
-        a grid.
+        Instead of k: the $\alpha$, a number or an array-like of them, as scikit-learn has them.
+        None for a grid.
     l1_ratio
         $\rho$, in (0, 1].
     family
@@ -155,7 +160,7 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
 
     At a smaller alpha they are nearer:
 
-    >>> model = Lasso(k=None, alphas=(0.3, 0.1))
+    >>> model = Lasso(alphas=(0.3, 0.1))
     >>> model.learn_target(y)
     >>> model.learn_columns(X)
     >>> [(alpha, len(found)) for alpha, found in model.path.items()]
@@ -165,7 +170,7 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
 
     With room for 32 columns only the answer is the same, proven over all:
 
-    >>> pooled = Lasso(k=None, alphas=(0.3, 0.1), max_candidates=32, exact=True)
+    >>> pooled = Lasso(alphas=(0.3, 0.1), max_candidates=32, exact=True)
     >>> pooled.learn_target(y)
     >>> pooled.learn_columns(X)
     >>> pooled.selected == model.selected, pooled.n_certified, pooled.n_passes
@@ -177,7 +182,12 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
     # The active sets of a whole path, and what may enter them, are many.
     _few_are_enough = False
 
-    k: int | None = param(params.Whole(1, optional=True), default=20, kw_only=False)
+    k: int | str | None = param(
+        params.NamedOr(params.Choice((ALL,)), (params.Whole(1, optional=True),)),
+        default=None,
+        kw_only=False,
+        default_text=f"{_K}, or as many as alphas select",
+    )
     alphas: float | tuple[float, ...] | None = param(
         params.Several(params.Real(0.0, open=True), optional=True), default=None
     )
@@ -208,10 +218,13 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
             )
         if self.k is not None and self.alphas is not None:
             raise ValueError(
-                f"Expected k=None where alphas are given. Got k={self.k!r} and alphas="
-                f"{self.alphas!r} instead.\nHint: alphas say where the path ends; without them it "
-                "ends with the first solution of k variables."
+                f"Expected k or alphas, not both. Got k={self.k!r} and alphas={self.alphas!r} "
+                "instead.\nHint: leave out k, and all variables of the last solution are selected."
             )
+
+    @property
+    def _asked(self) -> int | None:
+        return _K if self.k is None and self.alphas is None else super()._asked
 
     def _check_target(self, c: int, *, is_class: bool) -> None:
         fits, what = not is_class and c == 1, "one numeric target"
@@ -258,15 +271,15 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
     def _select(self, held: Any, k: int) -> Picks:
         if isinstance(held, StagePool) and held is self._columns and k == self._wanted(held):
             return ranked(self._path(), k)
-        return ranked(self._path_of(held, None if self.k is None else k), k)
+        return ranked(self._path_of(held, None if self._asked is None else k), k)
 
     def _wanted(self, held: Held) -> int:
-        return len(held.names) if self.k is None else self.k
+        return len(held.names) if self._asked is None else self._asked
 
     def _plan(self, pool: StagePool, before: PathPlan | None, n_proven: int) -> PathPlan:
         # A solution that is proven still is one of all variables, and so stays.
         del n_proven
-        return planned(pool, self._sampled(pool), self._penalty, self.k, before)
+        return planned(pool, self._sampled(pool), self._penalty, self._asked, before)
 
     def _restored_plan(self, pool: StagePool, state: dict[str, Any]) -> PathPlan:
         wanted = self._wanted(pool)
@@ -292,7 +305,7 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
         assert isinstance(plan, PathPlan)  # noqa: S101
         if not plan.is_rough:
             return plan
-        return planned(pool, self._sampled(pool), self._penalty, self.k, None)
+        return planned(pool, self._sampled(pool), self._penalty, self._asked, None)
 
     def _is_proven(self, pool: StagePool) -> bool:
         return pool.complete or (pool.settled and not self._is_rough(pool))
@@ -308,7 +321,7 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
             return NO_PATH
         if isinstance(held, StagePool):
             return self._plan_of(held).path_now()
-        return self._path_of(held, self.k)
+        return self._path_of(held, self._asked)
 
     @until_learnt
     def _models(self) -> list[_Model]:

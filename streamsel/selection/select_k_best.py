@@ -13,7 +13,7 @@ from streamsel.held.part import Floats, Held, Places
 from streamsel.held.pool import Picks, Pool
 from streamsel.learner.noise import chance, discoveries, f_statistic
 from streamsel.learner.river import Supervised
-from streamsel.learner.selector import Selector
+from streamsel.learner.selector import ALL, Selector
 from streamsel.params import param
 from streamsel.selection._sample_scores import (
     bins_of_columns,
@@ -29,6 +29,8 @@ from streamsel.ties import most_relevant_first
 
 _OF_MOMENTS = ("correlation", "f", "t")
 _OF_SAMPLES = ("mutual_info", "misclassification", "margin")
+# So many are selected where neither k nor fdr is given.
+_K = 10
 _WITHOUT_P_VALUES = ("misclassification", "margin")
 _MEANINGS = {
     "correlation": "relevance",
@@ -49,7 +51,8 @@ class SelectKBest(Selector[Held], Supervised):
     Parameters
     ----------
     k
-        How many variables to select; None for all that `fdr` lets pass.
+        How many variables to select: a number, or `"all"` for every variable that varies, in order
+        of score. None for 10, or, where `fdr` is given, for as many as pass.
     score
         `"correlation"`: relevance, for one numeric target $|r|$. `"f"`: $\frac{r^2}{1 - r^2}
         \frac{n - 1 - d}{d}$, $d$ the rank of the target, for classes the $F$ of the analysis of
@@ -132,7 +135,7 @@ class SelectKBest(Selector[Held], Supervised):
 
     How many are no chance? At most one in twenty of these, in expectation:
 
-    >>> model = SelectKBest(k=None, fdr=0.05)
+    >>> model = SelectKBest(fdr=0.05)
     >>> model.learn_target(labels)
     >>> model.learn_columns(X)
     >>> model.selected
@@ -141,7 +144,12 @@ class SelectKBest(Selector[Held], Supervised):
     True
     """
 
-    k: int | None = param(params.Whole(1, optional=True), default=10, kw_only=False)
+    k: int | str | None = param(
+        params.NamedOr(params.Choice((ALL,)), (params.Whole(1, optional=True),)),
+        default=None,
+        kw_only=False,
+        default_text=f"{_K}, or as many as fdr lets pass",
+    )
     score: str = param(params.Choice((*_OF_MOMENTS, *_OF_SAMPLES)), default="f")
     fdr: float | None = param(params.Real(0.0, open=True, optional=True, below=1.0), default=None)
     n_bins: int = param(params.Whole(2), default=10)
@@ -158,18 +166,26 @@ class SelectKBest(Selector[Held], Supervised):
         yield {"k": 2}
         yield {"k": 2, "score": "correlation", "fading_factor": 0.05, "renewal": 4.0, "slack": 1.5}
         yield {"k": 2, "score": "t", "max_features": 4, "grace_period": 20}
-        yield {"k": None, "fdr": 0.1}
+        yield {"fdr": 0.1}
         window = {"k": 2, "window_size": 20}
         yield window | {"score": "mutual_info", "n_bins": 3}
-        yield window | {"score": "mutual_info", "binning": "width"}
+        yield window | {"k": "all", "score": "mutual_info", "binning": "width"}
         for score in _WITHOUT_P_VALUES:
             yield window | {"score": score, "target": "class"}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         given = f"Got k={self.k!r}, fdr={self.fdr!r} and score={self.score!r} instead."
-        if (self.k is None) is (self.fdr is None):
-            raise ValueError(f"Expected one of k and fdr, and None for the other. {given}")
+        if self.k is not None and self.fdr is not None:
+            raise ValueError(
+                f"Expected k or fdr, not both. {given}\nHint: leave out k, and as many variables "
+                "are selected as fdr lets pass."
+            )
+        if self.k == ALL and self.max_candidates is not None:
+            raise ValueError(
+                f"Expected max_candidates=None where k={ALL!r}, for the score of every variable is "
+                f"kept. Got max_candidates={self.max_candidates!r} instead."
+            )
         if self.fdr is not None and self.score in _WITHOUT_P_VALUES:
             raise ValueError(f"Expected a score with p-values, as fdr asks for. {given}")
         if self.permutations and self._by_window:
@@ -178,6 +194,10 @@ class SelectKBest(Selector[Held], Supervised):
                 f"by correlation. Got: {self.permutations}.\n"
                 f"Hint: score='f' and {', '.join(map(repr, _OF_MOMENTS[::2]))} have permutations."
             )
+
+    @property
+    def _asked(self) -> int | None:
+        return _K if self.k is None and self.fdr is None else super()._asked
 
     def _check_target(self, c: int, *, is_class: bool) -> None:
         one, two = not is_class and c == 1, is_class and c <= 2
@@ -277,18 +297,30 @@ class SelectKBest(Selector[Held], Supervised):
     @property
     def scores(self) -> dict[Hashable, float]:
         """Score of each selected variable, in order, as the parameter `score` says."""
-        held = self._held
         places = np.asarray(self._picks().places, dtype=np.intp)
-        if held is None or not places.size:
+        if self._held is None or not places.size:
             return {}
-        if self._by_window:
-            found = held.noted("score")[places]
-        else:
-            found = held.relevance(places)
-            if self.score != "correlation":
-                found = f_statistic(found, *self._freedom())
-            found = np.sqrt(found) if self.score == "t" else found
+        found = self._scores_of(self._held, places)
         return dict(zip(self._selected(), found.tolist(), strict=True))
+
+    def _scores_of(self, held: Held, places: Places) -> Floats:
+        if self._by_window:
+            return held.noted("score")[places]
+        found = held.relevance(places)
+        if self.score != "correlation":
+            found = f_statistic(found, *self._freedom())
+        return np.sqrt(found) if self.score == "t" else found
+
+    def _of_all_variables(self) -> tuple[list[Hashable], Floats, Floats | None]:
+        """Return all variables that vary, as far as they are kept, their scores and p-values."""
+        held = self._held
+        if held is None:
+            return [], np.zeros(0), np.zeros(0)
+        places = np.flatnonzero(np.isfinite(held.relevance()))
+        names = held.names
+        has_p_values = self.score not in _WITHOUT_P_VALUES
+        p_values = self._p_values_of(held, places) if has_p_values else None
+        return [names[j] for j in places.tolist()], self._scores_of(held, places), p_values
 
     def _told(self) -> Mapping[str, Mapping[Hashable, float]]:
         return {} if self.score in _WITHOUT_P_VALUES else {"p_value": self.p_values}

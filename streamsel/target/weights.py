@@ -63,7 +63,7 @@ class Weights:
         w = _numbers(weights, n)
         if np.count_nonzero(w) < 2:
             raise ValueError(
-                f"Expected weights above 0 in two rows at least. Got: {np.count_nonzero(w)}."
+                f"Expected weights above zero in at least two rows. Got: {np.count_nonzero(w)}."
             )
         w /= w.max()
         w /= w.mean()

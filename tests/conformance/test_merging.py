@@ -130,7 +130,7 @@ def test_what_does_not_fit_changes_neither(mode):
     shorter = learnt(mode, X[:-1], None if y is None else y[:-1], range(160, 320))
     wrong = [model, other, build(mode.also(**other_params)), shorter, None, "model"]
     if size is not None:
-        wrong.append(build(mode, **{size: 1 if mode.params[size] > 1 else 2}))
+        wrong.append(build(mode, **{size: 2 if mode.params[size] == 1 else 1}))
     if mode in WHOLE.values() and not mode.by_name:
         wrong.append(learnt(mode, X, y))  # the same columns once more
     if y is not None:

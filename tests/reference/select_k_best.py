@@ -20,7 +20,7 @@ TIE = 1e-12
 
 
 def answer(
-    X, y, *, k=10, score="f", fdr=None, n_bins=10, binning="frequency", n_outliers=0,
+    X, y, *, k=None, score="f", fdr=None, n_bins=10, binning="frequency", n_outliers=0,
     target="auto", **ignored,
 ):  # fmt: skip
     """Return the columns selected, best first, and the scores and p-values of all that vary."""
@@ -44,7 +44,7 @@ def answer(
                 scores[j] = strengths[j] = margin(x, codes, n_outliers)
     order = best_first(strengths)
     if fdr is None:
-        selected = order[:k]
+        selected = order if k == "all" else order[: k or 10]
     else:
         passed = benjamini_hochberg(p_values, fdr)
         selected = [j for j in order if j in passed]
