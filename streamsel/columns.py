@@ -89,11 +89,11 @@ class DenseChunk:
         b = self.X.shape[0]
         stats = Stats(np.empty(b), np.empty(b), np.empty(b), np.empty((b, target.c)))
         if n_jobs == 1 or self.X.size < _WORTH_THREADS:
-            scan_dense(self.X, target.Y, *stats)
+            scan_dense(self.X, target.scanned, *stats)
             return stats
 
         def scan_part(part: slice) -> None:
-            scan_dense(self.X[part], target.Y, *(array[part] for array in stats))
+            scan_dense(self.X[part], target.scanned, *(array[part] for array in stats))
 
         in_threads(scan_part, b, n_jobs)
         return stats
@@ -147,13 +147,14 @@ class SparseChunk:
         """Compute the moments of every column, in time proportional to the values stored."""
         b = self.indptr.size - 1
         stats = Stats(np.empty(b), np.empty(b), np.empty(b), np.empty((b, target.c)))
-        in_order = True
+        Y, in_order = target.scanned, True
+        YT = target.YT if Y is target.Y else Y.T
 
         def scan_part(part: slice) -> None:
             nonlocal in_order
             indptr = self.indptr[part.start : part.stop + 1]
             arrays = (array[part] for array in stats)
-            if not scan_sparse(self.data, self.indices, indptr, target.Y, target.YT, *arrays):
+            if not scan_sparse(self.data, self.indices, indptr, Y, YT, *arrays):
                 in_order = False
 
         if n_jobs == 1 or self.indptr[-1] - self.indptr[0] < _WORTH_THREADS:

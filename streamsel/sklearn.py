@@ -127,8 +127,10 @@ class _Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             (n, p) array, sparse matrix (best CSC), or frame of pandas or polars.
         y
             (n,) numbers or labels, or (n, c) numbers. Where the learner has no target it is
-            ignored. With `target="auto"` integers of 3 to 20 values are classes, as classifiers of
-            scikit-learn take them; `target="numeric"` says that they are quantities.
+            ignored. With `target="auto"` one column of whole numbers with 2 to 20 distinct values,
+            at most n / 2 of them, is classes, unless the estimator takes no classes;
+            `target="numeric"` takes it as a quantity. `learner_.report().target` shows how the
+            target was taken.
 
         Raises
         ------
@@ -263,22 +265,17 @@ class ExtractorEstimator(ClassNamePrefixFeaturesOutMixin, _Estimator):  # type: 
 
 
 def _kind(learner: Any, y: Any) -> str:
-    """Return what the target is: integers that may be codes of classes are, where classes can be.
+    """Return how the target is taken: as the learner takes it, if it can.
 
-    So do the classifiers of scikit-learn take them.
+    Whole numbers that look like classes are a quantity for one that takes no classes, as for the
+    regressors of scikit-learn.
     """
     kind: str = learner.target
-    shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
-    if kind != "auto" or len(shape) != 1:
+    if kind != "auto" or y is None:
         return kind
-    codes = encode(y, kind).codes
-    if not codes:
-        return kind
-    try:
-        learner._check_target(codes, is_class=True)
-    except ValueError:
-        return "numeric"
-    return "class"
+    encoded = encode(y, kind, by_values=True)
+    refused = encoded.by_rule and learner._refuses_target(len(encoded.names), is_class=True)
+    return "numeric" if refused else kind
 
 
 def _parted(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from streamsel import __version__
@@ -90,7 +91,10 @@ class Job:
         known = {"covariates": tuple(given.covariates)} if given.covariates else {}
         self.model = request.learner.clone(known)
         self._sound(of_target(columns_of(given.y, request.target), self.model.target))
-        self.model.learn_target(given.y, **given.beside())
+        with warnings.catch_warnings():
+            # The alarm above says it, and which column it is.
+            warnings.filterwarnings("ignore", "Expected classes that several rows share")
+            self.model.learn_target(given.y, **given.beside())
         self.notes["fingerprint"] = fingerprint(source, given.values())
         self._screen_source(source, given)
 
@@ -119,6 +123,16 @@ class Job:
         self.notes["fingerprint"] = {**now, "read": known.get("read")}
         self._note_force(compared)
         self._screen_source(source, given, compared)
+
+    def tell_target(self) -> None:
+        """Tell how the target was taken, and how to change that where its values decided."""
+        target = self.model._target
+        if target is None or target.description is None:
+            return
+        text, by_rule = f"target: {target.description}", target.by_rule
+        if by_rule:
+            text += " (taken as classes; --target-kind numeric takes it as a quantity)"
+        log().say("target", text, target=target.description, by_rule=by_rule)
 
     def _open(self, given: Given) -> Source:
         request = self.request

@@ -172,7 +172,8 @@ input_options = all_of(
         section=INPUT,
         parameter="target",
         help="Whether the target is labels (class), quantities (numeric), or time and event "
-        "(survival); auto takes numbers for quantities.  [default: auto]",
+        "(survival); auto takes whole numbers of 2 to 20 distinct values, at most one for every "
+        "two rows, as labels, and other numbers as quantities.  [default: auto]",
     ),
     names_option(
         "--covariate",

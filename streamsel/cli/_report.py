@@ -181,7 +181,7 @@ def _of_landmarks(report: Report) -> Table:
 
 def _footer(report: Report, notes: Any) -> list[str]:
     """Say what the table leaves open: noise, certificate, what was read and left out."""
-    lines = []
+    lines = [] if report.target is None else [f"Target: {report.target}."]
     if report.noise_floor is not None:
         lines.append(
             f"Noise floor {report.noise_floor:.4f}: among "
@@ -257,6 +257,8 @@ def facts(path: str, report: Report, notes: Any) -> list[tuple[str, str]]:
         ("rows", f"{report.rows or 0:,}"),
         ("columns seen", f"{report.columns_seen:,}"),
     ]
+    if report.target is not None:
+        rows.append(("target taken as", report.target))
     if report.columns_constant:
         rows.append(("constant", f"{report.columns_constant:,}"))
     known = dict(report.facts)

@@ -10,7 +10,7 @@ import numpy as np
 from streamsel import params
 from streamsel.columns import Block
 from streamsel.evaluate._contest import SCORES, model_of, scores_of
-from streamsel.evaluate._crowd import Crowd, check_learner
+from streamsel.evaluate._crowd import Crowd, check_learner, prepared
 from streamsel.evaluate._features import Features
 from streamsel.evaluate._matrices import Floats
 from streamsel.evaluate._subsets import Rows
@@ -195,10 +195,11 @@ class Nested:
         self.is_class, self._y = _one_target(y, target or learner.target)
         self._model = model_of(model, is_class=self.is_class)
         self._tasks = list(self._all_tasks())
-        known = {"target": "class" if self.is_class else "numeric"} if learner.supervised else {}
-        models = [
-            (learner.clone(known | self._sized(task.size)), task.train) for task in self._tasks
-        ]
+        if learner.supervised:
+            # All rows decide whether numbers are classes, not those of every fold by themselves.
+            asked = learner.clone({"target": target or learner.target})
+            learner, _ = prepared(asked, y, None, None)
+        models = [(learner.clone(self._sized(task.size)), task.train) for task in self._tasks]
         self.crowd = Crowd(models, y if learner.supervised else None, n=len(self._y))
         n_outer = n_folds * n_repeats
         self._lots = [Lots(_MOST_LOTS, (seed, outer)) for outer in range(n_outer)]
@@ -344,7 +345,7 @@ def _one_target(y: Any, kind: str) -> tuple[bool, Any]:
             "Expected classes or numbers, which models of scikit-learn predict. Got: "
             "target='survival'.\nHint: subsample_stability takes it."
         )
-    encoded = encode(y, kind)
+    encoded = encode(y, kind, by_values=True)
     if encoded.is_class:
         return True, encoded.columns.argmax(axis=1)
     if encoded.columns.shape[1] != 1 or encoded.kinds:

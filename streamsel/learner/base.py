@@ -28,7 +28,7 @@ from streamsel.learner.report import NOISE_LEVEL, Density, Report, number
 from streamsel.learner.window import Window
 from streamsel.params import param
 from streamsel.shapes import Count, Flag, Maybe, Names, Number, expect, expect_finite
-from streamsel.target.rows import NO_TARGET
+from streamsel.target.observed import NO_TARGET
 from streamsel.target.space import TargetSpace
 from streamsel.target.target import KINDS, NoTarget, Target
 
@@ -110,9 +110,11 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
         params.Choice(KINDS),
         default="auto",
         doc="""
-        `"auto"` takes labels for classes and numbers for quantities, `"class"` takes numbers for
-        classes, `"numeric"` refuses labels, `"survival"` takes times and events, on columns: what
-        is explained are the martingale residuals of the null model.
+        `"auto"` takes labels as classes and numbers as quantities, but on columns one target of
+        whole numbers with 2 to 20 distinct values, at most one for every two rows, as classes;
+        `"class"` takes any numbers as classes, `"numeric"` takes numbers as quantities and refuses
+        labels, `"survival"` takes times and events, on columns: what is explained are the
+        martingale residuals of the null model.
         """,
     )
     n_jobs: int = param(
@@ -237,7 +239,27 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
         params, density = dict(self._get_params()), self._density_now()
         facts = facts or {}
         name = type(self).__name__
-        return Report(name, params, *counts, floor, kind, found, asked, facts, density)
+        return Report(
+            name,
+            params,
+            *counts,
+            floor,
+            kind,
+            found,
+            asked,
+            facts,
+            density,
+            target=self._target_description(),
+        )
+
+    def _target_description(self) -> str | None:
+        """Return how the target was taken; of rows without their numbers, which are not counted."""
+        if not self.supervised:
+            return None
+        part = self._window if self._moments is None else self._moments
+        if part is not None and part.target is not None:
+            return part.target.description
+        return None if self._target is None else self._target.description
 
     @until_learnt
     def _density_now(self) -> Density | None:

@@ -63,7 +63,10 @@ class ColumnAxis(Axis):
         y
             Numbers of shape (n,) or (n, c), labels of shape (n,), or a Series or DataFrame of
             either; with `target="survival"` times and events (n, 2). None, where the learner allows
-            it, lets the variables explain each other.
+            it, lets the variables explain each other. One column of whole numbers with 2 to 20
+            distinct values, at most n / 2 of them, is classes, whether the numbers are integers or
+            floats, unless `target="numeric"`; `report().target` shows how the target was taken.
+            Two values are a quantity where the learner, as it is set, takes no classes.
         covariates
             What everything is asked *given*, such as age or batch: numbers of shape (n,) or
             (n, d), labels, a Series or DataFrame of either, or a dict: name -> either. They are
@@ -108,17 +111,21 @@ class ColumnAxis(Axis):
                 "none.\nHint: learn_target(y, covariates=Z)."
             )
         target = Target(y, self.target, covariates, names, weights)
-        if target.codes:
-            warnings.warn(
-                f"The target is {target.codes} distinct integers and is taken as a quantity. If "
-                "they are codes of classes say target='class', if not target='numeric'.",
-                UserWarning,
-                stacklevel=2,
-            )
-        self._take_target(target)
+        try:
+            self._take_target(target)
+        except ValueError:
+            # A quantity of two values has the same correlations as two classes.
+            if not target.by_rule or np.count_nonzero(~target.is_given) > 2:
+                raise
+            self._take_target(Target(y, "numeric", covariates, names, weights))
+        if target.is_class and np.count_nonzero(~target.is_given) == target.n > 2:
+            warnings.warn(_classes_of_one(target.n), UserWarning, stacklevel=2)
 
     def _take_target(self, target: Target) -> None:
-        self._check_target(int((~target.is_given).sum()), is_class=target.is_class)
+        c = int(np.count_nonzero(~target.is_given))
+        self._check_target(c, is_class=target.is_class)
+        if target.is_class and c == target.n > 2 and self._needs_classes:
+            raise ValueError(_classes_of_one(c))
         self._refuse_weights(target)
         space = TargetSpace(
             target.cyy,
@@ -126,6 +133,7 @@ class ColumnAxis(Axis):
             self._variable_kernel(),
             target.is_given,
             target.effective_rows,
+            is_pair=target.is_pair,
         )
         if not space.linear_rank:
             raise ValueError(
@@ -436,3 +444,11 @@ class ColumnAxis(Axis):
                 self._columns, self._density = held, density
                 self._outdate()
                 raise
+
+
+def _classes_of_one(n: int) -> str:
+    """Say that each of n rows is a class of its own."""
+    return (
+        f"Expected classes that several rows share. Got: {n} classes in {n} rows.\n"
+        "Hint: is the target an identifier? target='numeric' takes numbers as a quantity."
+    )

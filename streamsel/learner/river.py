@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from river import base
 
 from streamsel.learner.limits import Turn, alone
-from streamsel.target.rows import no_target
+from streamsel.target.observed import no_target
 
 
 class Supervised(

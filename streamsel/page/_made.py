@@ -72,6 +72,8 @@ def _facts(report: Report, notes: Mapping[str, Any]) -> Any:
         yield "target", _names(target)
     if file := of_kind(notes, "target_file", str):
         yield "target file", (Name(file),)
+    if report.target is not None:
+        yield "target taken as", (Name(report.target),)
     if covariates := report.parameters.get("covariates"):
         yield "given", _names(list(covariates))
     if merged := of_kind(notes, "merged", list):

@@ -32,6 +32,7 @@ def notebook(model: Any) -> str:
         tables = chosen(report, "streamsel.report(model) has them", _MOST)
         parts += [_table(table) for table in tables if isinstance(table, Table)]
         seen = f"{report.columns_seen:,} columns of {report.rows or 0:,} rows"
+        seen += "" if report.target is None else f", target: {escape(shown(report.target))}"
         parts.append(
             f"<p><small>{seen}; streamsel.report(model) returns the whole page.</small></p>"
         )

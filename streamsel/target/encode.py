@@ -16,8 +16,10 @@ from streamsel.sparse import expect_whole
 
 Floats = NDArray[np.float64]
 
-# An integer target with 3 to this many distinct values may be class codes.
+# A target of whole numbers with 2 to this many distinct values is classes, if the kind is "auto".
 FEW_VALUES = 20
+# Whole numbers beyond this are not told apart by float64.
+_WHOLE = 2.0**53
 # What pandas holds for a missing value.
 _MISSING = ("NAType", "NaTType")
 
@@ -33,9 +35,8 @@ class Encoded(NamedTuple):
         One a column.
     is_class
         Whether the columns are the indicators of one set of labels.
-    codes
-        How many distinct integers a target has that was taken as a quantity and may be class
-        codes; 0 otherwise.
+    by_rule
+        Whether the labels came as numbers, and their values alone show that they are labels.
     kinds
         Column of a frame -> whether it was labels, and became one column each.
     """
@@ -43,11 +44,13 @@ class Encoded(NamedTuple):
     columns: Floats
     names: list[Hashable]
     is_class: bool
-    codes: int = 0
+    by_rule: bool = False
     kinds: Mapping[Hashable, bool] = MappingProxyType({})
 
 
-def encode(y: Any, kind: str, numeric: Collection[Hashable] = ()) -> Encoded:
+def encode(
+    y: Any, kind: str, numeric: Collection[Hashable] = (), *, by_values: bool = False
+) -> Encoded:
     """Return the target as columns.
 
     Parameters
@@ -58,6 +61,9 @@ def encode(y: Any, kind: str, numeric: Collection[Hashable] = ()) -> Encoded:
         "auto", "class" or "numeric".
     numeric
         Columns of a frame whose booleans are numbers.
+    by_values
+        Whether "auto" takes a single column of whole numbers for labels if its values are few, as
+        `are_classes` has it. Columns of a frame are never judged by their values.
 
     Raises
     ------
@@ -66,7 +72,7 @@ def encode(y: Any, kind: str, numeric: Collection[Hashable] = ()) -> Encoded:
     """
     plain = _plain_numbers(y)
     if plain is not None:
-        return _encode_array(plain, kind)
+        return _encode_array(plain, kind, by_values=by_values)
     import narwhals.stable.v2 as nw
 
     native = nw.from_native(y, allow_series=True, pass_through=True)
@@ -86,7 +92,7 @@ def encode(y: Any, kind: str, numeric: Collection[Hashable] = ()) -> Encoded:
     elif hasattr(native, "toarray"):
         expect_whole(native)
         native = native.toarray()
-    return _encode_array(_as_array(native), kind)
+    return _encode_array(_as_array(native), kind, by_values=by_values)
 
 
 def _plain_numbers(y: Any) -> NDArray[Any] | None:
@@ -129,13 +135,12 @@ def _encode_frame(frame: Any, kind: str, numeric: Collection[Hashable]) -> Encod
     names: list[Hashable] = []
     for name, part in zip(frame.columns, parts, strict=True):
         names += [(name, label) for label in part.names] if part.is_class else [name]
-    codes = max(part.codes for part in parts)
     columns = np.hstack([part.columns for part in parts])
     kinds = {name: part.is_class for name, part in zip(frame.columns, parts, strict=True)}
-    return Encoded(columns, names, is_class=False, codes=codes, kinds=kinds)
+    return Encoded(columns, names, is_class=False, kinds=kinds)
 
 
-def _encode_array(values: NDArray[Any], kind: str) -> Encoded:
+def _encode_array(values: NDArray[Any], kind: str, *, by_values: bool = False) -> Encoded:
     if values.ndim not in (1, 2) or (values.ndim == 2 and values.shape[1] == 0):
         raise ValueError(
             "Expected a target of shape (n,) or (n, c). Got: an array of shape "
@@ -146,13 +151,10 @@ def _encode_array(values: NDArray[Any], kind: str) -> Encoded:
     numeric = values.dtype.kind in "iuf"
     if values.dtype.kind == "b" and kind == "numeric":
         numeric = True
-    if numeric and kind != "class":
+    by_rule = numeric and kind == "auto" and by_values and are_classes(values)
+    if numeric and kind != "class" and not by_rule:
         columns = values.astype(np.float64).reshape(len(values), -1)
-        codes = 0
-        if kind == "auto" and values.dtype.kind in "iu" and values.ndim == 1:
-            distinct = np.unique(values).size
-            codes = distinct if 3 <= distinct <= min(FEW_VALUES, len(values) // 2) else 0
-        return Encoded(columns, list(range(columns.shape[1])), is_class=False, codes=codes)
+        return Encoded(columns, list(range(columns.shape[1])), is_class=False)
     if not numeric:
         _refuse_labels(kind, values.flat[0])
     if values.ndim == 2:
@@ -162,7 +164,31 @@ def _encode_array(values: NDArray[Any], kind: str) -> Encoded:
                 "Hint: pass several sets of labels as a frame, or as indicator columns."
             )
         values = values[:, 0]
-    return _indicators(values.tolist())
+    if values.dtype.kind == "f" and _are_whole(values):
+        values = values.astype(np.int64)
+    return _indicators(values.tolist())._replace(by_rule=by_rule)
+
+
+def are_classes(values: NDArray[Any]) -> bool:
+    """Whether a target of numbers is classes, by its values.
+
+    It is if it is one column, all its values are whole numbers, and they are 2 to `FEW_VALUES`
+    distinct ones, at most one for every two observations. Neither the type of the numbers nor the
+    file that they come from has a say.
+    """
+    if values.size != len(values) or not _are_whole(values):
+        return False
+    # Where the first values differ already, all of them need not be sorted.
+    if np.unique(values.flat[: 4 * FEW_VALUES]).size > FEW_VALUES:
+        return False
+    return 2 <= np.unique(values).size <= min(FEW_VALUES, len(values) // 2)
+
+
+def _are_whole(values: NDArray[Any]) -> bool:
+    """Whether all are whole numbers that float64 can tell apart."""
+    if values.dtype.kind != "f":
+        return True
+    return bool((np.abs(values) < _WHOLE).all() and (values == np.floor(values)).all())
 
 
 def _as_array(y: Any) -> NDArray[Any]:
@@ -240,8 +266,8 @@ def _indicators(labels: list[Any]) -> Encoded:
 def _refuse_labels(kind: str, example: Any) -> None:
     if kind == "numeric":
         raise TypeError(
-            f"Expected numbers, as target='numeric' says. Got: values like {example!r}.\n"
-            "Hint: target='class' or 'auto' takes labels."
+            f"Expected numbers, as target='numeric' requires. Got: values like {example!r}.\n"
+            "Hint: target='class' or target='auto' takes labels."
         )
 
 

@@ -166,7 +166,6 @@ def test_components_of_landmarks(call, tmp_path, method):
             ["-t", "size", "--target-kind", "numeric"],
             "1 built: there are as many as",
         ),
-        ("Discriminant", ["-t", "size"], "nothing was learnt: every row is a class of its own. Hi"),
         ("PrivateFeatures", ["-t", "size"], "2 built: but for the sensitive property the columns"),
         ("PLS", ["-t", "size"], "3 built: they leave nothing of the target that the columns could"),
         ("SupervisedPCA", ["-t", "size"], "3 built: the columns taken, of max_candidates=500, v"),
