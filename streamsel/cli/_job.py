@@ -126,13 +126,13 @@ class Job:
 
     def tell_target(self) -> None:
         """Tell how the target was taken, and how to change that where its values decided."""
-        target = self.model._target
-        if target is None or target.description is None:
+        target, told = self.model._target, self.model._target_description()
+        if target is None or told is None:
             return
-        text, by_rule = f"target: {target.description}", target.by_rule
-        if by_rule:
+        text = f"target: {told}"
+        if target.by_rule:
             text += " (taken as classes; --target-kind numeric takes it as a quantity)"
-        log().say("target", text, target=target.description, by_rule=by_rule)
+        log().say("target", text, target=told, by_rule=target.by_rule)
 
     def _open(self, given: Given) -> Source:
         request = self.request

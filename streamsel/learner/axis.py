@@ -57,6 +57,11 @@ class Axis(abc.ABC):
         """Whether what is learnt is a difference between classes, of several rows each."""
         return self._refuses_target(1, is_class=False)
 
+    @property
+    def _kind_of_rows(self) -> str:
+        """How the targets of rows are taken: as the parameter `target` says."""
+        return self.target
+
     def _variable_kernel(self) -> VariableKernel:
         """Return the kernel between variables."""
         return VariableKernel()

@@ -313,12 +313,12 @@ class RowAxis(Axis):
                 "windows of rows know nothing. Got: a row.\n"
                 "Hint: a model for the rows is model.clone(); it is asked without covariates."
             )
-        target = RowTarget(self.target) if self.supervised else None
+        target = RowTarget(self._kind_of_rows) if self.supervised else None
         window = Window(self._window_size, target, self.max_features)
         if self._target is not None:
             window.rows = self._target.n
             if isinstance(self._target, Target):
-                window.target = RowTarget.following(self._target, self.target)
+                window.target = RowTarget.following(self._target, self._kind_of_rows)
         return window
 
     def _learn_in_window(self, names: list[Hashable], values: Floats, said: Said, y: Any) -> None:

@@ -164,6 +164,21 @@ def test_digits_are_classes_in_every_format(call, tmp_path):
     assert judged["scores"][0]["score"] == "balanced_accuracy"
 
 
+def test_a_lasso_goes_by_the_target(call, table, rng):
+    y = rng.integers(0, 2, size=30)
+    path = table(y=y, many=y + 2 * (np.arange(30) % 2), a=rng.normal(size=30), b=y - 0.5)
+    given = ["select", path, "--method", "Lasso", "-k", 1, "--drop", "many,y", "--json"]
+    two = call(*given, "-t", "y")
+    sizes = f"2 classes: 0 ({(y == 0).sum()} rows), 1 ({(y == 1).sum()} rows)"
+    assert two.json()["target"] == f"{sizes}; logistic loss"
+    assert two.target.startswith(f"{sizes}; logistic loss (taken as classes; --target-kind")
+    squares = call(*given, "-t", "y", "--set", "family=gaussian")
+    assert squares.target == squares.json()["target"] == "numeric, 0 to 1"
+    message = call(*given, "-t", "many", code=1).stderr
+    assert "as --set family=auto requires. Got: 4 classes. Hint: --set family=logistic" in message
+    assert "--target-kind numeric takes them as a quantity" in message
+
+
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
