@@ -377,7 +377,7 @@ def test_the_learner_goes_on_in_river(tmp_path):
 
 @pytest.mark.parametrize("name", AGAIN)
 def test_all_loadings_are_saved(name, tmp_path):
-    found = few(name).set_params(max_loadings=4).fit(X, Y)
+    found = few(name).set_params(max_loadings=4).fit(X, target(name))
     save(found.learner_, tmp_path / "model")
     np.testing.assert_array_equal(
         load(tmp_path / "model").transform_many(X), found.learner_.transform_many(X)

@@ -10,9 +10,10 @@ import numpy as np
 
 from streamsel import params
 from streamsel.columns import Block, wrong_length
-from streamsel.evaluate._subsets import Picker, Rows, picked, rows_of
+from streamsel.evaluate._subsets import Picker, Rows, rows_of
 from streamsel.stream import ColumnStream
 from streamsel.target.encode import encode
+from streamsel.target.kept import picked
 from streamsel.target.target import Target
 
 

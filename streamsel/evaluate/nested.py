@@ -356,6 +356,6 @@ def _one_target(y: Any, kind: str) -> tuple[bool, Any]:
     if bad.size:
         raise ValueError(
             f"Expected a finite target. Got: {encoded.columns[bad[0], 0]} in row {bad[0]}.\n"
-            "Hint: drop the rows whose target is missing, in the columns too."
+            "Hint: leave out the rows whose target is missing, in the columns too."
         )
     return False, encoded.columns[:, 0]

@@ -216,7 +216,7 @@ def discriminants(inner: Inner, q: int, asked: str | float) -> tuple[Floats, flo
     between = float(np.square(axes.h).sum())
     within = (1.0 - between) / max(1, inner.p)
     if not between or within * inner.p <= _SPENT * between:
-        # Every row is a class of its own.
+        # Nothing varies within the classes.
         return np.zeros((inner.size, 0)), np.nan
     used = _likeliest(axes, inner.p, within) if isinstance(asked, str) else float(asked)
     found = _directions(axes, within, used)

@@ -250,6 +250,7 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
             facts,
             density,
             target=self._target_description(),
+            rows_left_out=self._rows_left_out(),
         )
 
     def _target_description(self) -> str | None:
@@ -260,6 +261,11 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
         if part is not None and part.target is not None:
             return part.target.description
         return None if self._target is None else self._target.description
+
+    def _rows_left_out(self) -> dict[str, int]:
+        """Return how many rows of the columns were left out, by reason."""
+        kept = None if self._target is None else self._target.kept
+        return {} if kept is None else dict(kept.left_out)
 
     @until_learnt
     def _density_now(self) -> Density | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -33,9 +33,13 @@ from streamsel.names import first_bad_name, why_bad_name
 from streamsel.params import shown
 from streamsel.plain import array_of
 from streamsel.stream import ColumnStream, as_stream
+from streamsel.target.kept import MISSING, KeptRows, kept_rows
 from streamsel.target.space import TargetSpace
 from streamsel.target.target import NoTarget, Target
 from streamsel.threads import effective_jobs
+
+# Fewer rows than this are too few to tell an identifier from classes.
+_ENOUGH_ROWS = 8
 
 
 class ColumnAxis(Axis):
@@ -55,7 +59,9 @@ class ColumnAxis(Axis):
         # When the columns came, and how relevant they were; None where nobody has counted them.
         self._density: Histogram | None = Histogram()
 
-    def learn_target(self, y: Any, covariates: Any = None, weights: Any = None) -> None:
+    def learn_target(
+        self, y: Any, covariates: Any = None, weights: Any = None, *, missing: str = "error"
+    ) -> None:
         """Learn what is to be explained; once, before the columns.
 
         Parameters
@@ -75,6 +81,10 @@ class ColumnAxis(Axis):
             How much each observation counts beside the others, (n,) numbers, 0 or above; 2 for one
             that stands for two. All that is asked is then weighted, and noise floor and p-values
             count (Σw)² / Σw² observations. None for all the same.
+        missing
+            `"drop"` leaves out rows whose target is missing (NaN, None, NA), as if they were not
+            there: columns, covariates and weights still have a value for every row, which may be
+            missing in these. `"error"` refuses a missing target, but in a row of weight 0.
 
         Raises
         ------
@@ -88,9 +98,12 @@ class ColumnAxis(Axis):
         Notes
         -----
         Costs O(n (c + d)²) once; holds O(n (c + d)). With weights each column is copied and turned,
-        O(n), and sparse ones become dense.
+        O(n), and sparse ones become dense. Where rows are left out each column is copied without
+        them. The model file keeps which rows count; `embedding` is NaN in the others.
         """
         self._refuse_after_rows()
+        if missing not in MISSING:
+            raise ValueError(f"Expected missing='error' or 'drop'. Got: {shown(missing)}.")
         if self.n_columns:
             raise ValueError(
                 f"Expected the target before the columns. Got: one after {self.n_columns}.\n"
@@ -104,22 +117,38 @@ class ColumnAxis(Axis):
         if y is None:
             self._learn_no_target(covariates, weights)
             return
-        names = self.covariates
-        if names and covariates is None:
+        if self.covariates and covariates is None:
             raise ValueError(
-                f"Expected the covariates {list(names)}, as the parameter covariates says. Got: "
-                "none.\nHint: learn_target(y, covariates=Z)."
+                f"Expected the covariates {list(self.covariates)}, as the parameter covariates "
+                "says. Got: none.\nHint: learn_target(y, covariates=Z)."
             )
-        target = Target(y, self.target, covariates, names, weights)
-        try:
-            self._take_target(target)
-        except ValueError:
-            # A quantity of two values has the same correlations as two classes.
-            if not target.by_rule or np.count_nonzero(~target.is_given) > 2:
-                raise
-            self._take_target(Target(y, "numeric", covariates, names, weights))
-        if target.is_class and np.count_nonzero(~target.is_given) == target.n > 2:
+        kept = kept_rows(y, weights, missing)
+        if kept is None:
+            self._learn_target(y, covariates, weights)
+        else:
+            y = kept.of(y, "a target")
+            covariates = None if covariates is None else kept.of(covariates, "covariates")
+            weights = None if weights is None else kept.of(weights, "weights")
+            self._learn_target(y, covariates, weights, kept)
+        target = self._target
+        assert isinstance(target, Target)  # noqa: S101
+        if target.is_class and np.count_nonzero(~target.is_given) == target.n >= _ENOUGH_ROWS:
             warnings.warn(_classes_of_one(target.n), UserWarning, stacklevel=2)
+
+    def _learn_target(
+        self, y: Any, covariates: Any, weights: Any, kept: KeptRows | None = None
+    ) -> None:
+        """Learn the target of all rows, or of those that count, and what goes with it."""
+        given = covariates, self.covariates, weights, kept
+        with nullcontext() if kept is None else kept.naming_rows():
+            target = Target(y, self.target, *given)
+            try:
+                self._take_target(target)
+            except ValueError:
+                # A quantity of two values has the same correlations as two classes.
+                if not target.by_rule or np.count_nonzero(~target.is_given) > 2:
+                    raise
+                self._take_target(Target(y, "numeric", *given))
 
     def _take_target(self, target: Target) -> None:
         c = int(np.count_nonzero(~target.is_given))
@@ -204,11 +233,11 @@ class ColumnAxis(Axis):
                 values if hasattr(values, "shape") else array_of(values, f"values of {shown(name)}")
             )
             target = self._expected_target(shape[0] if shape else 0)
-        chunk = column(name, values, target.n, target.weights)
+        chunk = column(name, values, target.n, target.weights, target.kept)
         stats = self._scan(chunk, target, 1)
         m2 = stats.m2[0]
         if not math.isfinite(m2):
-            raise why_bad(name, chunk.column(0))
+            raise why_bad(name, chunk.column(0), target.kept)
         held = self._held_names()
         # Nearly all names are text or numbers, and new.
         plain = type(name) in (str, int) and name not in held
@@ -304,7 +333,7 @@ class ColumnAxis(Axis):
     def _learn_block(self, block: Block) -> None:
         with self._undone_by(BaseException):
             target = self._expected_target(block.values.shape[0])
-            for chunk in chunks(block, target.n, target.weights):
+            for chunk in chunks(block, target.n, target.weights, target.kept):
                 stats = self._scan(chunk, target, effective_jobs(self.n_jobs))
                 stop, error = self._first_bad(chunk, stats)
                 if error is not None:
@@ -327,13 +356,14 @@ class ColumnAxis(Axis):
 
     def _scanned(self, source: ColumnStream) -> Iterator[tuple[Chunk, Stats]]:
         """Yield columns that are read again, with their moments; raise at the first bad one."""
-        assert self._target is not None  # noqa: S101
+        target = self._target
+        assert target is not None  # noqa: S101
         for block in source.blocks():
-            for chunk in chunks(block, self._target.n, self._target.weights):
-                stats = self._scan(chunk, self._target, effective_jobs(self.n_jobs))
+            for chunk in chunks(block, target.n, target.weights, target.kept):
+                stats = self._scan(chunk, target, effective_jobs(self.n_jobs))
                 bad = np.flatnonzero(~np.isfinite(stats.m2))
                 if bad.size:
-                    raise why_bad(chunk.names[bad[0]], chunk.column(int(bad[0])))
+                    raise why_bad(chunk.names[bad[0]], chunk.column(int(bad[0])), target.kept)
                 yield chunk, stats
 
     def _learn_chunk(
@@ -373,12 +403,14 @@ class ColumnAxis(Axis):
             and target.weights is None
             and type(values) is np.ndarray
             and values.dtype == np.float64
-            and values.shape == (target.n,)
+            and values.shape == (target.n if target.kept is None else target.kept.n,)
             and values.flags.carray
             and type(name) in (str, int)
             and name not in held.slots
         ):
             return False
+        if target.kept is not None:
+            values = values.take(target.kept.index)
         place = space.below(values, target.Y, bar)
         if place < 0:
             return False
@@ -398,7 +430,8 @@ class ColumnAxis(Axis):
         finite = np.isfinite(stats.m2)
         if not finite.all():
             stop = int(np.argmin(finite))
-            error = why_bad(chunk.names[stop], chunk.column(stop))
+            kept = None if self._target is None else self._target.kept
+            error = why_bad(chunk.names[stop], chunk.column(stop), kept)
         again = first_bad_name(chunk.names[:stop], self._held_names())
         if again is None:
             return stop, error

@@ -274,5 +274,6 @@ def _refuse_labels(kind: str, example: Any) -> None:
 def _missing(count: int, row: int) -> ValueError:
     return ValueError(
         f"Expected a target without missing values. Got: {count} missing, the first in row {row}.\n"
-        "Hint: drop those rows, in the columns too, or give missing a label of its own."
+        "Hint: learn_target(y, missing='drop') leaves out those rows, in the columns too; or give "
+        "missing a label of its own."
     )

@@ -83,7 +83,7 @@ def times_and_events(y: Any) -> tuple[Floats, Floats]:
     if bad.size:
         raise ValueError(
             f"Expected times that are 0 or above, and finite. Got: {time[bad[0]]} in row {bad[0]}."
-            "\nHint: drop the rows whose time is missing, in the columns too."
+            "\nHint: learn_target(y, missing='drop') leaves out rows whose time is missing."
         )
     return time, event
 

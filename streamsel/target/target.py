@@ -19,6 +19,7 @@ from streamsel.target.covariates import (
 )
 from streamsel.target.describe import describe, of_survival
 from streamsel.target.encode import encode, kinds_from_state, kinds_to_state
+from streamsel.target.kept import KeptRows, same_rows
 from streamsel.target.survival import encode_survival
 from streamsel.target.weights import Weights, same_weights, weights_from_state, weights_to_state
 
@@ -48,6 +49,8 @@ class Target:
         What they are called, if not as their frame says.
     weights
         (n,) how much each observation counts; None for all the same.
+    kept
+        Which rows of the columns these observations are; None for all.
 
     Attributes
     ----------
@@ -84,7 +87,9 @@ class Target:
         covariates: Any = None,
         covariate_names: tuple[Hashable, ...] | None = None,
         weights: Any = None,
+        kept: KeptRows | None = None,
     ) -> None:
+        self.kept = kept
         self.weights: Weights | None = None
         self.description: str | None
         if kind == "survival":
@@ -121,7 +126,7 @@ class Target:
         target = cls.__new__(cls)
         target.by_rule, target.is_class, target.kinds, target.given_kinds = False, is_class, {}, {}
         target.description = describe(columns, names, is_class=is_class, kinds={})
-        target.weights = None
+        target.weights = target.kept = None
         target._centre(columns, names)
         return target
 
@@ -137,7 +142,7 @@ class Target:
             raise ValueError(
                 f"Expected a finite target. Got: {columns[row, column]} in row {row}, column "
                 f"{names[column]!r}.\n"
-                "Hint: drop the rows whose target is missing, in the columns too."
+                "Hint: learn_target(y, missing='drop') leaves out rows whose target is missing."
             )
         if self.weights is None:
             # The first row is near enough to the mean to keep an offset of 1e9 from eating digits.
@@ -198,11 +203,14 @@ class Target:
         target.given_kinds = kinds_from_state(state["target_given_kinds"])
         target.mean, target.low = state["target_mean"], state["target_low"]
         target.weights = weights_from_state(state, state["n_rows"])
+        kept = state.get("target_kept")
+        target.kept = None if kept is None else KeptRows.restored(kept, state["n_rows"])
         target._hold(state["target_Y"])
         return target
 
     def to_state(self) -> dict[str, Any]:
         """Return what a file needs, but for n."""
+        kept = {} if self.kept is None else {"target_kept": self.kept.to_state()}
         return {
             "target_names": names_to_state(self.names),
             "target_is_class": self.is_class,
@@ -213,6 +221,7 @@ class Target:
             "target_Y": self.Y[: self.c],
             "target_description": self.description,
             **weights_to_state(self.weights),
+            **kept,
         }
 
     def _hold(self, centred: Floats) -> None:
@@ -262,6 +271,7 @@ class Target:
             and self.Y.shape == other.Y.shape
             and bool(np.array_equal(self.Y, other.Y))
             and same_weights(self.weights, other.weights)
+            and same_rows(self.kept, other.kept)
         )
 
 
@@ -273,6 +283,7 @@ class NoTarget:
     c = 0
     description: str | None = None
     by_rule = False
+    kept: KeptRows | None = None
 
     def __init__(self, n: int, weights: Weights | None = None) -> None:
         self.n, self.weights = n, weights
