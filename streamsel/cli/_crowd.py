@@ -168,6 +168,8 @@ def show(
     on_terminal = sys.stdout.isatty()
     if job.request.as_json:
         known = {"streamsel": __version__, **found.as_dict(), "alarms": job.notes["alarms"]}
+        known["target"] = job.model._target_description()
+        known["rows_left_out"] = job.model._rows_left_out()
         known["notes"] = job.notes
         sys.stdout.write(as_json(known, indent=2) + "\n")
     elif on_terminal:

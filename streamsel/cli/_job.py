@@ -94,7 +94,7 @@ class Job:
         with warnings.catch_warnings():
             # The alarm above says it, and which column it is.
             warnings.filterwarnings("ignore", "Expected classes that several rows share")
-            self.model.learn_target(given.y, **given.beside())
+            self._learn_target()
         self.notes["fingerprint"] = fingerprint(source, given.values())
         self._screen_source(source, given)
 
@@ -124,6 +124,18 @@ class Job:
         self._note_force(compared)
         self._screen_source(source, given, compared)
 
+    def _learn_target(self) -> None:
+        """Let the model learn the target of the rows that count."""
+        given = self.given
+        try:
+            if given.counted.kept is None:
+                self.model.learn_target(given.y, **given.beside())
+            else:
+                known = {"weights": None} | given.beside()
+                self.model._learn_target(given.y, **known, kept=given.counted.kept)
+        except (ValueError, TypeError) as error:
+            raise self.named(error) from error
+
     def tell_target(self) -> None:
         """Tell how the target was taken, and how to change that where its values decided."""
         target, told = self.model._target, self.model._target_description()
@@ -133,6 +145,7 @@ class Job:
         if target.by_rule:
             text += " (taken as classes; --target-kind numeric takes it as a quantity)"
         log().say("target", text, target=told, by_rule=target.by_rule)
+        self.given.tell_left_out()
 
     def _open(self, given: Given) -> Source:
         request = self.request
@@ -179,8 +192,17 @@ class Job:
             self.screen = self.whole()
             return
         self.screen = self._screened(
-            rest_of(source.stream, self._left_out(), n_read, self._seen, check), self.skipped.list_
+            rest_of(source.stream, self._left_out(), n_read, self._seen, check), self._list
         )
+
+    def _list(self, name: Hashable, reason: str, detail: str) -> None:
+        self.skipped.list_(name, reason, self.given.counted.named(detail))
+
+    def named(self, error: BaseException) -> BaseException:
+        """Return an error that names a row by its identifier, if that is known."""
+        if type(error) not in (ValueError, TypeError):
+            return error
+        return type(error)(self.given.counted.named(str(error)))
 
     def _look_at(self, n_read: int) -> bool:
         """Take note of columns that others have read, if the file says what they are called."""
@@ -214,8 +236,8 @@ class Job:
     def _screened(self, stream: ColumnStream, report: Any) -> Screen:
         from streamsel.stream._screen import Screen
 
-        notes = self.notes
-        return Screen(stream, self.model.n_rows, notes["missing"], report, notes["min_count"])
+        notes, kept = self.notes, self.given.counted.kept
+        return Screen(stream, self.model.n_rows, notes["missing"], report, notes["min_count"], kept)
 
     def begin(self) -> None:
         """Count the time of learning from now on."""
@@ -300,6 +322,7 @@ def _new_notes(request: Request) -> dict[str, Any]:
         "covariates": list(request.covariates),
         "weights": request.weights,
         "dropped": list(request.drop),
+        "missing_target": request.missing_target,
         "missing": request.missing or ("keep" if request.learner.takes_missing else "skip"),
         "min_count": request.min_count,
         "max_skipped": request.max_skipped,

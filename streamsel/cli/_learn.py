@@ -133,7 +133,7 @@ class Learning:
                     self._read_again(bar)
         except EXPECTED as error:
             with self._interrupts.held():
-                self._keeper.fail(error)
+                self._keeper.fail(job.named(error))
         finally:
             job.skipped.listening = False
         with self._interrupts.held():

@@ -6,8 +6,9 @@ keeps the values of the rows that count, and all behind it is as if there were n
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -39,6 +40,11 @@ class KeptRows:
 
     def __init__(self, n: int, index: Rows, left_out: Mapping[str, int]) -> None:
         self.n, self.index, self.left_out = n, index, dict(left_out)
+
+    def __repr__(self) -> str:
+        # Parts of a stream are told apart by it.
+        rows = hashlib.sha256(self.index.astype("<i8").tobytes()).hexdigest()
+        return f"{type(self).__name__}({self.n}, {rows})"
 
     @classmethod
     def without(cls, missing: NDArray[np.bool_], reason: str = NO_TARGET) -> Self:
@@ -81,11 +87,29 @@ class KeptRows:
         ends = np.concatenate([[0], np.cumsum(counts)])[indptr - indptr[0]]
         return data[stored][counts], rows[counts], ends.astype(indptr.dtype)
 
+    def block(self, values: Any) -> Any:
+        """Return columns side by side, (n, b), of the rows that count: an array or a CSC matrix."""
+        if not hasattr(values, "toarray"):
+            return self.dense(values.T).T
+        from scipy.sparse import csc_array
+
+        matrix = values.tocsc()
+        parts = self.sparse(matrix.data, matrix.indices, matrix.indptr)
+        return csc_array(parts, shape=(self.index.size, matrix.shape[1]))
+
     def back(self, values: Floats) -> Floats:
         """Return values of the rows that count, (m, k), in all rows, (n, k): NaN in the others."""
         found: Floats = np.full((self.n, *values.shape[1:]), np.nan)
         found[self.index] = values
         return found
+
+    def column(self, values: Any) -> Any:
+        """Return a column (n,), or a sparse one (n, 1), of the rows that count."""
+        return values[self.index] if values.ndim == 1 else self.block(values)
+
+    def renumbered(self, text: str) -> str:
+        """Return a text about a row that counts with the row's number among all."""
+        return rows_named(text, lambda row: str(self.index[row]))
 
     @contextmanager
     def naming_rows(self) -> Iterator[None]:
@@ -93,13 +117,9 @@ class KeptRows:
         try:
             yield
         except (ValueError, TypeError) as error:
-            told = re.sub(
-                r"\bin row (\d+)",
-                lambda found: f"in row {self.index[int(found[1])]}",
-                str(error),
-                count=1,
-            )
-            raise type(error)(told) from error
+            if type(error) not in (ValueError, TypeError):
+                raise
+            raise type(error)(self.renumbered(str(error))) from error
 
     def to_state(self) -> dict[str, Any]:
         """Return what a file needs, but for the number of rows that count."""
@@ -121,6 +141,15 @@ class KeptRows:
         ):
             raise ValueError(f"Expected why {n - m} rows are left out. Got: {left_out!r:.60}.")
         return cls(n, state["index"].astype(np.intp), left_out)
+
+
+def rows_named(text: str, called: Callable[[int], str]) -> str:
+    """Return a text that says "in row 3" with what that row is called; the last one, if several."""
+    before, mark, rest = text.rpartition("in row ")
+    found = re.match(r"\d+", rest)
+    if not mark or found is None:
+        return text
+    return f"{before}{mark}{called(int(found[0]))}{rest[found.end() :]}"
 
 
 def same_rows(mine: KeptRows | None, theirs: KeptRows | None) -> bool:
@@ -197,7 +226,7 @@ def _any_of(columns: Sequence[NDArray[np.bool_]], n: int) -> NDArray[np.bool_]:
 
 def _in_rows(lacks: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return in which rows, (n,), any value, (n, ...), is marked."""
-    return np.asarray(lacks.reshape(len(lacks), -1).any(axis=1), dtype=np.bool_)
+    return np.asarray(lacks.any(axis=tuple(range(1, lacks.ndim))), dtype=np.bool_)
 
 
 def picked(values: Any, rows: Rows) -> Any:
