@@ -30,7 +30,7 @@ def skipped_text(skipped: Mapping[str, int]) -> str:
 
 
 def rows_left_out_text(left_out: Mapping[str, int]) -> str:
-    """Say how many rows do not count, behind how many do: ", 12 left out (no target)"."""
+    """Return how many rows do not count, to follow how many do: ", 12 left out (no target)"."""
     if not left_out:
         return ""
     n = sum(left_out.values())

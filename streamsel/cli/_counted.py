@@ -118,8 +118,8 @@ def rows_that_count(
     return Counted(KeptRows(n, np.flatnonzero(~lacks), left_out), counted.ids)
 
 
-def tell_left_out(counted: Counted, n_ignored: int, target_file: str, file: str) -> None:
-    """Tell which rows are left out, and how many of the target's file belong to none of a file."""
+def report_left_out(counted: Counted, n_ignored: int, target_file: str, file: str) -> None:
+    """Report which rows are left out, and how many of the target's file a file lacks."""
     kept = counted.kept
     for reason, number in ({} if kept is None else kept.left_out).items():
         assert kept is not None  # noqa: S101

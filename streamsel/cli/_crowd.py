@@ -96,7 +96,7 @@ def learn_crowd(
         see(block)
 
     log().begin(job.request.command, file=job.request.given, n_columns=job.screen.n_columns)
-    job.tell_target()
+    job.report_target()
     with meter(title, job.screen.n_columns) as bar:
         bar.compiling()
         compile_for(job.model, job.source.stream, supervised=job.given.y is not None)

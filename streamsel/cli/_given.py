@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel.cli._carried import carried
-from streamsel.cli._counted import Counted, rows_that_count, tell_left_out, without_phenotype
+from streamsel.cli._counted import Counted, report_left_out, rows_that_count, without_phenotype
 from streamsel.cli._drop import dropped, may_be_pattern
 from streamsel.cli._ids import identifiers_of, parted, refuse_position
 from streamsel.cli._request import STDIN
@@ -112,10 +112,10 @@ class Given:
         kept = [] if self.counted.kept is None else [self.counted.kept.index]
         return [self.y, *self.covariates.values(), *weights, *kept]
 
-    def tell_left_out(self) -> None:
-        """Tell which rows do not count."""
+    def report_left_out(self) -> None:
+        """Report which rows do not count."""
         n_ignored = 0 if self._file is None else self._file.n_ignored
-        tell_left_out(self.counted, n_ignored, self._target_file, self._request.file)
+        report_left_out(self.counted, n_ignored, self._target_file, self._request.file)
 
     @property
     def _target_file(self) -> str:

@@ -92,7 +92,7 @@ class Job:
         self.model = request.learner.clone(known)
         self._sound(of_target(columns_of(given.y, request.target), self.model.target))
         with warnings.catch_warnings():
-            # The alarm above says it, and which column it is.
+            # The alarm above has the same content, and the name of the column.
             warnings.filterwarnings("ignore", "Expected classes that several rows share")
             self._learn_target()
         self.notes["fingerprint"] = fingerprint(source, given.values())
@@ -136,16 +136,16 @@ class Job:
         except (ValueError, TypeError) as error:
             raise self.named(error) from error
 
-    def tell_target(self) -> None:
-        """Tell how the target was taken, and how to change that where its values decided."""
-        target, told = self.model._target, self.model._target_description()
-        if target is None or told is None:
+    def report_target(self) -> None:
+        """Report how the target was taken, and how to change that where its values decided."""
+        target, taken = self.model._target, self.model._target_description()
+        if target is None or taken is None:
             return
-        text = f"target: {told}"
+        text = f"target: {taken}"
         if target.by_rule:
             text += " (taken as classes; --target-kind numeric takes it as a quantity)"
-        log().say("target", text, target=told, by_rule=target.by_rule)
-        self.given.tell_left_out()
+        log().say("target", text, target=taken, by_rule=target.by_rule)
+        self.given.report_left_out()
 
     def _open(self, given: Given) -> Source:
         request = self.request

@@ -112,7 +112,7 @@ class Learning:
         total, done = job.screen.n_columns, job.notes["columns_read"]
         n_columns = None if total is None else total + done
         log().begin(job.request.command, **_about(job), n_columns=n_columns, columns_read=done)
-        job.tell_target()
+        job.report_target()
         job.begin()
         try:
             with meter(

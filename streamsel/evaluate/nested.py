@@ -197,8 +197,8 @@ class Nested:
         self._tasks = list(self._all_tasks())
         if learner.supervised:
             # All rows decide whether numbers are classes, not those of every fold by themselves.
-            asked = learner.clone({"target": target or learner.target})
-            learner, _ = prepared(asked, y, None, None)
+            own = learner.clone({"target": target or learner.target})
+            learner, _ = prepared(own, y, None, None)
         models = [(learner.clone(self._sized(task.size)), task.train) for task in self._tasks]
         self.crowd = Crowd(models, y if learner.supervised else None, n=len(self._y))
         n_outer = n_folds * n_repeats

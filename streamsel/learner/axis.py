@@ -59,7 +59,7 @@ class Axis(abc.ABC):
 
     @property
     def _kind_of_rows(self) -> str:
-        """How the targets of rows are taken: as the parameter `target` says."""
+        """How the targets of rows are taken: by default as the parameter `target` has it."""
         return self.target
 
     def _variable_kernel(self) -> VariableKernel:

@@ -67,8 +67,8 @@ class Builder(Learner):
         """The components on the training rows, (n, number of components there are): a copy.
 
         ValueError once rows were learnt, for those are not kept. Of observations that have weights
-        a component is uncorrelated, weighted, where it is said to be, and NaN where one weighs 0,
-        or was left out for want of a target.
+        a component is uncorrelated, weighted, where it is said to be. It is NaN for an observation
+        of weight 0, and for one that was left out because its target is missing.
         """
         if self._on_rows:
             raise ValueError(

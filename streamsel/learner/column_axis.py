@@ -480,7 +480,7 @@ class ColumnAxis(Axis):
 
 
 def _classes_of_one(n: int) -> str:
-    """Say that each of n rows is a class of its own."""
+    """Return the message for a target in which each of n rows is a class of its own."""
     return (
         f"Expected classes that several rows share. Got: {n} classes in {n} rows.\n"
         "Hint: is the target an identifier? target='numeric' takes numbers as a quantity."

@@ -61,10 +61,10 @@ class ByFamily(Jointly):
 
     @property
     def _is_logistic(self) -> bool:
-        """Whether the loss is that of two classes, as the family says or else the target."""
+        """Whether the loss is that of two classes: by the family, or else by the target."""
         if self.family != "auto":
             return self.family == "logistic"
-        # Asked before there can be a target, too.
+        # The constructor needs it before there can be a target.
         target = getattr(self, "_target", None)
         return target is not None and target.is_class
 
@@ -78,6 +78,6 @@ class ByFamily(Jointly):
         return "class" if is_any_label else super()._kind_of_rows
 
     def _target_description(self) -> str | None:
-        told = super()._target_description()
-        chosen = self.family == "auto" and self._is_logistic
-        return f"{told}; logistic loss" if told is not None and chosen else told
+        text = super()._target_description()
+        is_own_choice = self.family == "auto" and self._is_logistic
+        return f"{text}; logistic loss" if text is not None and is_own_choice else text

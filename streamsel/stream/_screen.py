@@ -244,8 +244,8 @@ class Screen(ColumnStream):
         values = block.values
 
         def detail(j: int) -> str:
-            told = count_missing(np.isfinite(stored_values(values, j)), values.shape[0])
-            return told if self._kept is None else self._kept.renumbered(told)
+            text = count_missing(np.isfinite(stored_values(values, j)), values.shape[0])
+            return text if self._kept is None else self._kept.renumbered(text)
 
         if self._missing == "error":
             raise ValueError(
@@ -270,8 +270,8 @@ class Screen(ColumnStream):
         return _without(block, lost)
 
     def _detail(self, block: Block) -> str:
-        told = _not_numeric(block)
-        return told if self._kept is None else self._kept.renumbered(told)
+        text = _not_numeric(block)
+        return text if self._kept is None else self._kept.renumbered(text)
 
     def _leave_out(
         self, block: Block, bad: Any, reason: str, tell: Callable[[Any, int], str], fresh: bool

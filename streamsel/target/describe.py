@@ -49,16 +49,16 @@ def describe(
 
 def of_classes(names: Sequence[Hashable], sizes: Sequence[int] | None = None) -> str:
     """Describe classes; by how many rows each has, if that is known."""
-    told = f"{len(names):,} class" + ("" if len(names) == 1 else "es")
+    text = f"{len(names):,} class" + ("" if len(names) == 1 else "es")
     if len(names) <= _LISTED:
         rows = [""] * len(names) if sizes is None else [f" ({count(n, 'row')})" for n in sizes]
         listed = (_short(name) + n for name, n in zip(names, rows, strict=True))
-        return f"{told}: {', '.join(listed)}"
+        return f"{text}: {', '.join(listed)}"
     if sizes is None:
-        return told
+        return text
     low, high = min(sizes), max(sizes)
     rows_each = count(low, "row") if low == high else f"{low:,} to {high:,} rows"
-    return f"{told}, {rows_each} each"
+    return f"{text}, {rows_each} each"
 
 
 def of_columns(kinds: Mapping[Hashable, bool]) -> str:

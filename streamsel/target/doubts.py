@@ -1,4 +1,4 @@
-"""Reasons to doubt how rows' targets are taken: quantities that may be classes, and the reverse."""
+"""Warnings about targets of rows: quantities that may be classes, and too many classes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_CLASSES = 50
 
 
 class Doubts:
-    """What is told, once, of a target that comes row by row.
+    """Warnings, each given once, about a target that comes row by row.
 
     Parameters
     ----------
@@ -46,14 +46,14 @@ class Doubts:
         self._codes = None
 
     def check_classes(self, seen: Observation, rows: int) -> None:
-        """Refuse numbers of which hardly two are the same as classes; warn once before, or of text.
+        """Refuse numbers as classes if hardly two are the same; warn once before, and about text.
 
         Parameters
         ----------
         seen
-            What rows that are about to be learnt bring.
+            The targets of the rows that are about to be learnt.
         rows
-            How many there have been, these among them.
+            The number of rows up to these, inclusive.
         """
         if seen.form != "class":
             return

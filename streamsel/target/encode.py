@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 # A target of whole numbers with 2 to this many distinct values is classes, if the kind is "auto".
 FEW_VALUES = 20
-# Whole numbers beyond this are not told apart by float64.
+# Beyond this float64 does not have every whole number.
 _WHOLE = 2.0**53
 # What pandas holds for a missing value.
 _MISSING = ("NAType", "NaTType")
@@ -173,8 +173,8 @@ def are_classes(values: NDArray[Any]) -> bool:
     """Whether a target of numbers is classes, by its values.
 
     It is if it is one column, all its values are whole numbers, and they are 2 to `FEW_VALUES`
-    distinct ones, at most one for every two observations. Neither the type of the numbers nor the
-    file that they come from has a say.
+    distinct ones, at most one for every two observations. The type of the numbers, and the file
+    that they come from, do not matter.
     """
     if values.size != len(values) or not _are_whole(values):
         return False
@@ -185,7 +185,7 @@ def are_classes(values: NDArray[Any]) -> bool:
 
 
 def _are_whole(values: NDArray[Any]) -> bool:
-    """Whether all are whole numbers that float64 can tell apart."""
+    """Whether all are whole numbers, and none is too large for float64 to be exact."""
     if values.dtype.kind != "f":
         return True
     return bool((np.abs(values) < _WHOLE).all() and (values == np.floor(values)).all())

@@ -42,7 +42,7 @@ class KeptRows:
         self.n, self.index, self.left_out = n, index, dict(left_out)
 
     def __repr__(self) -> str:
-        # Parts of a stream are told apart by it.
+        # Parts of a stream are compared by it.
         rows = hashlib.sha256(self.index.astype("<i8").tobytes()).hexdigest()
         return f"{type(self).__name__}({self.n}, {rows})"
 
@@ -144,7 +144,7 @@ class KeptRows:
 
 
 def rows_named(text: str, called: Callable[[int], str]) -> str:
-    """Return a text that says "in row 3" with what that row is called; the last one, if several."""
+    """Return a text with its last "in row 3" replaced by what that row is called."""
     before, mark, rest = text.rpartition("in row ")
     found = re.match(r"\d+", rest)
     if not mark or found is None:
@@ -202,7 +202,7 @@ def lacks_target(y: Any) -> NDArray[np.bool_]:
         return _lacks_value(y.toarray())
     try:
         return _lacks_value(np.array(y, dtype=object))
-    except (TypeError, ValueError):  # which is said by what reads it
+    except (TypeError, ValueError):  # which `encode` reports
         return np.zeros(len(y) if hasattr(y, "__len__") else 0, dtype=np.bool_)
 
 

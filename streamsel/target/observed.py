@@ -1,4 +1,4 @@
-"""What one row says of the target: a number, a label, or several of these under names."""
+"""The target of one row: a number, a label, or several of these under names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_TARGET = "none"
 
 
 class Observation(NamedTuple):
-    """What a row, or many, say of the target.
+    """The target of a row, or of many.
 
     Parameters
     ----------

@@ -102,16 +102,15 @@ class RowTarget(Doubts):
 
     @property
     def description(self) -> str | None:
-        """How the target was taken, as far as rows tell without being counted."""
-        asked = [name for name in self.slots if not isinstance(name, Given)]
+        """How the target was taken; rows are not counted by class, nor is a range kept."""
         if self.form == "class":
-            return of_classes(asked)
+            return of_classes([name for name in self.slots if not isinstance(name, Given)])
         if self.form == "several":
             return of_columns(self.kinds)
         return "numeric" if self.form == "number" else None
 
     def _take_up_numbers(self) -> None:
-        """Let whole numbers be labels where labels are, if no parameter says what numbers are."""
+        """Take whole numbers as labels if some label is a number, unless a parameter forbids it."""
         labels = (name for name in self.slots if not isinstance(name, Given | bool))
         is_class = self.form == "class" and self.kind in ("auto", "class")
         self.has_numbers = is_class and any(isinstance(name, numbers.Real) for name in labels)
