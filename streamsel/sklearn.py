@@ -274,7 +274,8 @@ def _kind(learner: Any, y: Any) -> str:
     if kind != "auto" or y is None:
         return kind
     encoded = encode(y, kind, by_values=True)
-    refused = encoded.by_rule and learner._refuses_target(len(encoded.names), is_class=True)
+    by_rule = encoded.is_class and encoded.by_rule
+    refused = by_rule and learner._refuses_target(len(encoded.names), is_class=True)
     return "numeric" if refused else kind
 
 

@@ -62,6 +62,8 @@ def job_of(ctx: click.Context) -> Iterator[tuple[Job, Interrupts]]:
         job = Job(request)
         try:
             yield job, interrupts
+        except (ValueError, TypeError) as error:
+            raise job.named(error) from error
         except KeyboardInterrupt as error:
             interrupts.end()
             n_read = job.notes["columns_read"]

@@ -142,8 +142,10 @@ class Job:
         if target is None or taken is None:
             return
         text = f"target: {taken}"
-        if target.by_rule:
+        if target.by_rule and target.is_class:
             text += " (taken as classes; --target-kind numeric takes it as a quantity)"
+        elif target.by_rule:
+            text += " (taken as a quantity; --target-kind class takes its values as classes)"
         log().say("target", text, target=taken, by_rule=target.by_rule)
         self.given.report_left_out()
 
@@ -175,6 +177,7 @@ class Job:
         # In their order, and quick to find in.
         self.skipped.left_out = dict.fromkeys(given.left_out)
         self.skipped.strict = self.notes["missing"] == "error"
+        self.skipped.named = given.counted.named
         # Lines that are no columns of numbers do not count where the stream is concerned.
         n_read = self.notes["columns_read"] - self.notes["bad_lines"]
 
@@ -192,11 +195,8 @@ class Job:
             self.screen = self.whole()
             return
         self.screen = self._screened(
-            rest_of(source.stream, self._left_out(), n_read, self._seen, check), self._list
+            rest_of(source.stream, self._left_out(), n_read, self._seen, check), self.skipped.list_
         )
-
-    def _list(self, name: Hashable, reason: str, detail: str) -> None:
-        self.skipped.list_(name, reason, self.given.counted.named(detail))
 
     def named(self, error: BaseException) -> BaseException:
         """Return an error that names a row by its identifier, if that is known."""

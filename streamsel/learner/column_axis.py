@@ -146,7 +146,8 @@ class ColumnAxis(Axis):
                 self._take_target(target)
             except ValueError:
                 # A quantity of two values has the same correlations as two classes.
-                if not target.by_rule or np.count_nonzero(~target.is_given) > 2:
+                by_rule = target.is_class and target.by_rule
+                if not by_rule or np.count_nonzero(~target.is_given) > 2:
                     raise
                 self._take_target(Target(y, "numeric", *given))
 

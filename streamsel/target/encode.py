@@ -36,7 +36,8 @@ class Encoded(NamedTuple):
     is_class
         Whether the columns are the indicators of one set of labels.
     by_rule
-        Whether the labels came as numbers, and their values alone show that they are labels.
+        Whether it came as whole numbers that may be labels or a quantity, of which their values
+        alone made one or the other.
     kinds
         Column of a frame -> whether it was labels, and became one column each.
     """
@@ -62,8 +63,9 @@ def encode(
     numeric
         Columns of a frame whose booleans are numbers.
     by_values
-        Whether "auto" takes a single column of whole numbers for labels if its values are few, as
-        `are_classes` has it. Columns of a frame are never judged by their values.
+        Whether "auto" takes a single column of whole numbers for labels if it has 2 to `FEW_VALUES`
+        distinct values, at most one for every two observations. The type of the numbers, and the
+        file that they come from, do not matter. Columns of a frame are not judged by their values.
 
     Raises
     ------
@@ -151,10 +153,12 @@ def _encode_array(values: NDArray[Any], kind: str, *, by_values: bool = False) -
     numeric = values.dtype.kind in "iuf"
     if values.dtype.kind == "b" and kind == "numeric":
         numeric = True
-    by_rule = numeric and kind == "auto" and by_values and are_classes(values)
-    if numeric and kind != "class" and not by_rule:
+    n_classes = _n_classes(values) if numeric and kind == "auto" and by_values else 0
+    by_rule = n_classes > 0
+    if numeric and kind != "class" and not 2 <= n_classes <= FEW_VALUES:
         columns = values.astype(np.float64).reshape(len(values), -1)
-        return Encoded(columns, list(range(columns.shape[1])), is_class=False)
+        names: list[Hashable] = list(range(columns.shape[1]))
+        return Encoded(columns, names, is_class=False, by_rule=by_rule)
     if not numeric:
         _refuse_labels(kind, values.flat[0])
     if values.ndim == 2:
@@ -169,19 +173,15 @@ def _encode_array(values: NDArray[Any], kind: str, *, by_values: bool = False) -
     return _indicators(values.tolist())._replace(by_rule=by_rule)
 
 
-def are_classes(values: NDArray[Any]) -> bool:
-    """Whether a target of numbers is classes, by its values.
+def _n_classes(values: NDArray[Any]) -> int:
+    """Return how many classes numbers may be: the distinct values of one column of whole numbers.
 
-    It is if it is one column, all its values are whole numbers, and they are 2 to `FEW_VALUES`
-    distinct ones, at most one for every two observations. The type of the numbers, and the file
-    that they come from, do not matter.
+    0 where there are more than one for every two observations, and for other numbers.
     """
     if values.size != len(values) or not _are_whole(values):
-        return False
-    # Where the first values differ already, all of them need not be sorted.
-    if np.unique(values.flat[: 4 * FEW_VALUES]).size > FEW_VALUES:
-        return False
-    return 2 <= np.unique(values).size <= min(FEW_VALUES, len(values) // 2)
+        return 0
+    n_distinct = np.unique(values).size
+    return n_distinct if n_distinct <= len(values) // 2 else 0
 
 
 def _are_whole(values: NDArray[Any]) -> bool:

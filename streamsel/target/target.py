@@ -41,7 +41,7 @@ class Target:
         narwhals knows. Labels (strings, booleans, categories) become one indicator column a class.
     kind
         "class" makes classes of numbers too, "numeric" refuses labels, "auto" takes labels, and
-        whole numbers of few distinct values, for classes (`encode.are_classes`); "survival" takes
+        whole numbers of few distinct values, for classes (`encode`); "survival" takes
         times and events, of which the martingale residuals become the target.
     covariates
         Further columns, given which everything is asked; None for none.
@@ -64,7 +64,7 @@ class Target:
     mean, low, cyy
         (c,) means, what rounding took from them, and (c, c) centred sums of products.
     by_rule
-        Whether it came as numbers, and was taken as classes for its values alone.
+        Whether it came as whole numbers that may be classes or a quantity, and its values decided.
     description
         How it was taken, such as "10 classes, 31 to 37 rows each" or "numeric, 0 to 9"; None of a
         file of a version before.

@@ -172,6 +172,21 @@ def test_how_the_target_was_taken_is_an_object(call, table, command):
     assert one["message"] == f"target: {one['target']}{hint}"
 
 
+@pytest.mark.parametrize(
+    ("y", "hint"),
+    [
+        ([i % 25 for i in range(60)], " (taken as a quantity; --target-kind class takes its"),
+        ([i % 40 for i in range(60)], None),
+        ([i % 25 + 0.5 for i in range(60)], None),
+    ],
+)
+def test_whole_numbers_that_may_be_classes_are_pointed_out(call, table, y, hint):
+    target = call("select", table(y=y, a=[(i * 7) % 13 for i in range(60)]), "-t", "y").target
+    assert target.startswith("numeric, 0")
+    assert ("taken as" in target) is (hint is not None)
+    assert hint is None or hint in target
+
+
 def test_columns_left_out_are_objects(call, table):
     path = table(**{"y": [1, 2.5, 3], "a": [1, 2, 2], "te\x1b": ["x", "y", "z"]})
     said = events(

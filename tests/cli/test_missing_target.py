@@ -134,6 +134,9 @@ def test_rows_are_called_by_their_identifiers(call, folder, study):
     path = write(folder / "gene.csv", columns_of(study, g2=gene))
     error = call("select", path, *given, "--missing", "error", code=1).stderr
     assert "1 of 36 values is missing or infinite, the first in row 8 (S08)" in error
+    strict = ["--missing", "error", "-k", 2]
+    error = call("stability", path, *given, *strict, "--subsamples", 2, code=1).stderr
+    assert "the first in row 8 (S08)" in error
     call("select", path, *given, "--list-skipped", folder / "skipped")
     lines = (folder / "skipped").read_text().splitlines()
     assert lines[0].endswith("1 of 36 values is missing or infinite, the first in row 8 (S08)")
