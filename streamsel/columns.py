@@ -103,10 +103,18 @@ class DenseChunk:
         """Return a copy of some columns as float64, one a row."""
         return np.asarray(self.X[places], dtype=np.float64)
 
+    def observations(self, places: NDArray[np.intp]) -> Floats:
+        """Return a copy of some columns as they came, as float64, one a row."""
+        return self.columns(places)
+
     def column(self, j: int) -> Floats:
         """Return a copy of one column as float64, (n,)."""
         column: Floats = self.X[j].astype(np.float64)
         return column
+
+    def subset(self, places: NDArray[np.intp]) -> DenseChunk:
+        """Return a copy of some columns, without names."""
+        return DenseChunk((), self.columns(places))
 
     def part(self, which: slice) -> DenseChunk:
         """Return some columns, which follow one another."""
@@ -175,10 +183,18 @@ class SparseChunk:
             row[self.indices[stored]] = self.data[stored]
         return X
 
+    def observations(self, places: NDArray[np.intp]) -> Floats:
+        """Return some columns as dense float64, one a row."""
+        return self.columns(places)
+
     def column(self, j: int) -> Floats:
         """Return one column as dense float64, (n,)."""
         x: Floats = self.columns(np.array([j]))[0]
         return x
+
+    def subset(self, places: NDArray[np.intp]) -> DenseChunk:
+        """Return a dense copy of some columns, without names."""
+        return DenseChunk((), self.columns(places))
 
     def part(self, which: slice) -> SparseChunk:
         """Return some columns, which follow one another."""
@@ -189,6 +205,18 @@ class SparseChunk:
     def about(self, stats: Stats) -> Stats:
         """Return the moments of these columns, stats, with the means that the arrays have."""
         return stats
+
+    def density(self, places: NDArray[np.intp]) -> float:
+        """Return the share of values of some columns that are stored."""
+        stored = self.indptr[places + 1] - self.indptr[places]
+        return float(stored.sum()) / max(1, places.size * self.n)
+
+    def rows(self, places: NDArray[np.intp]) -> Any:
+        """Return some columns, one a row of a SciPy matrix."""
+        from scipy.sparse import csr_array
+
+        parts = (self.data, self.indices, self.indptr)
+        return csr_array(parts, shape=(self.indptr.size - 1, self.n))[places]
 
     def check_indices(self) -> None:
         """Refuse row indices that are out of range."""
@@ -241,6 +269,10 @@ class TurnedChunk(DenseChunk):
             rounding = self.n * np.square(ROUNDINGS * mean)
         stats.m2[stats.m2 <= rounding] = 0.0
         return stats._replace(mean=mean, low=low + (self._low + stats.low))
+
+    def observations(self, places: NDArray[np.intp]) -> Floats:
+        """Return a copy of some columns as they came, as float64, one a row."""
+        return self._part.observations(places)
 
     def column(self, j: int) -> Floats:
         """Return a copy of one column as it came, as float64, (n,)."""

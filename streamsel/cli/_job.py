@@ -271,11 +271,17 @@ class Job:
         """Sound the alarms that what was found gives cause for; return whether there are any."""
         report, space = self.report(), self.model._space
         found = of_result(report, self.notes, self.request.target)
+        found += [Alarm(*caution) for caution in report.warnings]
         if is_ranking(report, None if space is None else space.rank):
             alarm = ranking(len(report.found), self._count_alike(report))
             found += [] if alarm is None else [alarm]
         self._sound(found)
         return bool(found)
+
+    def check(self, report: Report) -> None:
+        """Warn of what looks wrong about one of the models of a run of many."""
+        found = of_result(report, self.notes, self.request.target)
+        self._sound([*found, *(Alarm(*caution) for caution in report.warnings)])
 
     def _count_alike(self, report: Report) -> int | None:
         """Count the variables that repeat one before them; None where looking costs too much."""

@@ -290,6 +290,16 @@ no_target_option = option(
     help="Select the variables that explain all the others.",
 )
 # Of many models that learn at once.
+max_memory_option = option(
+    "--max-memory",
+    type=click.IntRange(min=1),
+    default=512,
+    show_default=True,
+    metavar="MB",
+    section=LONG,
+    help="What the models that learn in one pass may hold together; FILE is read as often as that "
+    "takes.",
+)
 candidates_each_option = option(
     "--max-candidates",
     metavar="M",

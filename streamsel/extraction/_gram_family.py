@@ -17,7 +17,7 @@ from streamsel.held.gram import check_rows
 from streamsel.held.gram_columns import GramColumns
 from streamsel.held.inner import left_of, of_variables
 from streamsel.held.part import Floats, Places
-from streamsel.learner.base import until_learnt
+from streamsel.learner.cached import until_learnt
 from streamsel.learner.extractor import LinearMap
 from streamsel.learner.report import Report
 from streamsel.learner.sharing import Sharing

@@ -16,7 +16,7 @@ from streamsel.held.foremost import Foremost
 from streamsel.held.inner import About, Inner, left_of, of_variables
 from streamsel.held.part import Floats, Held, Places
 from streamsel.held.pool import Pool
-from streamsel.learner.base import until_learnt
+from streamsel.learner.cached import until_learnt
 from streamsel.learner.extractor import LinearMap
 from streamsel.learner.joint_extractor import JointExtractor
 from streamsel.params import param

@@ -28,7 +28,7 @@ from streamsel.held.massed import Massed
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats
 from streamsel.held.representatives import Representatives, represent
-from streamsel.learner.base import until_learnt
+from streamsel.learner.cached import until_learnt
 from streamsel.learner.extractor import LinearMap
 from streamsel.learner.noise import noise_floor
 from streamsel.learner.report import NOISE_LEVEL, Report, number
@@ -287,7 +287,7 @@ class RidgeComponents(ReadsAgain, Supervised):
         elif held.loadings is None:
             weights, _ = of_pool(held, found)
         else:
-            return LinearMap(*held.loadings)
+            return LinearMap(*held.loadings[:3])
         stats = held.stats(found.places)
         left = held.space.left(stats.m2, stats.cxy)
         weights = weights / np.sqrt(np.where(left > 0.0, left, np.inf))[:, None]

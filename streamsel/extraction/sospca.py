@@ -13,7 +13,7 @@ from streamsel.extraction._components import Components
 from streamsel.extraction._on_rows import ComponentsOnRows
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats
-from streamsel.learner.base import until_learnt
+from streamsel.learner.cached import until_learnt
 from streamsel.learner.extractor import Extractor, LinearMap
 from streamsel.learner.river import Supervised
 from streamsel.params import param

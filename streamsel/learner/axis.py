@@ -7,8 +7,8 @@ from collections.abc import Collection, Hashable
 from typing import ClassVar
 
 from streamsel.held.beside import Beside
-from streamsel.held.histogram import Histogram
 from streamsel.held.part import ColumnHeld
+from streamsel.held.summary import StreamSummary
 from streamsel.target.kernels import VariableKernel
 from streamsel.target.space import TargetSpace
 from streamsel.target.target import NoTarget, Target
@@ -29,6 +29,9 @@ class Axis(abc.ABC):
     covariates: tuple[Hashable, ...] | None
     target: str
     n_jobs: int
+    # Of learners that have a target.
+    permutations: int
+    permutation_seed: int
 
     n_columns: int
     n_passes: float
@@ -37,7 +40,7 @@ class Axis(abc.ABC):
     _space: TargetSpace | None
     _without_target: bool
     _columns: ColumnHeld | None
-    _density: Histogram | None
+    _summary: StreamSummary | None
 
     # What a method may say
 
@@ -99,6 +102,16 @@ class Axis(abc.ABC):
         return None
 
     # What the axes ask of one another
+
+    @property
+    @abc.abstractmethod
+    def n_rows(self) -> int | None:
+        """Rows seen."""
+
+    @property
+    @abc.abstractmethod
+    def n_constant(self) -> int:
+        """Variables among those seen that do not vary."""
 
     @property
     @abc.abstractmethod

@@ -24,8 +24,8 @@ from streamsel.columns import (
     of_observed,
     why_bad,
 )
-from streamsel.held.histogram import Histogram
 from streamsel.held.part import ColumnHeld
+from streamsel.held.summary import StreamSummary
 from streamsel.learner.axis import Axis
 from streamsel.learner.limits import Turn, one_thread, told_if_beyond
 from streamsel.learner.watched import OnBlock, watched
@@ -34,6 +34,7 @@ from streamsel.params import shown
 from streamsel.plain import array_of
 from streamsel.stream import ColumnStream, as_stream
 from streamsel.target.kept import MISSING, KeptRows, kept_rows
+from streamsel.target.permuted import PermutedTarget
 from streamsel.target.space import TargetSpace
 from streamsel.target.target import NoTarget, Target
 from streamsel.threads import effective_jobs
@@ -56,11 +57,17 @@ class ColumnAxis(Axis):
         self._without_target = not self.supervised
         # What columns fill; None before the first, and once there are rows.
         self._columns: ColumnHeld | None = None
-        # When the columns came, and how relevant they were; None where nobody has counted them.
-        self._density: Histogram | None = Histogram()
+        # What is counted of all columns; None where they were not counted.
+        self._summary: StreamSummary | None = StreamSummary()
 
     def learn_target(
-        self, y: Any, covariates: Any = None, weights: Any = None, *, missing: str = "error"
+        self,
+        y: Any,
+        covariates: Any = None,
+        weights: Any = None,
+        *,
+        strata: Any = None,
+        missing: str = "error",
     ) -> None:
         """Learn what is to be explained; once, before the columns.
 
@@ -81,10 +88,13 @@ class ColumnAxis(Axis):
             How much each observation counts beside the others, (n,) numbers, 0 or above; 2 for one
             that stands for two. All that is asked is then weighted, and noise floor and p-values
             count (Σw)² / Σw² observations. None for all the same.
+        strata
+            Groups of observations, such as batches or families, within which the target is permuted
+            where `permutations` is above 0: (n,) labels or whole numbers. None for one group.
         missing
             `"drop"` leaves out rows whose target is missing (NaN, None, NA), as if they were not
-            there: columns, covariates and weights still have a value for every row, which may be
-            missing in these. `"error"` refuses a missing target, but in a row of weight 0.
+            there: columns, covariates, weights and strata still have a value for every row, which
+            may be missing in these. `"error"` refuses a missing target, but in a row of weight 0.
 
         Raises
         ------
@@ -122,24 +132,34 @@ class ColumnAxis(Axis):
                 f"Expected the covariates {list(self.covariates)}, as the parameter covariates "
                 "says. Got: none.\nHint: learn_target(y, covariates=Z)."
             )
+        if strata is not None and not self.permutations:
+            raise ValueError(
+                "Expected permutations above 0, for strata say what is permuted. Got: 0.\n"
+                f"Hint: {type(self).__name__}(permutations=1000), or leave the strata out; "
+                "covariates=strata adjusts for them."
+            )
         kept = kept_rows(y, weights, missing)
         if kept is None:
-            self._learn_target(y, covariates, weights)
+            self._learn_target(y, covariates, weights, strata)
         else:
-            y = kept.of(y, "a target")
-            covariates = None if covariates is None else kept.of(covariates, "covariates")
-            weights = None if weights is None else kept.of(weights, "weights")
-            self._learn_target(y, covariates, weights, kept)
+            given = {"covariates": covariates, "weights": weights, "strata": strata}
+            given = {name: None if v is None else kept.of(v, name) for name, v in given.items()}
+            self._learn_target(kept.of(y, "a target"), **given, kept=kept)
         target = self._target
         assert isinstance(target, Target)  # noqa: S101
         if target.is_class and np.count_nonzero(~target.is_given) == target.n >= _ENOUGH_ROWS:
             warnings.warn(_classes_of_one(target.n), UserWarning, stacklevel=2)
 
     def _learn_target(
-        self, y: Any, covariates: Any, weights: Any, kept: KeptRows | None = None
+        self,
+        y: Any,
+        covariates: Any,
+        weights: Any,
+        strata: Any = None,
+        kept: KeptRows | None = None,
     ) -> None:
         """Learn the target of all rows, or of those that count, and what goes with it."""
-        given = covariates, self.covariates, weights, kept
+        given = covariates, self.covariates, weights, strata, kept
         with nullcontext() if kept is None else kept.naming_rows():
             target = Target(y, self.target, *given)
             try:
@@ -171,6 +191,15 @@ class ColumnAxis(Axis):
                 "in full.\nHint: check that the target is not among the covariates."
             )
         self._without_target, self._target, self._space = False, target, space
+        self._summary = self._new_summary()
+
+    def _new_summary(self) -> StreamSummary:
+        """Return a summary of no columns."""
+        target, space = self._target, self._space
+        if not isinstance(target, Target) or space is None or not self.permutations:
+            return StreamSummary()
+        seed = self.permutation_seed
+        return StreamSummary(PermutedTarget(target, space, self.permutations, seed))
 
     def _learn_no_target(self, covariates: Any, weights: Any) -> None:
         if self.supervised and not self.takes_no_target:
@@ -373,17 +402,18 @@ class ColumnAxis(Axis):
         """Learn a chunk's columns, as many as stats has; all are good, and so many constant."""
         if self._columns is None:
             self._columns = self._new_columns(target.n)
-        space, density = self._space, self._density
-        if space is None or density is None:
+        space, summary = self._space, self._summary
+        if space is None or summary is None:
             self._observe(chunk, stats)
         else:
+            assert isinstance(target, Target)  # noqa: S101
             # Nearly always what is held asks for it too.
             relevance = space.note(stats.m2, stats.cxy)
             try:
                 self._observe(chunk, stats)
             finally:
                 space.forget()
-            density.add(relevance, self.n_columns)
+            summary.add(chunk, stats, target, space, relevance, self.n_columns)
         self.n_columns += stats.m2.size
         self._n_constant += constant
         self.n_passes = self.n_passes or 1
@@ -395,12 +425,13 @@ class ColumnAxis(Axis):
 
         Asked of columns as they mostly come; any other goes the way of a chunk, with the same end.
         """
-        held, space, target, density = self._columns, self._space, self._target, self._density
-        if held is None or space is None or target is None or density is None:
+        held, space, target, summary = self._columns, self._space, self._target, self._summary
+        if held is None or space is None or target is None or summary is None:
             return False
         bar = held.indifferent_below
         if not (
             bar > 0.0
+            and self.n_columns < summary.simple_until
             and target.weights is None
             and type(values) is np.ndarray
             and values.dtype == np.float64
@@ -415,9 +446,10 @@ class ColumnAxis(Axis):
         place = space.below(values, target.Y, bar)
         if place < 0:
             return False
-        if self.n_columns >= density.until:
-            density.move_on(self.n_columns)
-        density.alone[place] += 1
+        histogram = summary.histogram
+        if self.n_columns >= histogram.until:
+            histogram.move_on(self.n_columns)
+        histogram.alone[place] += 1
         return True
 
     def _observe(self, chunk: Chunk, stats: Stats) -> None:
@@ -464,8 +496,8 @@ class ColumnAxis(Axis):
         """Leave the model as it was if one of these errors is raised within."""
         with one_thread(self._at_work), told_if_beyond():
             counts = (self.n_columns, self._n_constant, self.n_passes, self._target)
-            held, density = self._columns, self._density
-            counted = None if density is None else density.mark()
+            held, summary = self._columns, self._summary
+            counted = None if summary is None else summary.mark()
             mark = None if held is None else held.mark()
             try:
                 yield
@@ -473,9 +505,9 @@ class ColumnAxis(Axis):
                 if held is not None and mark is not None:
                     held.rewind(mark)
                 self.n_columns, self._n_constant, self.n_passes, self._target = counts
-                if density is not None and counted is not None:
-                    density.rewind(counted)
-                self._columns, self._density = held, density
+                if summary is not None and counted is not None:
+                    summary.rewind(counted)
+                self._columns, self._summary = held, summary
                 self._outdate()
                 raise
 

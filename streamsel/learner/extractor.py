@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Collection, Hashable, Iterable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from streamsel.held.loadings import Loadings
 from streamsel.held.part import Floats
-from streamsel.learner.base import until_learnt
 from streamsel.learner.builder import Builder
+from streamsel.learner.cached import until_learnt
 from streamsel.learner.report import Report, is_above, number
 from streamsel.shapes import expect_shapes
 
@@ -96,21 +98,37 @@ class Extractor(Builder):
         Returns
         -------
         A row a component, the most relevant first: its relevance, whether that is above the noise
-        floor of single columns, and its loadings, the largest first.
+        floor of single columns, and its loadings, the largest first: the weight of each variable
+        times its standard deviation over the rows learned, and the weight itself.
         """
         floor = self._floor()
         relevance = self.relevance
         loadings: dict[str, list[dict[str, Any]]] = {str(name): [] for name in relevance}
+        deviations = self._deviations()
         for variable, weights in self.loadings.items():
+            deviation = deviations.get(variable, math.nan)
             for component, weight in weights.items():
-                loadings[component].append({"variable": variable, "weight": float(weight)})
+                row = {"variable": variable, "loading": number(weight * deviation)}
+                loadings[component].append(row | {"weight": float(weight)})
         found = []
         for name in sorted(loadings, key=relevance.__getitem__, reverse=True):
             mine = number(relevance[name])
-            largest = sorted(loadings[name], key=lambda loading: -abs(loading["weight"]))
+            largest = sorted(loadings[name], key=lambda row: -abs(row["loading"] or 0.0))
             row = {"name": name, "relevance": mine, "above_noise": is_above(mine, floor)}
             found.append(row | {"loadings": largest})
         return self._report(floor, "components", found, self.n_components)
+
+    def _deviations(self) -> dict[Hashable, float]:
+        """Return the standard deviations of variables that may have loadings, as far as known."""
+        held = self._held
+        if held is None or not held.names:
+            return {}
+        known = np.sqrt(held.stats().m2 / held.n)
+        found = dict(zip(held.names, known.tolist(), strict=True))
+        kept: Loadings | None = getattr(held, "loadings", None)
+        if kept is not None:
+            found |= zip(kept.names, kept.deviations.tolist(), strict=True)
+        return found
 
     # What stands, and transforms
 

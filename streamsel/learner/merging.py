@@ -81,10 +81,10 @@ class Merging(ColumnAxis, RowAxis):
                     self._columns = self._new_columns(target.n)
                 self._columns.merge(other._columns, self.n_columns)
             self._target = target
-            if self._density is None or other._density is None:
-                self._density = None
+            if self._summary is None or other._summary is None:
+                self._summary = None
             else:
-                self._density.merge(other._density, self.n_columns, other.n_columns)
+                self._summary.merge(other._summary, self.n_columns, other.n_columns)
             self.n_columns += other.n_columns
             self._n_constant += other._n_constant
             self.n_passes = max(self.n_passes, other.n_passes)

@@ -87,9 +87,9 @@ class Sharing(Learner):
         self._target, self._columns = mine, columns
         self.n_columns, self._n_constant = other.n_columns, other._n_constant
         self.n_passes = other.n_passes
-        # Of another target nobody knows how relevant they were.
-        density = other._density if mine.same_as(target) else None
-        self._density = None if density is None else density.copy()
+        # How relevant the columns are to another target is not known.
+        summary = other._summary if mine.same_as(target) else None
+        self._summary = None if summary is None else summary.copy()
         self._outdate()
 
     def _check_shared(self, held: GramColumns) -> None:

@@ -127,6 +127,13 @@ class BackwardElimination(Jointly, Selector[Any], Supervised):
         yield {"k": 3, "ridge": 0.0, "fading_factor": 0.05}
         yield {"k": 2, "max_features": 4, "grace_period": 20}
 
+    @property
+    def _score_meaning(self) -> str:
+        return (
+            "increase of the penalized squared error when the variable is removed, after all those "
+            "below it"
+        )
+
     def _select(self, held: Any, k: int) -> Picks:
         relevance = held.relevance()
         # What does not vary, beside covariates, has none.

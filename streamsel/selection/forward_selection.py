@@ -138,6 +138,14 @@ class ForwardSelection(Jointly, Staged[ForwardPlan], Supervised):
     def _by_window(self) -> bool:
         return self.estimator is not None
 
+    @property
+    def _score_meaning(self) -> str:
+        return (
+            "decrease of the penalized squared error of the target when the variable is added"
+            if self.estimator is None
+            else "cross-validation score of the model once the variable is added"
+        )
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.estimator is not None and self.exact:

@@ -13,7 +13,7 @@ from streamsel.held.common import Common
 from streamsel.held.part import Held
 from streamsel.held.pool import Picks
 from streamsel.held.stage_pool import StagePool
-from streamsel.learner.base import until_learnt
+from streamsel.learner.cached import until_learnt
 from streamsel.learner.river import Supervised
 from streamsel.learner.staged import Staged
 from streamsel.params import param
@@ -198,6 +198,10 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
         yield {"k": 3, "l1_ratio": 0.5, "n_alphas": 30, "fading_factor": 0.05}
         pooled = {"k": 2, "family": "gaussian", "max_candidates": 4, "exact": True}
         yield pooled | {"max_features": 4, "grace_period": 20}
+
+    @property
+    def _score_meaning(self) -> str:
+        return "penalty alpha at which the variable enters the path"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

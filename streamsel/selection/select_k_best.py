@@ -22,6 +22,14 @@ from streamsel.ties import most_relevant_first
 _OF_MOMENTS = ("correlation", "f", "t")
 _OF_SAMPLES = ("mutual_info", "misclassification", "margin")
 _WITHOUT_P_VALUES = ("misclassification", "margin")
+_MEANINGS = {
+    "correlation": "relevance",
+    "f": "F statistic",
+    "t": "t statistic, without its sign",
+    "mutual_info": "mutual information in nats, less its mean under no association",
+    "misclassification": "error of the best threshold, from 0 to 1; smaller is better",
+    "margin": "smallest distance between values of different classes, in standard deviations",
+}
 
 
 class SelectKBest(Selector[Held], Supervised):
@@ -147,6 +155,12 @@ class SelectKBest(Selector[Held], Supervised):
             raise ValueError(f"Expected one of k and fdr, and None for the other. {given}")
         if self.fdr is not None and self.score in _WITHOUT_P_VALUES:
             raise ValueError(f"Expected a score with p-values, as fdr asks for. {given}")
+        if self.permutations and self._by_window:
+            raise ValueError(
+                f"Expected permutations=0 with score={self.score!r}: permuted targets are compared "
+                f"by correlation. Got: {self.permutations}.\n"
+                f"Hint: score='f' and {', '.join(map(repr, _OF_MOMENTS[::2]))} have permutations."
+            )
 
     def _check_target(self, c: int, *, is_class: bool) -> None:
         one, two = not is_class and c == 1, is_class and c <= 2
@@ -171,6 +185,10 @@ class SelectKBest(Selector[Held], Supervised):
             self._codes = codes_of(target, self.n_bins, self.binning)
 
     # Scores. Of each there is a strength, the greater the better, that ranks as it does.
+
+    @property
+    def _score_meaning(self) -> str:
+        return _MEANINGS[self.score]
 
     @property
     def _by_window(self) -> bool:
@@ -225,12 +243,22 @@ class SelectKBest(Selector[Held], Supervised):
             score, dof = held.noted("score")[places], held.noted("dof")[places]
             chances = chdtrc(np.maximum(dof, 1.0), 2.0 * held.n * score + dof)
             return np.where(dof > 0.0, chances, 1.0)
-        return chance(held.relevance(places), *self._freedom())
+        relevance, null = held.noise_relevance(places), self._null
+        return chance(relevance, *self._freedom()) if null is None else null.p_values(relevance)
 
     def _freedom(self) -> tuple[float, int]:
         """Return how many observations there are, less covariates, and the rank of the target."""
         n, space = self._space_of_rows()
         return n - len(space.given), space.rank
+
+    @property
+    def n_certified(self) -> int:
+        """How many leading picks are proven to be those over all columns at once."""
+        # A discarded column may have had a smaller p-value than its relevance says.
+        pool = self._columns
+        if self.fdr is not None and isinstance(pool, Pool) and pool.scores and not pool.complete:
+            return 0
+        return super().n_certified
 
     @property
     def scores(self) -> dict[Hashable, float]:

@@ -20,6 +20,8 @@ from streamsel.target.covariates import (
 from streamsel.target.describe import describe, of_survival
 from streamsel.target.encode import encode, kinds_from_state, kinds_to_state
 from streamsel.target.kept import KeptRows, same_rows
+from streamsel.target.space import TargetSpace
+from streamsel.target.strata import encode_strata, same_strata, strata_from_state
 from streamsel.target.survival import encode_survival
 from streamsel.target.weights import Weights, same_weights, weights_from_state, weights_to_state
 
@@ -49,6 +51,8 @@ class Target:
         What they are called, if not as their frame says.
     weights
         (n,) how much each observation counts; None for all the same.
+    strata
+        (n,) groups within which the target is permuted; None for one.
     kept
         Which rows of the columns these observations are; None for all.
 
@@ -76,6 +80,8 @@ class Target:
         what columns are multiplied with then: the first column of Y; all of Y otherwise.
     weights
         Of the observations; None where all weigh the same.
+    strata
+        (n,) numbers of the groups within which the target is permuted; None for one.
     effective_rows
         How many observations of equal weight tell as much.
     """
@@ -87,6 +93,7 @@ class Target:
         covariates: Any = None,
         covariate_names: tuple[Hashable, ...] | None = None,
         weights: Any = None,
+        strata: Any = None,
         kept: KeptRows | None = None,
     ) -> None:
         self.kept = kept
@@ -116,6 +123,7 @@ class Target:
                 columns=np.hstack([encoded.columns, beside.columns]),
                 names=[*encoded.names, *beside.names],
             )
+        self.strata = None if strata is None else encode_strata(strata, len(encoded.columns))
         self._centre(encoded.columns, encoded.names)
 
     @classmethod
@@ -126,7 +134,7 @@ class Target:
         target = cls.__new__(cls)
         target.by_rule, target.is_class, target.kinds, target.given_kinds = False, is_class, {}, {}
         target.description = describe(columns, names, is_class=is_class, kinds={})
-        target.weights = target.kept = None
+        target.weights = target.strata = target.kept = None
         target._centre(columns, names)
         return target
 
@@ -203,6 +211,7 @@ class Target:
         target.given_kinds = kinds_from_state(state["target_given_kinds"])
         target.mean, target.low = state["target_mean"], state["target_low"]
         target.weights = weights_from_state(state, state["n_rows"])
+        target.strata = strata_from_state(state, state["n_rows"])
         kept = state.get("target_kept")
         target.kept = None if kept is None else KeptRows.restored(kept, state["n_rows"])
         target._hold(state["target_Y"])
@@ -221,6 +230,7 @@ class Target:
             "target_Y": self.Y[: self.c],
             "target_description": self.description,
             **weights_to_state(self.weights),
+            **({} if self.strata is None else {"target_strata": self.strata}),
             **kept,
         }
 
@@ -240,6 +250,20 @@ class Target:
     def effective_rows(self) -> float:
         """How many observations of equal weight tell as much."""
         return float(self.n) if self.weights is None else self.weights.effective_rows
+
+    def kurtosis(self, space: TargetSpace) -> float:
+        """Return the excess kurtosis of the target, without what the covariates explain.
+
+        n Σ h² - r(r + 2), h the squared norms of the rows of an orthonormal basis of its space: 0
+        for normal variables (Mardia 1970), and of one column Σ d⁴ n / (Σ d²)² - 3.
+        """
+        basis = space.weights @ self.Y[: self.c]
+        if self.weights is None:
+            squares = np.square(np.einsum("ij,ij->j", basis, basis))
+        else:
+            w, basis = self.weights.w, self.weights.reflected(basis)
+            squares = np.square(np.einsum("ij,ij->j", basis, basis)) / np.where(w > 0.0, w, np.inf)
+        return float(self.n * squares.sum() - space.rank * (space.rank + 2))
 
     @property
     def is_given(self) -> NDArray[np.bool_]:
@@ -270,6 +294,7 @@ class Target:
             self.names == other.names
             and self.Y.shape == other.Y.shape
             and bool(np.array_equal(self.Y, other.Y))
+            and same_strata(self.strata, other.strata)
             and same_weights(self.weights, other.weights)
             and same_rows(self.kept, other.kept)
         )

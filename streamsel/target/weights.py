@@ -85,6 +85,14 @@ class Weights:
         with np.errstate(all="ignore"):
             return out, *two_sum(near, mean)
 
+    def reflected(self, rows: Floats) -> Floats:
+        """Return rows (..., n) reflected: those of turned columns are then the weighted residuals.
+
+        That is of the centred columns times the roots of the weights; and the reverse.
+        """
+        found: Floats = rows - (rows @ self._v)[..., None] * self._v
+        return found
+
     def back(self, Z: Floats) -> Floats:
         """Return turned and centred columns (n, k) as the observations have them.
 

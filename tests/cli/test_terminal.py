@@ -112,7 +112,7 @@ def test_a_table_of_components_without_loadings(files):
 
 def test_a_table_on_a_terminal(files):
     code, shown = in_terminal("select", files / "data.parquet", "-t", "y", "-k", "12")
-    assert "relevance: how much of the target a variable tells by itself" in shown
+    assert "relevance: how much of the target a variable explains by itself" in shown
     assert "round: " in shown  # which the table has
     assert "certified: " not in shown
     assert code == 0

@@ -169,12 +169,16 @@ def test_covariates_and_weights_come_for_all_rows(mode):
         beside["covariates"] = {"age": Z, "place": np.where(LACKS, None, np.arange(N) % 2 == 0)}
     if probe._takes_weights:
         beside["weights"] = w
+    if getattr(probe, "permutations", 0):
+        beside["strata"] = np.where(LACKS, None, np.arange(N) % 3 == 0)
     model, filtered = dropping(mode, y), fresh(mode, y[KEPT])
     model.learn_target(y, **beside, missing="drop")
     if "covariates" in beside:
         beside["covariates"] = {name: values[KEPT] for name, values in beside["covariates"].items()}
     if "weights" in beside:
         beside["weights"] = w[KEPT]
+    if "strata" in beside:
+        beside["strata"] = (np.arange(N) % 3 == 0)[KEPT]
     filtered.learn_target(y[KEPT], **beside)
     model.learn_columns(X)
     filtered.learn_columns(X[KEPT])

@@ -91,7 +91,7 @@ def of_moments(x, y, kind, score):
     if left == 0:  # the target explains any column: no evidence
         return {"correlation": relevance, "f": 0.0, "t": 0.0}[score], relevance, 1.0
     f = anova_f(x, y) if labels else regression_f(x, Y, r)
-    p = stats.f.sf(f, r, left)
+    p = stats.f.sf(f if labels else regression_f(x, target.tested(Y), r), r, left)
     if score == "correlation":
         return relevance, relevance, p
     if score == "f":
@@ -117,7 +117,8 @@ def anova_f(x, labels):
 def regression_f(x, Y, r):
     """What least squares on the target columns explains, and what it leaves."""
     x = target.unit(target.centred(x))
-    Y = np.column_stack([target.unit(column) for column in target.columns(Y).T])
+    Y = target.columns(np.reshape(Y, (len(Y), -1)))
+    Y = np.column_stack([target.unit(column) for column in Y.T])
     fit = Y @ np.linalg.lstsq(Y, x, rcond=1e-7)[0]
     explained, rest = (fit**2).sum(), ((x - fit) ** 2).sum()
     return divided(explained / r, rest / (len(x) - 1 - r))

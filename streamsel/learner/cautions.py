@@ -1,0 +1,77 @@
+"""Reasons to doubt what a model found: conditions of the tests that do not hold."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from streamsel.held.column_sample import KURTOSES, ColumnSample
+from streamsel.learner.noise import chance_above, noise_floor
+from streamsel.learner.report import NOISE_LEVEL, Caution
+from streamsel.target.space import TargetSpace
+from streamsel.target.target import Target
+
+# Test statistics may be larger than expected by this factor, or by so many standard deviations.
+_INFLATED, _DEVIATIONS = 1.1, 3.0
+# The chance that noise exceeds the floor may be so large before a report warns.
+_CHANCE = 0.1
+
+
+def of_inflation(factor: float | None, sample: ColumnSample) -> Caution | None:
+    """Warn where the statistics of all columns are larger than expected under no association.
+
+    Chance alone moves the factor where columns correlate: the mean of many χ²₁ statistics has the
+    variance 2 ρ², ρ² the mean squared correlation of two columns.
+
+    Parameters
+    ----------
+    factor
+        The median statistic, in units of that under no association; None if not known.
+    sample
+        Of the columns.
+    """
+    by_chance = 1.0 + _DEVIATIONS * math.sqrt(2.0 * sample.mean_squared_correlation())
+    if factor is None or not factor > max(_INFLATED, by_chance):
+        return None
+    return Caution(
+        "inflation",
+        f"The median test statistic is {factor:.2f} times that under no association: samples may "
+        "be related or confounded, or very many columns are associated; p-values are too small "
+        "then. Hint: adjust for batch or ancestry (covariates)",
+    )
+
+
+def of_tails(sample: ColumnSample, target: Target, space: TargetSpace, p: int) -> Caution | None:
+    """Warn where noise exceeds the Gaussian noise floor more often than its level says.
+
+    Parameters
+    ----------
+    sample
+        Of the columns.
+    target, space
+        The target, and its space.
+    p
+        Columns that vary.
+    """
+    n, r = target.effective_rows - len(space.given), space.rank
+    if space.kernel.name != "linear" or n - 1 <= r or not sample.counts.any():
+        return None
+    floor = noise_floor(n, r, p, NOISE_LEVEL)
+    each = chance_above(floor, n, r, target.kurtosis(space), KURTOSES)
+    found = -math.expm1(-p * float(np.average(each, weights=sample.counts)))
+    if found <= _CHANCE:
+        return None
+    return Caution(
+        "tails",
+        f"Noise exceeds the noise floor with a chance of about {found:.0%} rather than "
+        f"{NOISE_LEVEL:.0%}: columns have heavy tails or few carriers, and the target "
+        f"{_about(target)}. Hint: permutations=1000 (--permutations 1000) holds the level",
+    )
+
+
+def _about(target: Target) -> str:
+    if target.is_class:
+        sizes = np.round(target.columns().sum(axis=0))
+        return f"has a class of {int(np.nanmin(sizes))} in {target.n} rows"
+    return "has heavy tails, too"
