@@ -67,7 +67,8 @@ def test_the_path_is_scikit_learns(p, scale, l1_ratio):
 def test_the_path_is_scikit_learns_on_real_data(load_data):
     X, y = load_data(return_X_y=True)
     y = y.astype(np.float64)
-    model = learnt(X, y, k="all", n_alphas=20, alpha_min_ratio=0.02)
+    # Of two classes the default is the logistic loss.
+    model = learnt(X, y, k="all", n_alphas=20, alpha_min_ratio=0.02, family="gaussian")
     sizes = X.std(axis=0)
     Z, t = (X - X.mean(axis=0)) / sizes, y - y.mean()
     _, w, _ = enet_path(Z, t, l1_ratio=1.0, alphas=[*model.path], tol=1e-12, max_iter=10**6)
@@ -299,6 +300,100 @@ def test_logistic_on_rows_is_that_of_the_last_window():
     assert model.coefficients == pytest.approx(other.coefficients, rel=1e-8)
 
 
+# --------------------------------------------------------------------------- what family it is
+
+
+@pytest.mark.parametrize("family", ["auto", "logistic"])
+@pytest.mark.parametrize("form", [int, float, bool, "text", "two numbers"])
+def test_two_classes_have_the_logistic_loss(family, form):
+    X, y = sparse_data(13)
+    labels = y > 0.0
+    expected = learnt(X, np.where(labels, "b", "a"), k=4, family="logistic")
+    if form == "text":
+        model = learnt(X, np.where(labels, "yes", "no"), k=4, family=family)
+    elif form == "two numbers":
+        model = learnt(X, np.where(labels, 7, -1), k=4, family=family)
+    else:
+        model = learnt(X, labels.astype(form), k=4, family=family)
+    assert model.scores == expected.scores
+    assert model.coefficients == expected.coefficients
+    assert model.intercept == expected.intercept
+    assert model.report().target.endswith("; logistic loss") is (family == "auto")
+    assert model.gap < 1e-10
+
+
+def test_a_numeric_target_has_least_squares_as_before():
+    X, y = sparse_data(14)
+    auto, gaussian = (learnt(X, y, k=4, family=family) for family in ("auto", "gaussian"))
+    assert auto.path == gaussian.path
+    assert auto.report().target == gaussian.report().target
+    for model in (auto, gaussian):
+        model.learn_one(dict(enumerate(X[0].tolist())), 0.5)
+    assert auto.path == gaussian.path
+
+
+@pytest.mark.parametrize(
+    ("options", "beside"),
+    [
+        ({"fading_factor": 0.01}, {}),
+        ({}, {"weights": np.arange(50) % 3}),
+        ({}, {"covariates": np.arange(50.0) ** 2}),
+        ({"family": "gaussian"}, {}),
+    ],
+)
+def test_where_two_numbers_can_be_no_classes_they_are_a_quantity(options, beside):
+    X, y = sparse_data(15, n=50)
+    found = []
+    for family, kind in (("auto", "auto"), ("gaussian", "numeric")):
+        model = Lasso(k=4, **{"family": family, "target": kind} | options)
+        model.learn_target((y > 0.0).astype(int), **beside)
+        model.learn_columns(X)
+        assert model.report().target == "numeric, 0 to 1"
+        found.append(model.path)
+    assert found[0] == found[1]
+    model = Lasso(k=4, **options)
+    with pytest.raises(ValueError, match="Expected"):
+        model.learn_target(np.where(y > 0.0, "yes", "no"), **beside)
+    assert model.n_rows is None
+    # A target that was learnt before is no hindrance.
+    model.learn_target(y, **beside)
+    assert model.n_rows == 50
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_rows_go_on_by_windows_after_two_classes(copied, tmp_path):
+    X, y = sparse_data(16, n=100, p=8)
+    labels = (y > 0.0).astype(int)
+    model = learnt(X[:50], labels[:50], k=2, window_size=50)
+    model = COPIES[copied](model, tmp_path)
+    for x, label in zip(X[50:], labels[50:].tolist(), strict=True):
+        model.learn_one(dict(enumerate(x.tolist())), label)
+    other = learnt(X[50:], labels[50:], k=2, family="logistic")
+    assert model.selected == other.selected
+    assert model.coefficients == pytest.approx(other.coefficients, rel=1e-8)
+    assert model.report().target == "2 classes: 0, 1; logistic loss"
+
+
+@pytest.mark.parametrize("form", [int, float, bool])
+def test_rows_of_the_logistic_family_may_bring_numbers(form):
+    X, y = sparse_data(11, n=50, p=8)
+    model = Lasso(k=2, family="logistic", window_size=50)
+    for x, label in zip(X, (y > 0.0).tolist(), strict=True):
+        model.learn_one(dict(enumerate(x.tolist())), form(label))
+    assert model.coefficients == learnt(X, y > 0.0, k=2, family="logistic").coefficients
+    with pytest.raises(ValueError, match=r"family='logistic' requires\. Got: 3 classes"):
+        model.learn_one({0: 1.0}, 2.5)
+
+
+def test_rows_alone_have_least_squares():
+    for learn in (
+        lambda model: model.learn_one({0: 1.0}, "yes"),
+        lambda model: model.learn_many(np.ones((2, 1)), ["yes", "no"]),
+    ):
+        with pytest.raises(ValueError, match="Hint: family='logistic' learns rows"):
+            learn(Lasso())
+
+
 # ------------------------------------------------------------------------------ bad input
 
 
@@ -316,10 +411,13 @@ def test_k_or_alphas():
         ("gaussian", np.array(list("aabbab")), "one numeric target"),
         ("logistic", np.arange(6.0), "two classes"),
         ("logistic", np.array(list("abcabc")), "two classes"),
+        ("logistic", np.arange(8) % 3, "two classes"),
+        ("auto", np.arange(8) % 3, "one numeric target or two classes"),
+        ("gaussian", np.arange(8) % 3, "one numeric target"),
     ],
 )
 def test_targets_that_a_family_does_not_take(family, y, expected):
-    with pytest.raises(ValueError, match=f"Expected {expected}"):
+    with pytest.raises(ValueError, match=f"Expected {expected}, as family='{family}'"):
         Lasso(family=family).learn_target(y)
 
 

@@ -275,18 +275,18 @@ def test_columns_are_read_in_place():
 def test_integers_that_may_be_codes_are_classes():
     found = streamsel.sklearn.ProjSe(2).fit(X, CLASSES)
     labels = np.array(["a", "b", "c"])[CLASSES]
-    assert found.learner_.target == "class"
+    assert found.learner_.report().target.startswith("3 classes: 0 (")
     assert found.learner_.scores == plain("ProjSe", X, labels).scores
     assert found.target == "auto"
     numeric = streamsel.sklearn.ProjSe(2, target="numeric").fit(X, CLASSES)
-    assert numeric.learner_.scores == plain("ProjSe", X, CLASSES.astype(float)).scores
+    assert numeric.learner_.scores == plain("ProjSe", X, CLASSES, target="numeric").scores
     assert numeric.learner_.scores != found.learner_.scores
 
 
 def test_where_no_classes_can_be_they_are_numbers():
     found = streamsel.sklearn.Lasso(2).fit(X, CLASSES)
     assert found.learner_.target == "numeric"
-    assert found.learner_.scores == plain("Lasso", X, CLASSES.astype(float)).scores
+    assert found.learner_.scores == plain("Lasso", X, CLASSES, target="numeric").scores
 
 
 def test_several_targets_keep_their_names():
@@ -300,11 +300,10 @@ def test_several_targets_keep_their_names():
     assert array.learner_.selected == found.learner_.selected
 
 
-def test_codes_among_several_targets_are_asked_about():
-    """They cannot be classes alone: of the other column every value would be one."""
+def test_few_whole_numbers_among_several_targets_are_a_quantity():
     frame = pd.DataFrame({"one": Y, "two": CLASSES})
-    with pytest.warns(UserWarning, match="3 distinct integers"):
-        found = streamsel.sklearn.ProjSe(3).fit(X, frame)
+    found = streamsel.sklearn.ProjSe(3).fit(X, frame)
+    assert found.learner_.report().target == "2 numeric columns"
     assert found.learner_.scores == plain("ProjSe", X, frame.astype(float), k=3).scores
 
 
@@ -427,7 +426,7 @@ def test_the_learner_goes_on_in_river(tmp_path):
 
 @pytest.mark.parametrize("name", AGAIN)
 def test_all_loadings_are_saved(name, tmp_path):
-    found = few(name).set_params(max_loadings=4).fit(X, Y)
+    found = few(name).set_params(max_loadings=4).fit(X, target(name))
     save(found.learner_, tmp_path / "model")
     np.testing.assert_array_equal(
         load(tmp_path / "model").transform_many(X), found.learner_.transform_many(X)

@@ -203,13 +203,11 @@ def test_draws_hold_each_class_in_equal_shares(codes, share, seed):
             assert np.sum(codes[rows] == code) == max(1, round(share * there))
 
 
-def test_integers_are_classes_of_all_rows_or_of_none():
-    codes = np.unique(LABELS, return_inverse=True)[1]
-    with pytest.warns(UserWarning, match="codes of classes") as told:
-        subsample_stability(ProjSe(k=2), X, codes, n_subsamples=M)
-    assert len(told) == 1
-    classes = subsample_stability(ProjSe(k=2, target="class"), X, codes, n_subsamples=M)
-    named = subsample_stability(ProjSe(k=2), X, codes.astype(str), n_subsamples=M)
+@pytest.mark.parametrize("kind", ["auto", "class"])
+def test_whole_numbers_are_classes_of_all_rows_or_of_none(kind):
+    codes = np.unique(LABELS, return_inverse=True)[1].astype(float)
+    classes = subsample_stability(ProjSe(k=2, target=kind), X, codes, n_subsamples=M)
+    named = subsample_stability(ProjSe(k=2), X, LABELS, n_subsamples=M)
     assert classes.selections == named.selections
 
 

@@ -65,6 +65,8 @@ def job_of(ctx: click.Context) -> Iterator[tuple[Job, Interrupts]]:
         job = Job(request)
         try:
             yield job, interrupts
+        except (ValueError, TypeError) as error:
+            raise job.named(error) from error
         except KeyboardInterrupt as error:
             interrupts.end()
             n_read = job.notes["columns_read"]
@@ -100,6 +102,7 @@ def learn_crowd(
     if len(plan.passes) > 1 or plan.n_alone or plan.bytes_each >= _WORTH_SAYING:
         note(plan.text(max_bytes))
     log().begin(job.request.command, file=job.request.given, n_columns=job.screen.n_columns)
+    job.report_target()
     with meter(title, job.screen.n_columns) as bar:
         bar.compiling()
         compile_for(job.model, job.source.stream, supervised=job.given.y is not None)
@@ -186,6 +189,8 @@ def show(
     on_terminal = sys.stdout.isatty()
     if job.request.as_json:
         known = {"streamsel": __version__, **found.as_dict(), "alarms": job.notes["alarms"]}
+        known["target"] = job.model._target_description()
+        known["rows_left_out"] = job.model._rows_left_out()
         known["notes"] = job.notes
         sys.stdout.write(as_json(known, indent=2) + "\n")
     elif on_terminal:

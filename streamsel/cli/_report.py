@@ -14,7 +14,7 @@ from streamsel.cli._words import OF_COLUMNS, OF_COMPONENTS, meaning
 from streamsel.escape import shown
 from streamsel.learner.report import NOISE_LEVEL
 from streamsel.page._verdict import is_certificate_needed, verdict
-from streamsel.words import bytes_text, count, seconds_text, skipped_text
+from streamsel.words import bytes_text, count, rows_left_out_text, seconds_text, skipped_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -188,8 +188,8 @@ def _of_landmarks(report: Report) -> Table:
 
 
 def _footer(report: Report, notes: Any) -> list[str]:
-    """Return what the table leaves open: noise, what was read and left out."""
-    lines = []
+    """Return what the table leaves open: the target, noise, what was read and left out."""
+    lines = [] if report.target is None else [f"Target: {report.target}."]
     if report.noise_floor is not None:
         lines.append(
             f"Noise floor {report.noise_floor:.4f}: the largest relevance of "
@@ -215,8 +215,10 @@ def _footer(report: Report, notes: Any) -> list[str]:
     if not isinstance(notes, Mapping) or "columns_read" not in notes:
         return lines
     skipped, n_passes = skipped_text(notes["skipped"]), report.facts.get("n_passes", 1)
+    rest = rows_left_out_text(report.rows_left_out)
+    rest += "," if rest else ""
     lines.append(
-        f"{count(notes['columns_read'], 'column')} of {report.rows:,} rows read in "
+        f"{count(notes['columns_read'], 'column')} of {report.rows:,} rows{rest} read in "
         f"{seconds_text(notes['seconds'])}"
         + (f" and {n_passes:.3g} passes" if n_passes > 1 else "")
         + (f", {bytes_text(notes['peak_memory'])} of memory" if notes.get("peak_memory") else "")
@@ -269,9 +271,11 @@ def facts(path: str, report: Report, notes: Any) -> list[tuple[str, str]]:
     rows = [
         ("model file", path),
         ("model", f"{report.learner}({parameters})"),
-        ("rows", f"{report.rows or 0:,}"),
+        ("rows", f"{report.rows or 0:,}{rows_left_out_text(report.rows_left_out)}"),
         ("columns seen", f"{report.columns_seen:,}"),
     ]
+    if report.target is not None:
+        rows.append(("target taken as", report.target))
     if report.columns_constant:
         rows.append(("constant", f"{report.columns_constant:,}"))
     known = {k: v for k, v in report.facts.items() if k != "pool_complete"}

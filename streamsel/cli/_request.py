@@ -44,6 +44,8 @@ class Request:
     id, by_position
         Which columns of FILE and of the target's file say which row is which, as `--id` has them;
         whether their rows are taken as they stand.
+    missing_target
+        "drop" where rows without a target are left out, "error" where they end the run.
     drop
         Names of columns to leave out.
     orientation, delimiter, decimal, missing, min_count, max_skipped
@@ -74,6 +76,7 @@ class Request:
     target_file: str | None
     id: str | None
     by_position: bool
+    missing_target: str
     drop: Sequence[str]
     orientation: str
     delimiter: str | None
@@ -148,6 +151,7 @@ def make_request(ctx: click.Context) -> Request:
         target_file=options["target_file"],
         id=options["id"],
         by_position=options["by_position"],
+        missing_target=options["missing_target"],
         drop=options["drop"],
         orientation=options["orientation"],
         delimiter=options["delimiter"],

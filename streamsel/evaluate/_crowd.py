@@ -10,9 +10,11 @@ import numpy as np
 
 from streamsel import params
 from streamsel.columns import Block, wrong_length
-from streamsel.evaluate._subsets import Picker, Rows, picked, rows_of
+from streamsel.evaluate._subsets import Picker, Rows, rows_of
 from streamsel.stream import ColumnStream
 from streamsel.target.encode import encode
+from streamsel.target.kept import picked
+from streamsel.target.target import Target
 from streamsel.words import bytes_text, count
 
 # Of columns whose number is not known so many are expected.
@@ -175,8 +177,8 @@ def check_learner(learner: Any) -> None:
 def prepared(learner: Any, y: Any, covariates: Any, weights: Any) -> tuple[Any, Any]:
     """Return a learner for parts of these rows, and the classes of all rows.
 
-    Whether integers are classes is told of all rows, not of every part again; what is wrong with
-    the target is said here.
+    All rows decide whether numbers are classes, not every part by itself; a target that cannot be
+    learnt is refused here.
 
     Returns
     -------
@@ -184,13 +186,12 @@ def prepared(learner: Any, y: Any, covariates: Any, weights: Any) -> tuple[Any, 
     """
     whole = learner.clone()
     whole.learn_target(y, covariates, weights)
-    if y is None or learner.target == "survival":
+    target = whole._target
+    # Each column of a frame is what it is.
+    if not isinstance(target, Target) or target.kinds or learner.target == "survival":
         return learner.clone(), None
-    encoded = encode(y, learner.target)
-    if encoded.kinds:  # a frame: each column is what it is
-        return learner.clone(), None
-    known = {"target": "class" if encoded.is_class else "numeric"}
-    codes = encoded.columns.argmax(axis=1) if encoded.is_class else None
+    known = {"target": "class" if target.is_class else "numeric"}
+    codes = encode(y, "class").columns.argmax(axis=1) if target.is_class else None
     return learner.clone(known), codes
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from streamsel import params
 from streamsel.columns import Block
 from streamsel.evaluate._contest import SCORES, model_of, scores_of
-from streamsel.evaluate._crowd import MAX_BYTES, Crowd, check_learner
+from streamsel.evaluate._crowd import MAX_BYTES, Crowd, check_learner, prepared
 from streamsel.evaluate._features import Features, built, names_of
 from streamsel.evaluate._matrices import Floats
 from streamsel.evaluate._subsets import Rows
@@ -214,10 +214,11 @@ class Nested:
         if covariates is not None:
             self._covariates = encode_covariates(covariates, learner.covariates).columns
         self._tasks = list(self._all_tasks())
-        known = {"target": "class" if self.is_class else "numeric"} if learner.supervised else {}
-        models = [
-            (learner.clone(known | self._sized(task.size)), task.train) for task in self._tasks
-        ]
+        if learner.supervised:
+            # All rows decide whether numbers are classes, not those of every fold by themselves.
+            own = learner.clone({"target": target or learner.target})
+            learner, _ = prepared(own, y, covariates, None)
+        models = [(learner.clone(self._sized(task.size)), task.train) for task in self._tasks]
         # What each model puts out, and of extractors training and test features.
         self._made: dict[int, tuple[list[Hashable], tuple[Floats, Floats] | None]] = {}
         self.crowd = Crowd(
@@ -399,7 +400,7 @@ def _one_target(y: Any, kind: str) -> tuple[bool, Any]:
             "Expected classes or numbers, which models of scikit-learn predict. Got: "
             "target='survival'.\nHint: subsample_stability takes it."
         )
-    encoded = encode(y, kind)
+    encoded = encode(y, kind, by_values=True)
     if encoded.is_class:
         return True, encoded.columns.argmax(axis=1)
     if encoded.columns.shape[1] != 1 or encoded.kinds:
@@ -410,6 +411,6 @@ def _one_target(y: Any, kind: str) -> tuple[bool, Any]:
     if bad.size:
         raise ValueError(
             f"Expected a finite target. Got: {encoded.columns[bad[0], 0]} in row {bad[0]}.\n"
-            "Hint: drop the rows whose target is missing, in the columns too."
+            "Hint: leave out the rows whose target is missing, in the columns too."
         )
     return False, encoded.columns[:, 0]

@@ -47,6 +47,24 @@ class Axis(abc.ABC):
     def _check_target(self, c: int, *, is_class: bool) -> None:  # noqa: B027
         """Refuse a target, of c columns, that the parameters cannot be used with."""
 
+    def _refuses_target(self, c: int, *, is_class: bool) -> bool:
+        """Whether the parameters cannot be used with a target of c columns."""
+        try:
+            self._check_target(c, is_class=is_class)
+        except ValueError:
+            return True
+        return False
+
+    @property
+    def _needs_classes(self) -> bool:
+        """Whether what is learnt is a difference between classes, of several rows each."""
+        return self._refuses_target(1, is_class=False)
+
+    @property
+    def _kind_of_rows(self) -> str:
+        """How the targets of rows are taken: by default as the parameter `target` has it."""
+        return self.target
+
     def _variable_kernel(self) -> VariableKernel:
         """Return the kernel between variables."""
         return VariableKernel()

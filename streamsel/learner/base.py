@@ -24,7 +24,7 @@ from streamsel.learner.significance import Significance
 from streamsel.learner.window import Window
 from streamsel.params import param
 from streamsel.shapes import Count, Flag, Maybe, Names, Number, expect, expect_finite
-from streamsel.target.rows import NO_TARGET
+from streamsel.target.observed import NO_TARGET
 from streamsel.target.target import KINDS, NoTarget, Target
 
 
@@ -87,9 +87,11 @@ class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
         params.Choice(KINDS),
         default="auto",
         doc="""
-        `"auto"` takes labels for classes and numbers for quantities, `"class"` takes numbers for
-        classes, `"numeric"` refuses labels, `"survival"` takes times and events, on columns: what
-        is explained are the martingale residuals of the null model.
+        `"auto"` takes labels as classes and numbers as quantities, but on columns one target of
+        whole numbers with 2 to 20 distinct values, at most one for every two rows, as classes;
+        `"class"` takes any numbers as classes, `"numeric"` takes numbers as quantities and refuses
+        labels, `"survival"` takes times and events, on columns: what is explained are the
+        martingale residuals of the null model.
         """,
     )
     n_jobs: int = param(
@@ -207,8 +209,23 @@ class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
         """Return a report of what was found."""
         counts = self.n_rows, self.n_columns, self.n_constant
         name, params = type(self).__name__, dict(self._get_params())
-        significance = self._significance()
-        return Report(name, params, *counts, floor, kind, found, asked, facts or {}, **significance)
+        counted = {"target": self._target_description(), "rows_left_out": self._rows_left_out()}
+        known = counted | self._significance()
+        return Report(name, params, *counts, floor, kind, found, asked, facts or {}, **known)
+
+    def _target_description(self) -> str | None:
+        """Return how the target was taken; of rows without their numbers, which are not counted."""
+        if not self.supervised:
+            return None
+        part = self._window if self._moments is None else self._moments
+        if part is not None and part.target is not None:
+            return part.target.description
+        return None if self._target is None else self._target.description
+
+    def _rows_left_out(self) -> dict[str, int]:
+        """Return how many rows of the columns were left out, by reason."""
+        kept = None if self._target is None else self._target.kept
+        return {} if kept is None else dict(kept.left_out)
 
     @property
     @abc.abstractmethod

@@ -76,7 +76,8 @@ class Builder(Learner):
         """The components on the training rows, (n, number of components there are): a copy.
 
         ValueError once rows were learnt, for those are not kept. Of observations that have weights
-        a component is uncorrelated, weighted, where it is said to be, and NaN where one weighs 0.
+        a component is uncorrelated, weighted, where it is said to be. It is NaN for an observation
+        of weight 0, and for one that was left out because its target is missing.
         """
         if self._on_rows:
             raise ValueError(
@@ -84,9 +85,9 @@ class Builder(Learner):
                 "which are not kept.\nHint: transform_many(X) is the embedding of X."
             )
         found, target = self._embedding(), self._target
-        if target is None or target.weights is None:
-            return found
-        return target.weights.back(found)
+        if target is not None and target.weights is not None:
+            found = target.weights.back(found)
+        return found if target is None or target.kept is None else target.kept.back(found)
 
     def _embedding(self) -> Floats:
         """Return the components on the columns' observations; none, where these are not kept."""

@@ -69,8 +69,8 @@ class Merging(ColumnAxis, RowAxis):
         target = self._expected_target(other._target.n)
         if not target.same_as(other._target):
             raise ValueError(
-                "Expected two models of the same target and weights. Got: different targets, or "
-                "weights.\n"
+                "Expected two models of the same target and weights, of which the same rows count. "
+                "Got: different targets, weights or rows.\n"
                 "Hint: models can be merged that learnt different columns of the same rows; "
                 "merge(other, along='rows') joins different rows."
             )

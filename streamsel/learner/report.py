@@ -117,6 +117,8 @@ class Report:
         median under no association; None where it is not known.
     warnings
         Reasons to doubt the result.
+    rows_left_out
+        How many rows of the columns were left out, and why; rows counts the others.
     """
 
     learner: str
@@ -139,6 +141,7 @@ class Report:
     normal_scores: bool = False
     inflation: float | None = None
     warnings: tuple[Caution, ...] = ()
+    rows_left_out: dict[str, int] = field(default_factory=dict)
 
     def unfinished(self) -> Report:
         """Return the report of a model that has not seen all its columns: nothing is certain."""
@@ -152,6 +155,7 @@ class Report:
             "class": self.learner,
             "parameters": self.parameters,
             "rows": self.rows,
+            "rows_left_out": self.rows_left_out,
             "target": self.target,
             "columns_seen": self.columns_seen,
             "columns_constant": self.columns_constant,

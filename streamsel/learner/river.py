@@ -11,7 +11,7 @@ from river import base
 from streamsel import params
 from streamsel.learner.limits import Turn, alone
 from streamsel.params import param
-from streamsel.target.rows import no_target
+from streamsel.target.observed import no_target
 
 
 class _LearnsAlone:

@@ -6,6 +6,7 @@ import numpy as np
 
 from streamsel.held.gram_columns import GramColumns
 from streamsel.learner.base import Learner
+from streamsel.target.kept import same_rows
 from streamsel.target.target import Target
 from streamsel.target.weights import same_weights
 
@@ -61,6 +62,11 @@ class Sharing(Learner):
             raise ValueError(
                 "Expected columns of observations with the same weights. Got: others.\n"
                 "Hint: learn_target(y, weights=w) on both, with the same w."
+            )
+        if not same_rows(mine.kept, target.kept):
+            raise ValueError(
+                "Expected columns of the same rows. Got: others, of which some were left out.\n"
+                "Hint: learn_target(y, missing='drop') leaves out the rows without this target."
             )
         columns = self._new_columns(mine.n)
         assert isinstance(held, GramColumns)  # noqa: S101

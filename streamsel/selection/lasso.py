@@ -14,11 +14,11 @@ from streamsel.held.part import Held
 from streamsel.held.pool import Picks
 from streamsel.held.stage_pool import StagePool
 from streamsel.learner.cached import until_learnt
-from streamsel.learner.jointly import Jointly
 from streamsel.learner.river import Supervised
 from streamsel.learner.selector import ALL
 from streamsel.learner.staged import Staged
 from streamsel.params import param
+from streamsel.selection._lasso_family import ByFamily
 from streamsel.selection._lasso_losses import Logistic, SampledSquares, Squares
 from streamsel.selection._lasso_path import NO_PATH, Path, Penalty, Problem, Sampled, quality, solve
 from streamsel.selection._lasso_plan import PathPlan, planned, ranked, restored
@@ -37,7 +37,7 @@ class _Model(NamedTuple):
     coefficients: dict[Hashable, float]
 
 
-class Lasso(Jointly, Staged[PathPlan], Supervised):
+class Lasso(ByFamily, Staged[PathPlan], Supervised):
     r"""LASSO: the variables of a linear model most of whose coefficients are 0.
 
     For one $\alpha$ after another, from the one at which the first variable enters downwards, the
@@ -64,8 +64,11 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
     l1_ratio
         $\rho$, in (0, 1].
     family
-        `"gaussian"`: least squares, for one numeric target. `"logistic"`: for two classes; the
-        second in order is the one foretold.
+        `"gaussian"`: least squares, for one numeric target. `"logistic"`: for two classes (labels,
+        booleans, or two numbers such as 0 and 1); the second in order is the one predicted.
+        `"auto"` takes least squares for a numeric target, and the logistic loss for two classes of
+        columns; `report().target` shows it. Covariates, weights and fading need least squares: with
+        them two numbers are taken as a quantity.
     n_alphas, alpha_min_ratio
         The grid: so many, evenly on a logarithmic scale, down to this part of the first.
     scale
@@ -114,7 +117,8 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
     **Rows.** Least squares is a function of the joint moments of a bounded vocabulary, which rows
     accumulate: the answer is that on the columns of the same rows, or of those since all variables
     in use were there (`n_rows_used`). The logistic family learns windows of rows, and knows no
-    covariates and no fading.
+    covariates and no fading; with `family="auto"` it goes on with rows where columns had two
+    classes.
 
     **Missing and new features.** A column with a missing value is refused. In a row a variable that
     is absent is 0, one that is NaN or None counts as if it had its mean; a new variable was 0
@@ -192,7 +196,7 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
         params.Several(params.Real(0.0, open=True), optional=True), default=None
     )
     l1_ratio: float = param(params.Real(0.0, open=True), default=1.0)
-    family: str = param(params.Choice(("gaussian", "logistic")), default="gaussian")
+    family: str = param(params.Choice(("auto", "gaussian", "logistic")), default="auto")
     n_alphas: int = param(params.Whole(2, below=params.MANY), default=100)
     alpha_min_ratio: float = param(params.Real(0.0, open=True, below=1.0), default=1e-3)
     scale: bool = param(params.Flag(), default=True)
@@ -200,9 +204,9 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"k": 3}
+        yield {"k": 3, "family": "gaussian"}
         yield {"k": 3, "l1_ratio": 0.5, "n_alphas": 30, "fading_factor": 0.05}
-        pooled = {"k": 2, "max_candidates": 4, "exact": True}
+        pooled = {"k": 2, "family": "gaussian", "max_candidates": 4, "exact": True}
         yield pooled | {"max_features": 4, "grace_period": 20}
 
     @property
@@ -226,21 +230,6 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
     def _asked(self) -> int | None:
         return _K if self.k is None and self.alphas is None else super()._asked
 
-    def _check_target(self, c: int, *, is_class: bool) -> None:
-        fits, what = not is_class and c == 1, "one numeric target"
-        if self.family == "logistic":
-            fits, what = is_class and c <= 2, "two classes"
-        if not fits:
-            raise ValueError(
-                f"Expected {what}, as family={self.family!r} asks for. Got: {c} "
-                f"{'classes' if is_class else 'numeric columns'}.\n"
-                "Hint: family='logistic' takes two classes, and target='class' numbers for classes."
-            )
-
-    @property
-    def _by_window(self) -> bool:
-        return self.family == "logistic" or super()._by_window
-
     # The path
 
     @property
@@ -257,7 +246,7 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
         return Squares(held, self._penalty)
 
     def _sampled(self, pool: StagePool) -> Sampled:
-        if self.family == "logistic":
+        if self._is_logistic:
             assert isinstance(self._target, Target)  # noqa: S101
             return Logistic(pool, self._penalty, np.rint(self._target.columns()[:, 1]))
         target = pool.basis[0] if len(pool.basis) else np.zeros(pool.n)
@@ -334,7 +323,7 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
         for alpha, places, values, level in path.solutions:
             w = values * path.norm / np.sqrt(left[places])
             names = [held.names[j] for j in places.tolist()]
-            start = level if self.family == "logistic" else self._mean_of_target()
+            start = level if self._is_logistic else self._mean_of_target()
             intercept = start - float(w @ stats.mean[places])
             models.append(
                 _Model(alpha, float(intercept), dict(zip(names, w.tolist(), strict=True)))

@@ -210,9 +210,10 @@ class SelectKBest(Selector[Held], Supervised):
         fits, what = takes.get(self.score, (True, ""))
         if not fits:
             raise ValueError(
-                f"Expected {what}, as score={self.score!r} asks for. Got: {c} "
+                f"Expected {what}, as score={self.score!r} requires. Got: {c} "
                 f"{'classes' if is_class else 'numeric columns'}.\n"
-                "Hint: target='class' takes numbers for classes; score='f' takes any target."
+                "Hint: target='class' takes numbers as classes, target='numeric' takes them as a "
+                "quantity; score='f' takes any target."
             )
 
     def _take_target(self, target: Target) -> None:

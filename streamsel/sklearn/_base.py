@@ -56,9 +56,10 @@ class Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             (n, p) array, sparse matrix (best CSC), frame of pandas or polars, or AnnData.
         y
             (n,) numbers or labels, or (n, c) numbers; with an AnnData also the name of a column of
-            its obs. Ignored where the learner has no target. With `target="auto"` integers of 3 to
-            20 values are classes, as scikit-learn's classifiers take them; `target="numeric"` takes
-            them as quantities.
+            its obs. Ignored where the learner has no target. With `target="auto"` one column of
+            whole numbers with 2 to 20 distinct values, at most n / 2 of them, is classes, unless
+            the estimator takes no classes; `target="numeric"` takes it as a quantity.
+            `learner_.report().target` shows how the target was taken.
         sample_weight
             (n,) how much each row counts, 0 or above: weighted means and products decide. Learners
             whose result under weights is not that of repeated rows have no such argument.
@@ -168,22 +169,18 @@ class Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return y
 
     def _kind_of_target(self, learner: Any, y: Any) -> str:
-        """Return what the target is: integers that may be codes of classes are, if they can be.
+        """Return how the target is taken: as the learner takes it, if it can.
 
-        The classifiers of scikit-learn take them in the same way.
+        Whole numbers that look like classes are a quantity for one that takes no classes, as for
+        the regressors of scikit-learn.
         """
         kind: str = learner.target
-        shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
-        if kind != "auto" or not shape or shape[1:] not in ((), (1,)):
+        if kind != "auto" or y is None:
             return kind
-        codes = encode(np.ravel(y) if shape[1:] else y, kind).codes
-        if not codes:
-            return kind
-        try:
-            learner._check_target(codes, is_class=True)
-        except ValueError:
-            return "numeric"
-        return "class"
+        encoded = encode(y, kind, by_values=True)
+        by_rule = encoded.is_class and encoded.by_rule
+        refused = by_rule and learner._refuses_target(len(encoded.names), is_class=True)
+        return "numeric" if refused else kind
 
     @abc.abstractmethod
     def _take(self, stream: ColumnStream, y: Any) -> None:

@@ -30,7 +30,8 @@ def _is_logistic(estimator: Any) -> bool:
 class LassoEstimator(Predictor, SelectorEstimator):
     """Lasso as an estimator of scikit-learn: a selector that also predicts.
 
-    It is a regressor, and with `family="logistic"` a classifier of two classes.
+    It is a regressor, and with `family="logistic"` a classifier of two classes. scikit-learn asks
+    which before `fit`: `family="auto"` is "gaussian" here.
 
     Attributes
     ----------
@@ -65,6 +66,8 @@ class LassoEstimator(Predictor, SelectorEstimator):
                 f"Expected alpha or alphas, not both. Got alpha={alpha!r} and alphas="
                 f"{params['alphas']!r} instead."
             )
+        if params["family"] == "auto":
+            params["family"] = "gaussian"
         return params if alpha is None else params | {"alphas": alpha}
 
     def _checked_target(self, y: Any) -> Any:

@@ -38,6 +38,11 @@ class NormalScores:
         self.Y, self.kurtosis = Y, kurtosis
 
     @property
+    def scanned(self) -> Floats:
+        """The rows that columns are multiplied with."""
+        return self.Y
+
+    @property
     def YT(self) -> Floats:
         """Y transposed, (n, 1)."""
         return self.Y.T

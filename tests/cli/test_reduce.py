@@ -194,7 +194,6 @@ def test_a_number_of_components_is_read_by_the_rule(call, table):
             ["-t", "size", "--target-kind", "numeric"],
             "1 built: there are as many as",
         ),
-        ("Discriminant", ["-t", "size"], "nothing was learnt: every row is a class of its own. Hi"),
         ("PrivateFeatures", ["-t", "size"], "2 built: but for the sensitive property the columns"),
         ("PLS", ["-t", "size"], "3 built: they leave nothing of the target that the columns could"),
         ("SupervisedPCA", ["-t", "size"], "3 built: the columns taken, of max_candidates=500, v"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from streamsel.learner.report import NOISE_LEVEL
+from streamsel.target.target import Target
 from tests.conformance.modes import (
     COLUMN_MODES,
     MODES,
@@ -35,6 +36,7 @@ def test_it_is_what_the_model_shows(mode, c):
     assert report["class"] == mode.learner
     assert report["parameters"] == json.loads(json.dumps(model._get_params()))
     assert (report["rows"], report["columns_seen"], report["columns_constant"]) == (40, 160, 1)
+    assert report["target"] == (None if y is None else Target(y, model.target).description)
     floor = model.noise_floor(NOISE_LEVEL)
     assert report["noise_floor"] == (floor if np.isfinite(floor) else None)
     kind = model.report().kind

@@ -306,3 +306,18 @@ def test_of_an_estimator_the_learner_is_asked_for(data):
 
     with pytest.raises(TypeError, match="Hint: an estimator that was fitted has its learner in"):
         streamsel.report(ProjSe(k=2).fit(*data))
+
+
+def test_how_the_target_was_taken_is_shown(data):
+    """In every format; a class is called whatever its rows bring."""
+    X, y = data
+    labels = np.where(y > 0, "\u202eup", "<b>down</b>")
+    model = learnt(streamsel.ProjSe(k=2), X, labels)
+    n_up = int((y > 0).sum())
+    told = f"2 classes: <b>down</b> ({N - n_up} rows), \\u202eup ({n_up} rows)"
+    assert told in read(streamsel.report(model)).text
+    assert told in read(model._repr_html_()).text
+    markdown = streamsel.report(model, format="md")
+    assert f"\\\\u202eup ({n_up} rows)" in markdown
+    assert "<b>" not in markdown
+    assert json.loads(streamsel.report(model, format="json"))["target"] == model.report().target
