@@ -80,6 +80,18 @@ def test_false_alarms(name):
         assert ("tails" in warned) is not holds
 
 
+def test_ties_that_normal_scores_cannot_spread():
+    """Scores of counts that are mostly 0 have heavy tails as the counts do: reports warn of it."""
+    rng = np.random.default_rng(5)
+    y = (rng.random(N) < 0.03) * rng.lognormal(size=N)
+    for columns, warns in ((counts(rng), True), (normal(rng), False)):
+        report = fitted(columns, y).report()
+        assert report.normal_scores
+        texts = [caution.text for caution in report.warnings if caution.code == "tails"]
+        assert bool(texts) is warns
+        assert all("many equal values" in text for text in texts)
+
+
 def test_true_associations_are_found():
     """What holds the level has power: as much as the Gaussian floor where that holds."""
     rng = np.random.default_rng(3)
@@ -142,7 +154,9 @@ def test_kurtosis_of_a_target():
         leverage = np.square(np.linalg.qr(left)[0]).sum(axis=1)
         r = left.shape[1]
         expected = N * leverage @ leverage - r * (r + 2)
-        assert model._target.kurtosis(model._space) == pytest.approx(expected, rel=1e-9)
+        assert model._target.kurtosis(model._target.basis_of(model._space)) == pytest.approx(
+            expected, rel=1e-9
+        )
 
 
 @pytest.mark.parametrize("name", ["counts by a class of 6", "rare variants, 12 cases", "normal"])

@@ -60,7 +60,8 @@ def test_scores_are_those_of_the_features_whatever_their_names(score):
     np.testing.assert_array_equal(plain.scores_, named.scores_)
     np.testing.assert_array_equal(plain.pvalues_, named.pvalues_)
     assert plain.scores_.argmax() in (3, 7) or score == "mutual_info"
-    order = np.argsort(-plain.scores_, kind="stable").tolist()
+    # Equal mutual information differs by rounding.
+    order = np.argsort(-plain.scores_.round(12), kind="stable").tolist()
     assert SelectKBest("all", score_func=score).fit(X, Y).learner_.selected == order
 
 

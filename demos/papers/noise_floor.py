@@ -133,12 +133,11 @@ def interval(successes: int, n: int) -> str:
 def rates(found: pd.DataFrame) -> str:
     lines = []
     for case, runs in found.groupby("case", sort=False):
-        how = "warning" if runs["warned"].mean() > 0.5 else ""
-        how = "normal scores" if runs["normal scores"].mean() > 0.5 else how
+        said = [name for name in ("normal scores", "warned") if runs[name].mean() > 0.5]
         line = {"": case, "n × p": f"{runs['n'].iloc[0]:,} × {runs['p'].iloc[0]:,}"}
         for name in ("gaussian", "reported", "permutations", "fdr", "fdr, permutations"):
             line[name] = interval(int(runs[name].sum()), len(runs))
-        lines.append(line | {"the report": how})
+        lines.append(line | {"the report": ", ".join(said)})
     return table(pd.DataFrame(lines))
 
 

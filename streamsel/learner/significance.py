@@ -170,9 +170,10 @@ class Significance(Axis):
         cautions: list[Caution | None] = []
         if self._summary is not None and isinstance(self._target, Target):
             sample = self._summary.sample
-            found["normal_scores"] = self._normal_scores() is not None
+            scores = self._normal_scores()
+            found["normal_scores"] = scores is not None
             cautions.append(of_inflation(found["inflation"], sample))
-            if null is None and not found["normal_scores"]:
-                cautions.append(of_tails(sample, self._target, space, self._n_varying))
+            if null is None:
+                cautions.append(of_tails(sample, self._target, space, self._n_varying, scores))
         found["warnings"] = tuple(caution for caution in cautions if caution is not None)
         return found

@@ -141,10 +141,11 @@ class PLSEstimator(Predictor, LinearExtractorEstimator):
         # Scores are uncorrelated: each is regressed on by itself.
         self._slopes: Floats = T.T @ Y.T / np.square(T).sum(axis=0)[:, None]
         self.intercept_ = target.mean[asked]
-        self._is_flat = np.asarray(y).ndim == 1
+        y = np.asarray(y)
+        self._is_flat = y.ndim == 1
         self._labels = None
         if target.is_class:
-            self._labels = np.unique(np.ravel(y))
+            self._labels = np.unique(y)
             # The learner has labels in an order of its own.
             names = [name for name, own in zip(target.names, asked, strict=True) if own]
             order = [names.index(label) for label in self._labels.tolist()]

@@ -53,12 +53,11 @@ class NormalScores:
         one = not target.is_class and int((~target.is_given).sum()) == 1
         if not one or space.kernel.name != "linear" or space.rank != 1:
             return None
-        kurtosis = target.kurtosis(space)
+        basis = target.basis_of(space)
+        kurtosis = target.kurtosis(basis)
         if not kurtosis > _HEAVY:
             return None
-        Y = target.Y[: target.c]
-        residuals = (space.weights @ Y)[0]
-        weights = target.weights
+        residuals, weights = basis[0], target.weights
         if weights is None:
             scores = normal_scores(residuals, np.ones(target.n))
         else:
@@ -68,7 +67,7 @@ class NormalScores:
             scores[counts] = normal_scores(scores[counts], weights.w[counts])
             scores = weights.reflected(root * scores)
         scores -= scores.mean()
-        covariates = space.given @ Y
+        covariates = space.given @ target.Y[: target.c]
         scores -= (covariates @ scores) @ covariates
         return cls((scores / np.sqrt(scores @ scores))[None], kurtosis)
 

@@ -251,19 +251,23 @@ class Target:
         """How many observations of equal weight tell as much."""
         return float(self.n) if self.weights is None else self.weights.effective_rows
 
-    def kurtosis(self, space: TargetSpace) -> float:
-        """Return the excess kurtosis of the target, without what the covariates explain.
+    def kurtosis(self, basis: Floats) -> float:
+        """Return the excess kurtosis of r orthonormal vectors of observations, (r, n).
 
-        n Σ h² - r(r + 2), h the squared norms of the rows of an orthonormal basis of its space: 0
-        for normal variables (Mardia 1970), and of one column Σ d⁴ n / (Σ d²)² - 3.
+        n Σ h² - r(r + 2), h the squared norms of an observation: 0 for normal variables (Mardia
+        1970), and of one vector n Σ d⁴ - 3. `basis_of` has those of the target itself.
         """
-        basis = space.weights @ self.Y[: self.c]
         if self.weights is None:
             squares = np.square(np.einsum("ij,ij->j", basis, basis))
         else:
             w, basis = self.weights.w, self.weights.reflected(basis)
             squares = np.square(np.einsum("ij,ij->j", basis, basis)) / np.where(w > 0.0, w, np.inf)
-        return float(self.n * squares.sum() - space.rank * (space.rank + 2))
+        return float(self.n * squares.sum() - len(basis) * (len(basis) + 2))
+
+    def basis_of(self, space: TargetSpace) -> Floats:
+        """Return an orthonormal basis of the target, without what the covariates explain."""
+        found: Floats = space.weights @ self.Y[: self.c]
+        return found
 
     @property
     def is_given(self) -> NDArray[np.bool_]:
