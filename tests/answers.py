@@ -729,6 +729,8 @@ def notes(path):
     later = {"alarms", "id", "weights", "decimal", "max_skipped"}
     apart |= {key for key in later if key == "alarms" or held.get(key) is None}
     apart |= {"covariates"} if held.get("covariates") == [] else set()
+    # Rows without a target were an error.
+    apart |= {"missing_target"} if held.get("missing_target") == "error" else set()
     return repr({key: held[key] for key in held if key not in apart})
 
 

@@ -149,7 +149,30 @@ def on_both(cls, **params):
     return model
 
 
-RIDGE, PARTS = streamsel.RidgeComponents, "moments/table/own.npy"
+def permuted(cls):
+    return on_columns(cls, permutations=19)
+
+
+def reread(cls):
+    model = on_columns(cls, max_loadings=4)
+    model.learn_loadings(X, [f"v{j}" for j in range(12)])
+    return model
+
+
+def heavy(cls):
+    """Return a model that compares columns with normal scores of the target."""
+    model = cls()
+    model.learn_target((X[:, 0] + X[:, 1]) ** 5)
+    model.learn_columns(X, [f"v{j}" for j in range(12)])
+    assert model.report().normal_scores
+    return model
+
+
+def flipped(array):
+    return array[::-1]
+
+
+RIDGE = streamsel.RidgeComponents
 NOT_LEARNT = [
     (RIDGE, on_columns, "columns/table/unit.npy", times(1e300), "observations of length 1"),
     (RIDGE, on_columns, "columns/table/unit.npy", times(2.0), "observations of length 1"),
@@ -173,6 +196,34 @@ NOT_LEARNT = [
     (streamsel.PCA, on_both, "standing/weights.npy", times(1e300), "loadings whose products"),
     (streamsel.SOSPCA, on_both, "beside/J.npy", times(-1.0), "products no larger"),
     (streamsel.SparsePCA, on_both, "beside/A.npy", times(-1.0), "products no larger"),
+    (streamsel.PCA, reread, "columns/loadings/deviations.npy", times(-1.0), "standard deviations"),
+    (
+        streamsel.SelectKBest,
+        heavy,
+        "columns/table/with_scores.npy",
+        times(9.0),
+        "products no larger",
+    ),
+    (streamsel.SelectKBest, heavy, "summary/first.npy", times(9.0), "first: float64"),
+    (streamsel.SelectKBest, heavy, "summary/sample/sums.npy", times(1e300), "sums"),
+    (streamsel.SelectKBest, heavy, "summary/sample/counts.npy", times(0.0), "squares of weights"),
+    (streamsel.SelectKBest, permuted, "summary/null/permuted.npy", times(9.0), "permuted"),
+    (streamsel.SelectKBest, permuted, "summary/null/maxima.npy", with_first(-1.0), "maxima"),
+    (
+        streamsel.SelectKBest,
+        permuted,
+        "summary/null/counts.npy",
+        times(2),
+        "every column and permut",
+    ),
+    (streamsel.SelectKBest, permuted, "summary/null/arrivals.npy", times(-1.0), "arrivals"),
+    (
+        streamsel.SelectKBest,
+        permuted,
+        "summary/null/squares.npy",
+        flipped,
+        "most relevant columns first",
+    ),
 ]
 
 
@@ -203,9 +254,9 @@ def test_what_was_learnt_is_never_refused(tmp_path, scale, offset):
     Z[:, 5] = np.eye(14)[0] * scale
     for name in sorted(streamsel.catalogue.names()):
         cls = streamsel.catalogue.fetch(name)
-        for make in (on_columns, on_both):
+        for rows, power in ((False, 1), (False, 5), (True, 1)):
             with contextlib.suppress(ValueError):  # too large to be squared, or the like
-                model = learnt_on(Z, cls, rows=make is on_both)
+                model = learnt_on(Z, cls, rows=rows, power=power)
                 save(model, tmp_path / "model")
                 try:
                     load(tmp_path / "model")
@@ -213,9 +264,13 @@ def test_what_was_learnt_is_never_refused(tmp_path, scale, offset):
                     pytest.fail(f"{name}: {error}")
 
 
-def learnt_on(Z, cls, *, rows):
-    model = cls(**({"warm_up": 5} if "warm_up" in cls()._get_params() else {}))
+def learnt_on(Z, cls, *, rows, power):
+    few = {"warm_up": 5, "permutations": 19 if power > 1 else 0}
+    known = cls()._get_params()
+    model = cls(**{name: value for name, value in few.items() if name in known})
     y = Z[:, 0] + Z[:, 1] if model.supervised else None
+    if y is not None and power > 1:  # of heavy tails
+        y = ((y - y.mean()) / y.std()) ** power
     if y is not None:
         model.learn_target(y)
     model.learn_columns(Z, [f"v{j}" for j in range(12)])

@@ -22,6 +22,7 @@ SHARED = (
     "id",
     "covariates",
     "weights",
+    "missing_target",
     "missing",
     "min_count",
     "orientation",

@@ -18,7 +18,7 @@ from streamsel import catalogue
 from streamsel.cli._options import LEARNER
 from streamsel.cli._sections import Command, Option
 from streamsel.cli._words import WORDS
-from streamsel.params import rules_of
+from streamsel.params import default_texts, rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from streamsel.cli._sections import Record
     from streamsel.params import Rule
 
-# Parameters that say in another way how many are asked for: with them it is None, if not said.
-INSTEAD = {"fdr": "k"}
 # A learner's words on a parameter, for the user of an option.
 PARAMETER_OF = re.compile(r"The '(\S+)' parameter of \w+ ")
 
@@ -68,12 +66,12 @@ class MethodCommand(Command):
         """Yield the records that apply to a method, with its defaults, and its other parameters."""
         cls = catalogue.fetch(method)
         rules, told = rules_of(cls), _told(cls)
-        defaults = {name: p.default for name, p in inspect.signature(cls).parameters.items()}
+        defaults = default_texts(cls)
         says = {option.get_help_record(ctx): option.parameter for option in _options(self)}
         for title, record in records:
             parameter, (spelt, text) = says.get(record), record
-            default = defaults.get(str(parameter))
-            if default is not None and default is not False and "[default: " not in text:
+            default = defaults.get(str(parameter), "None")
+            if default not in ("None", "False") and "[default: " not in text:
                 text = f"{text}  [default: {default}]"
             if parameter is None or parameter in rules:
                 yield title, (spelt, text)
@@ -100,9 +98,6 @@ def learner_of(ctx: click.Context) -> Any:
     bounded = "max_pool_bytes" in rules or said.get("max_candidates") is not None
     if said.get("exact") and not bounded:
         raise click.UsageError("--exact goes with --max-candidates: without, all is exact", ctx)
-    for name, other in INSTEAD.items():
-        if said.get(name) is not None and other in rules and rules[other].admits(None):
-            said.setdefault(other, None)
     try:
         return cls(**said)
     except ValueError as error:

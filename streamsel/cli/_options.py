@@ -199,7 +199,17 @@ input_options = all_of(
         section=INPUT,
         parameter="target",
         help="Whether the target is labels (class), quantities (numeric), or time and event "
-        "(survival); auto takes numbers for quantities.  [default: auto]",
+        "(survival); auto takes whole numbers of 2 to 20 distinct values, at most one for every "
+        "two rows, as labels, and other numbers as quantities.  [default: auto]",
+    ),
+    option(
+        "--missing-target",
+        type=click.Choice(["drop", "error"]),
+        default="drop",
+        show_default=True,
+        section=INPUT,
+        help="Rows without a target (an empty or NA cell, NaN, -9 with a .bed FILE, an --id that "
+        "the --target-file lacks): leave them out, or stop.",
     ),
     names_option(
         "--covariate",
@@ -316,6 +326,16 @@ no_target_option = option(
     help="Select the variables that explain all the others.",
 )
 # Of many models that learn at once.
+max_memory_option = option(
+    "--max-memory",
+    type=click.IntRange(min=1),
+    default=512,
+    show_default=True,
+    metavar="MB",
+    section=LONG,
+    help="What the models that learn in one pass may hold together; FILE is read as often as that "
+    "takes.",
+)
 candidates_each_option = option(
     "--max-candidates",
     metavar="M",

@@ -44,6 +44,8 @@ class Request:
     id, by_position
         Which columns of FILE and of the target's file say which row is which, as `--id` has them;
         whether their rows are taken as they stand.
+    missing_target
+        "drop" where rows without a target are left out, "error" where they end the run.
     drop
         Names of columns to leave out.
     keep_index
@@ -78,6 +80,7 @@ class Request:
     target_file: str | None
     id: str | None
     by_position: bool
+    missing_target: str
     drop: Sequence[str]
     keep_index: bool
     orientation: str
@@ -154,6 +157,7 @@ def make_request(ctx: click.Context) -> Request:
         target_file=options["target_file"],
         id=options["id"],
         by_position=options["by_position"],
+        missing_target=options["missing_target"],
         drop=options["drop"],
         keep_index=options["keep_index"],
         orientation=options["orientation"],

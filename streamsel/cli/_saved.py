@@ -36,6 +36,7 @@ _NOTES: dict[str, tuple[tuple[type, ...], Any]] = {
     "na_values": ((list,), []),
     "layer": ((str, type(None)), None),
     "raw": ((bool, type(None)), None),
+    "missing_target": ((str,), "error"),
     "missing": ((str,), "skip"),
     "min_count": ((int,), 0),
     "max_skipped": ((int, float, type(None)), None),
@@ -139,6 +140,7 @@ def agreed(ctx: click.Context, saved: Saved) -> dict[str, Any]:
         "target_file": ctx.params["target_file"] or notes["target_file"],
         "id": notes["id"],
         "weights": notes["weights"],
+        "missing_target": notes["missing_target"],
         "drop": notes["dropped"],
         "orientation": notes["orientation"] or "auto",
         **{name: notes[name] for name in READING},
@@ -211,7 +213,7 @@ def _told_twice(ctx: click.Context, saved: Saved) -> Iterator[tuple[str, Any, An
         yield "--drop", notes["dropped"], options["drop"]
     if options["orientation"] != "auto" and notes["orientation"] is not None:
         yield "--orientation", notes["orientation"], options["orientation"]
-    for name in (*READING, "min_count"):
+    for name in (*READING, "min_count", "missing_target"):
         if is_said(ctx, name):
             yield f"--{name.replace('_', '-')}", notes[name], options[name]
     # Where nothing was to be missing, nothing was: from here on it may be.

@@ -46,6 +46,8 @@ class Skipped:
         Names of which nothing is to be said: they were not to be learnt.
     examples
         Of some reasons the first column: its name, the detail, and the cell.
+    named
+        Makes of a text about a row one that has its identifier, if that is known.
     """
 
     def __init__(self, path: str | None) -> None:
@@ -54,6 +56,7 @@ class Skipped:
         self.strict = False
         self.left_out: Collection[str] = ()
         self.examples: dict[str, list[str]] = {}
+        self.named: Callable[[str], str] = str
         self._path = path
         self._to: io.FileIO | None = None
         self._n_bad_lines = 0
@@ -106,8 +109,10 @@ class Skipped:
 
     def list_(self, name: Hashable, reason: str, detail: str) -> None:
         """Write a line of the list."""
-        if isinstance(detail, OfCell):
-            self.examples.setdefault(reason, [str(name), str(detail), detail.cell])
+        cell = detail.cell if isinstance(detail, OfCell) else None
+        detail = self.named(detail)
+        if cell is not None:
+            self.examples.setdefault(reason, [str(name), str(detail), cell])
         cells = str(name), reason, " ".join(detail.split())
         if self._path == "-":
             _say(*cells)

@@ -28,7 +28,7 @@ from streamsel.held.massed import Massed
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats
 from streamsel.held.representatives import Representatives, represent
-from streamsel.learner.base import until_learnt
+from streamsel.learner.cached import until_learnt
 from streamsel.learner.extractor import LinearMap
 from streamsel.learner.noise import noise_floor
 from streamsel.learner.report import NOISE_LEVEL, Report, number
@@ -173,7 +173,8 @@ class RidgeComponents(ReadsAgain, Supervised):
         params.Several(params.Real(0.0)), default=2.0
     )
     alpha: str | float = param(
-        params.NamedOr(params.Choice(tuple(CRITERIA)), params.Real(0.0, open=True)), default="reml"
+        params.NamedOr(params.Choice(tuple(CRITERIA)), (params.Real(0.0, open=True),)),
+        default="reml",
     )
 
     @classmethod
@@ -184,7 +185,7 @@ class RidgeComponents(ReadsAgain, Supervised):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._more_than("n_components", "max_support")
+        self._more_than("n_components", self.n_components, "max_support")
 
     # What it keeps
 
@@ -287,7 +288,7 @@ class RidgeComponents(ReadsAgain, Supervised):
         elif held.loadings is None:
             weights, _ = of_pool(held, found)
         else:
-            return LinearMap(*held.loadings)
+            return LinearMap(*held.loadings[:3])
         stats = held.stats(found.places)
         left = held.space.left(stats.m2, stats.cxy)
         weights = weights / np.sqrt(np.where(left > 0.0, left, np.inf))[:, None]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from streamsel.held.part import Floats
-from streamsel.held.possible import expect_bounded
+from streamsel.held.possible import expect_between, expect_bounded
 from streamsel.shapes import Names, expect, expect_shapes
 
 
@@ -21,20 +21,24 @@ class Loadings(NamedTuple):
         s variables in order of arrival, and what is taken off each (s,).
     weights
         (s, q).
+    deviations
+        (s,) standard deviations of the variables.
     """
 
     names: list[Hashable]
     means: Floats
     weights: Floats
+    deviations: Floats
 
     def expect_possible(self) -> None:
         """Raise ValueError for numbers that no data lead to: a file may hold any."""
         expect_bounded("loadings", self.means, self.weights)
+        expect_between("standard deviations", self.deviations, 0.0, 1e300)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Return what a file says, if it fits together."""
         expect(state, names=Names())
         s, q = len(state["names"]), np.shape(state["weights"])[-1]
-        expect_shapes(state, means=(s,), weights=(s, q))
+        expect_shapes(state, means=(s,), weights=(s, q), deviations=(s,))
         return cls(*(state[name] for name in cls._fields))

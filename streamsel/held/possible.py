@@ -22,6 +22,8 @@ _MOST_RELEVANT = 1.01
 # What a product may have above the two squares that bound it, as a part of them; and of the largest
 # square: what is left of a difference of two that are equal.
 _OVER, _ROUNDING = 1.01, 1e-9
+# What a large mean adds to a product with values whose sum is 0 but for rounding, as a part of it.
+_OF_MEAN = 1e-12
 # What rounding takes from a mean, as a part of it.
 _LOST = 1e-6
 # Of two numbers that are multiplied; of a sum of many of these; and of a sum of products.
@@ -87,12 +89,13 @@ def expect_within(products: Any, bounds: Any, squares: Any) -> None:
         raise ValueError("Expected products no larger than their squares. Got: others.")
 
 
-def expect_explained(m2: Floats, cxy: Floats, squares: Floats) -> None:
+def expect_explained(m2: Floats, mean: Floats, cxy: Floats, squares: Floats) -> None:
     """Refuse products of variables with targets, (p, c), that are beyond what their squares bound.
 
     A relevance does not show it: where it would be above 1 it is taken for 1.
     """
-    bounds = np.sqrt(np.maximum(m2, 0.0))[:, None] * np.sqrt(squares)
+    lengths = np.sqrt(np.maximum(m2, 0.0)) + _OF_MEAN * np.abs(mean)
+    bounds = lengths[:, None] * np.sqrt(squares)
     rounding = _ROUNDING * bounds.max(axis=0, initial=0.0)
     if not (np.abs(cxy) <= _OVER * bounds + rounding).all():
         raise ValueError("Expected products no larger than their squares. Got: others.")

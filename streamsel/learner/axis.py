@@ -7,8 +7,8 @@ from collections.abc import Collection, Hashable
 from typing import ClassVar
 
 from streamsel.held.beside import Beside
-from streamsel.held.histogram import Histogram
 from streamsel.held.part import ColumnHeld
+from streamsel.held.summary import StreamSummary
 from streamsel.target.kernels import VariableKernel
 from streamsel.target.space import TargetSpace
 from streamsel.target.target import NoTarget, Target
@@ -29,6 +29,9 @@ class Axis(abc.ABC):
     covariates: tuple[Hashable, ...] | None
     target: str
     n_jobs: int
+    # Of learners that have a target.
+    permutations: int
+    permutation_seed: int
 
     n_columns: int
     n_passes: float
@@ -37,12 +40,30 @@ class Axis(abc.ABC):
     _space: TargetSpace | None
     _without_target: bool
     _columns: ColumnHeld | None
-    _density: Histogram | None
+    _summary: StreamSummary | None
 
     # What a method may say
 
     def _check_target(self, c: int, *, is_class: bool) -> None:  # noqa: B027
         """Refuse a target, of c columns, that the parameters cannot be used with."""
+
+    def _refuses_target(self, c: int, *, is_class: bool) -> bool:
+        """Whether the parameters cannot be used with a target of c columns."""
+        try:
+            self._check_target(c, is_class=is_class)
+        except ValueError:
+            return True
+        return False
+
+    @property
+    def _needs_classes(self) -> bool:
+        """Whether what is learnt is a difference between classes, of several rows each."""
+        return self._refuses_target(1, is_class=False)
+
+    @property
+    def _kind_of_rows(self) -> str:
+        """How the targets of rows are taken: by default as the parameter `target` has it."""
+        return self.target
 
     def _variable_kernel(self) -> VariableKernel:
         """Return the kernel between variables."""
@@ -81,6 +102,16 @@ class Axis(abc.ABC):
         return None
 
     # What the axes ask of one another
+
+    @property
+    @abc.abstractmethod
+    def n_rows(self) -> int | None:
+        """Rows seen."""
+
+    @property
+    @abc.abstractmethod
+    def n_constant(self) -> int:
+        """Variables among those seen that do not vary."""
 
     @property
     @abc.abstractmethod

@@ -27,7 +27,8 @@ from streamsel.rows import (
     refuse_infinite,
     why_bad,
 )
-from streamsel.target.rows import NO_TARGET, Observation, RowTarget, unequal
+from streamsel.target.observed import NO_TARGET, Observation
+from streamsel.target.rows import RowTarget, unequal
 from streamsel.target.target import Target
 from streamsel.target.weights import weight_of_row, weights_of_rows
 
@@ -188,7 +189,8 @@ class RowAxis(Axis):
         bad = first_bad_name(names, {})
         if bad is not None:
             raise why_bad_name(names[bad])
-        self._check_columns(moments.target, seen)
+        n_rows = 1 if values.ndim == 1 else len(values)
+        self._check_columns(moments.target, seen, moments.rows + n_rows)
         if self._moments is None:
             self._go_over_to(moments)
             self._let_go_at_once(moments)
@@ -225,8 +227,9 @@ class RowAxis(Axis):
             return None
         return self._door.places(names, moments.table.slots)
 
-    def _check_columns(self, target: RowTarget, seen: Observation) -> None:
-        """Refuse a target that the parameters cannot be used with."""
+    def _check_columns(self, target: RowTarget, seen: Observation, rows: int) -> None:
+        """Refuse a target that the parameters cannot be used with, of so many rows."""
+        target.check_classes(seen, rows)
         columns = target.slots.keys() | seen.first.keys()
         c = len(columns) if not target.covariates else target.asked(columns)
         # Labels among several targets are a column each, though one at most has come yet.
@@ -310,12 +313,12 @@ class RowAxis(Axis):
                 "windows of rows know nothing. Got: a row.\n"
                 "Hint: a model for the rows is model.clone(); it is asked without covariates."
             )
-        target = RowTarget(self.target) if self.supervised else None
+        target = RowTarget(self._kind_of_rows) if self.supervised else None
         window = Window(self._window_size, target, self.max_features)
         if self._target is not None:
             window.rows = self._target.n
             if isinstance(self._target, Target):
-                window.target = RowTarget.following(self._target, self.target)
+                window.target = RowTarget.following(self._target, self._kind_of_rows)
         return window
 
     def _learn_in_window(self, names: list[Hashable], values: Floats, said: Said, y: Any) -> None:
@@ -324,7 +327,7 @@ class RowAxis(Axis):
             return
         window = self._window_so_far()
         if window.target is not None:
-            self._check_columns(window.target, said.seen)
+            self._check_columns(window.target, said.seen, window.rows + len(values))
         if self._window is None:
             self._stand_on(window.rows)
         self._window = window

@@ -94,7 +94,7 @@ class Rereader(Selector[State]):
         assert self._target is not None  # noqa: S101
         arrival = 0
         for block in stream.blocks():
-            for chunk in chunks(block, self._target.n, self._target.weights):
+            for chunk in chunks(block, self._target.n, self._target.weights, self._target.kept):
                 with self._undone_by(BaseException):
                     stats = chunk.scan(self._target, effective_jobs(self.n_jobs))
                     pool.admit(chunk, stats, arrival, noted=self._notes(chunk, stats))

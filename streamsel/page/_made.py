@@ -14,7 +14,14 @@ from streamsel.learner.report import Report
 from streamsel.page._blocks import Block, Code, Fold, Name, Row, Table, Text
 from streamsel.page._blocks import Facts as Pairs
 from streamsel.page._cite import bibtex
-from streamsel.words import bytes_text, count, filled_text, option_name, seconds_text
+from streamsel.words import (
+    bytes_text,
+    count,
+    filled_text,
+    option_name,
+    rows_left_out_text,
+    seconds_text,
+)
 
 # Parameters with options of their own; the rest is said by --set.
 _OPTIONS = {"k": "-k", "n_components": "-q", "target": "--target-kind"}
@@ -72,11 +79,13 @@ def _facts(report: Report, notes: Mapping[str, Any]) -> Any:
         yield "target", _names(target)
     if file := of_kind(notes, "target_file", str):
         yield "target file", (Name(file),)
+    if report.target is not None:
+        yield "target taken as", (Name(report.target),)
     if covariates := report.parameters.get("covariates"):
         yield "given", _names(list(covariates))
     if merged := of_kind(notes, "merged", list):
         yield "merged of", count(len(merged), "model")
-    yield "rows", f"{report.rows or 0:,}"
+    yield "rows", (f"{report.rows or 0:,}", Name(rows_left_out_text(report.rows_left_out)))
     yield "columns", f"{report.columns_seen:,}"
     if n_read := of_kind(notes, "columns_read", int):
         yield "columns read", f"{n_read:,}"

@@ -298,4 +298,5 @@ def test_a_closed_stdout(small):
         text=True,
         check=False,
     )
-    assert (run.returncode, run.stderr) == (0, "")
+    assert (run.returncode, run.stderr.count("\n")) == (0, 1)
+    assert run.stderr.startswith("streamsel: target: ")

@@ -104,7 +104,9 @@ def test_a_target_with_cells_that_are_none(call, table, tmp_path):
     assert "the target crp is taken as classes for '<1' in row 5" in said
     assert "Hint: --na-values '<1' takes such cells as missing, --target-kind class" in said
     assert "is taken as" not in call(*given, "-t", "crp", "--target-kind", "class").stderr
-    assert "missing" in call(*given, "-t", "crp", "--na-values", "<1,.", code=1).stderr
+    known = [*given, "-t", "crp", "--na-values", "<1,."]
+    assert "2 of 40 rows have no target and are left out" in call(*known).stderr
+    assert "missing" in call(*known, "--missing-target", "error", code=1).stderr
     said = call(*given, "-t", "income", code=1).stderr
     assert "the target income: '" in said
     assert "Hint: --decimal . or --decimal , says what it is" in said

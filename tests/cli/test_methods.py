@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamsel import ProjSe, SelectKBest, catalogue, load
+from streamsel import Lasso, ProjSe, SelectKBest, catalogue, load
 from streamsel.params import rules_of
 
 COMMANDS = {"selector": "select", "extractor": "reduce"}
@@ -102,11 +102,35 @@ def test_values_are_read_by_the_rule(call, files, tmp_path, setting, value):
 def test_a_rate_instead_of_a_number(call, files, data, further):
     arguments = ["-t", "y", "--drop", "labels", "--method", "SelectKBest", "--set", "fdr=0.05"]
     result = call("select", files / "data.parquet", *arguments, *further)
-    model = SelectKBest(None, fdr=0.05)
+    model = SelectKBest(fdr=0.05)
     model.learn_target(data.y)
     model.learn_columns(data.X, names=data.names)
     assert [row["name"] for row in result.rows()] == model.selected
     assert result.rows()[0]["p_value"]
+    assert "asked for" not in result.stderr
+
+
+def test_all_variables_that_vary(call, files, data):
+    arguments = ["-t", "y", "--drop", "labels", "--method", "SelectKBest", "-k", "all"]
+    result = call("select", files / "data.parquet", *arguments)
+    model = SelectKBest("all")
+    model.learn_target(data.y)
+    model.learn_columns(data.X, names=data.names)
+    assert [row["name"] for row in result.rows()] == model.selected
+    assert len(model.selected) == len(data.names)
+    told = call("select", files / "data.parquet", *arguments[:-1], "most", code=2).stderr
+    assert "-k must be 'all' or an int in the range [1, inf) or None" in " ".join(told.split())
+    told = call("select", files / "data.parquet", "-t", "y", "-k", "all", code=2).stderr
+    assert "-k must be an int in the range [1, inf)" in " ".join(told.split())
+
+
+def test_alphas_instead_of_a_number(call, files, data):
+    arguments = ["-t", "y", "--drop", "labels", "--method", "Lasso", "--set", "alphas=0.3,0.1"]
+    result = call("select", files / "data.parquet", *arguments)
+    model = Lasso(alphas=[0.3, 0.1])
+    model.learn_target(data.y)
+    model.learn_columns(data.X, names=data.names)
+    assert [row["name"] for row in result.rows()] == model.selected
     assert "asked for" not in result.stderr
 
 
@@ -132,7 +156,7 @@ K_BEST = ["--method", "SelectKBest"]
         ([*K_BEST, "--set", "n_bins=some"], "--set n_bins must be an int in the range [2, inf)"),
         ([*K_BEST, "--set", "n_bins=1"], "--set n_bins must be an int in the range [2, inf)"),
         ([*K_BEST, "--set", "score"], "--set score: say PARAM=VALUE"),
-        ([*K_BEST, "--set", "fdr=0.1", "-k", 3], "Expected one of k and fdr"),
+        ([*K_BEST, "--set", "fdr=0.1", "-k", 3], "Expected k or fdr, not both"),
         ([*K_BEST, "--set", "fdr=0.1", "--set", "score=margin"], "a score with p-values"),
         (["-k", 3, "--set", "k=4"], "--set k: k was said before"),
         (["--set", "degree=3", "--set", "degree=4"], "--set degree: degree was said before"),

@@ -1,5 +1,7 @@
 """`streamsel select`: every format, every way to a target, the options of the learner."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -109,18 +111,87 @@ def test_options_of_the_learner(call, files, data, tmp_path, options, parameters
     assert load(path)._get_params() == model._get_params()
 
 
-def test_target_kind(call, table, rng):
+@pytest.mark.parametrize("file", ["csv", "parquet", "float", "npy", "txt", "h5ad"])
+def test_whole_numbers_are_classes_from_any_file(call, tmp_path, table, rng, file):
+    """A Parquet column of floats became a quantity without a word, with half the relevance."""
     X = rng.normal(size=(30, 3))
     y = rng.integers(0, 3, size=30)
-    path = table(y=y, a=X[:, 0], b=X[:, 1], c=X[:, 2])
-    auto = call("select", path, "-t", "y", "-k", 1)
-    assert auto.stderr.startswith("streamsel: warning: The target is 3 distinct integers")
-    assert not call("select", path, "-t", "y", "-k", 1, "--target-kind", "numeric").stderr
-    found = call("select", path, "-t", "y", "-k", 1, "--target-kind", "class", "--json").json()
+    columns = {"y": y, "a": X[:, 0], "b": X[:, 1], "c": X[:, 2]}
+    path, given = table(**columns), ["-t", "y"]
+    if file in ("parquet", "float"):
+        pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        columns["y"] = y.astype(float) if file == "float" else y
+        path = tmp_path / "table.parquet"
+        parquet.write_table(pa.table(columns), path)
+    elif file in ("npy", "txt"):
+        path, given = tmp_path / "X.npy", ["--target-file", tmp_path / f"y.{file}"]
+        np.save(path, X)
+        (np.save if file == "npy" else np.savetxt)(given[1], y)
+    elif file == "h5ad":
+        anndata, pd = pytest.importorskip("anndata"), pytest.importorskip("pandas")
+        path = tmp_path / "cells.h5ad"
+        obs = pd.DataFrame({"y": y.astype(float)}, index=[f"c{i}" for i in range(30)])
+        anndata.AnnData(X, obs=obs, var=pd.DataFrame(index=["a", "b", "c"])).write_h5ad(path)
+    call = functools.partial(call, "select", path, *given, "-k", 1)
     model = ProjSe(1, target="class")
     model.learn_target(y)
     model.learn_columns(X, names=["a", "b", "c"])
-    assert found["selected"][0]["relevance"] == pytest.approx(model.relevance[model.selected[0]])
+    sizes = [f"{k} ({n} rows)" for k, n in enumerate(np.bincount(y).tolist())]
+    told = f"3 classes: {', '.join(sizes)}"
+    auto = call("--json")
+    assert auto.json()["target"] == told
+    assert auto.target == f"{told} (taken as classes; --target-kind numeric takes it as a quantity)"
+    relevance = pytest.approx(model.relevance[model.selected[0]])
+    assert auto.json()["selected"][0]["relevance"] == relevance
+    assert call("--target-kind", "class", "--json").json()["target"] == told
+    numeric = call("--target-kind", "numeric", "--json")
+    assert numeric.target == numeric.json()["target"] == "numeric, 0 to 2"
+    assert numeric.json()["selected"][0]["relevance"] != relevance
+
+
+def test_digits_are_classes_in_every_format(call, tmp_path):
+    """Relevance .78, where a quantity has .39; nested folds tell their accuracy."""
+    digits = pytest.importorskip("sklearn.datasets").load_digits()
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    names = {f"p{j}": x for j, x in enumerate(digits.data.T)}
+    path = tmp_path / "digits.parquet"
+    parquet.write_table(pa.table(names | {"digit": digits.target.astype(float)}), path)
+    found = call("select", path, "-t", "digit", "-k", 1, "--json").json()
+    assert found["target"] == "10 classes, 174 to 183 rows each"
+    assert found["selected"][0]["relevance"] > 0.75
+    judged = call("evaluate", path, "-t", "digit", "-k", 10, "--json").json()
+    assert judged["is_class"] is True
+    assert judged["scores"][0]["score"] == "balanced_accuracy"
+
+
+def test_a_lasso_goes_by_the_target(call, table, rng):
+    y = rng.integers(0, 2, size=30)
+    path = table(y=y, many=y + 2 * (np.arange(30) % 2), a=rng.normal(size=30), b=y - 0.5)
+    given = ["select", path, "--method", "Lasso", "-k", 1, "--drop", "many,y", "--json"]
+    two = call(*given, "-t", "y")
+    sizes = f"2 classes: 0 ({(y == 0).sum()} rows), 1 ({(y == 1).sum()} rows)"
+    assert two.json()["target"] == f"{sizes}; logistic loss"
+    assert two.target.startswith(f"{sizes}; logistic loss (taken as classes; --target-kind")
+    squares = call(*given, "-t", "y", "--set", "family=gaussian")
+    assert squares.target == squares.json()["target"] == "numeric, 0 to 1"
+    message = call(*given, "-t", "many", code=1).stderr
+    assert "as --set family=auto requires. Got: 4 classes. Hint: --set family=logistic" in message
+    assert "--target-kind numeric takes them as a quantity" in message
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--method", "SOSPCA", "--set", "signed=yes"], 1, "as --set signed=yes requires"),
+        (["--method", "SOSPCA", "--set", "signed=yes"], 1, "Hint: --target-kind numeric takes"),
+        (["--method", "Discriminant", "--drop", "w"], 1, "--target-kind numeric takes numbers"),
+    ],
+)
+def test_errors_about_the_target_name_the_options(call, table, options, code, message):
+    y = range(20) if "Discriminant" in options else [0, 1, 2, 3] * 5
+    path = table(y=y, w=range(20), a=[1, 5, 2, 6, 4] * 4)
+    kind = ["--target-kind", "class"] if "Discriminant" in options else []
+    assert message in call("reduce", path, "-t", "y", *kind, *options, code=code).stderr
 
 
 def test_json_says_all(call, files, data):
