@@ -187,6 +187,7 @@ NOT_LEARNT = [
     (streamsel.ForwardSelection, on_columns, "columns/table/cxy.npy", times(1e200), "products no"),
     (streamsel.ForwardSelection, on_columns, "columns/table/cxy.npy", times(3.0), "products no"),
     (streamsel.OSFS, on_columns, "columns/table/m2.npy", times(0.0), "variables that vary"),
+    (streamsel.PCA, on_columns, "columns/table/m2.npy", times(1e-310), "variables that vary"),
     (streamsel.SelectKBest, on_columns, "columns/table/arrival.npy", times(-1.0), "arrivals from"),
     (streamsel.OnlineFDR, on_columns, "columns/table/p_value.npy", with_first(2.0), "p-values"),
     (streamsel.PCA, on_columns, "columns/gram/waiting.npy", times(1e300), "columns whose products"),
@@ -196,6 +197,9 @@ NOT_LEARNT = [
     (streamsel.PCA, on_both, "standing/weights.npy", times(1e300), "loadings whose products"),
     (streamsel.SOSPCA, on_both, "beside/J.npy", times(-1.0), "products no larger"),
     (streamsel.SparsePCA, on_both, "beside/A.npy", times(-1.0), "products no larger"),
+    (streamsel.Lasso, on_columns, "columns/table/arrival.npy", times(0.0), "arrivals that differ"),
+    (streamsel.SparsePCA, on_columns, "columns/table/unit.npy", times(1e9), "observations from -2"),
+    (streamsel.SparsePCA, on_columns, "columns/waiting.npy", times(1e-300), "columns that vary"),
     (streamsel.PCA, reread, "columns/loadings/deviations.npy", times(-1.0), "standard deviations"),
     (
         streamsel.SelectKBest,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 
+from streamsel._jit.scan import UNDERFLOW
 from streamsel.columns import Chunk, Stats
 from streamsel.held.part import ColumnHeld, Floats, Mark, Places
 from streamsel.held.possible import (
@@ -393,10 +394,12 @@ class Pool(ColumnHeld):
         """Raise ValueError for numbers that no data lead to: a file may hold any."""
         table = self.table
         expect_sums("sums of squares", table["m2"])
-        if not self.takes_constant and not (table["m2"] > 0.0).all():
+        if not self.takes_constant and not (table["m2"] > 0.5 * UNDERFLOW).all():
             raise ValueError("Expected variables that vary. Got: others.")
         expect_means(table["mean"], table["low"], np.sqrt(np.abs(table["m2"])))
         expect_between("arrivals", table["arrival"], 0.0, 2.0**53)
+        if np.unique(table["arrival"]).size < len(table):
+            raise ValueError("Expected arrivals that differ. Got: others.")
         for field in self._noted:
             expect_bounded(field, table[field])
         if "with_scores" in table.fields:
