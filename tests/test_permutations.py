@@ -260,3 +260,17 @@ def test_what_is_refused():
     for level, method in ((0.0, "auto"), (0.05, "exact"), (0.05, None)):
         with pytest.raises(ValueError, match="must be"):
             model.noise_floor(level, method=method)
+
+
+def test_ridge_components_count_above_a_floor_of_permutations():
+    """Copies of one column have the floor of one column, below that of as many Gaussian ones."""
+    rng = np.random.default_rng(2)
+    x, y = np.linalg.qr(rng.normal(size=(60, 3)))[0][:, 1:].T
+    y = 0.32 * x + np.sqrt(1.0 - 0.32**2) * y
+    X = x[:, None] + 1e-4 * rng.normal(size=(60, 400))
+    model = RidgeComponents(1, max_support=4, permutations=199)
+    model.learn_target(y)
+    model.learn_columns(X)
+    r = np.abs([np.corrcoef(column, y)[0, 1] for column in X.T])
+    assert model.noise_floor() < r.min() < r.max() < model.noise_floor(method="gaussian")
+    assert model.n_above_noise == 400

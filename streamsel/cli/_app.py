@@ -43,6 +43,7 @@ from streamsel.cli._options import (
     option,
     orientation_option,
     output_options,
+    permutation_options,
 )
 from streamsel.cli._page import report as page
 from streamsel.cli._picture import plot
@@ -130,6 +131,7 @@ def app() -> None:
 @input_options
 @no_target_option
 @method_options("selector")
+@permutation_options
 @option(
     "-k",
     metavar="K",
@@ -175,11 +177,12 @@ def app() -> None:
     "as many as 64 MB hold (--set max_pool_bytes).",
 )
 @option(
-    "--exact",
-    is_flag=True,
+    "--exact/--no-exact",
+    default=None,
     section=LEARNER,
     parameter="exact",
-    help="Read the file again until the selection is proven exact; ProjSe: with --max-candidates.",
+    help="With --max-candidates, read the files again until the selection is proven to equal that "
+    "over all columns.  [default: --exact, unless --checkpoint or --resume is given]",
 )
 @option(
     "--after-rank",
@@ -208,6 +211,7 @@ def select(ctx: click.Context, /, **_: Any) -> None:
 @app.command(cls=MethodCommand, kind="extractor", short_help="Build a few new variables of many.")
 @input_options
 @method_options("extractor")
+@permutation_options
 @option(
     "--n-components",
     "-q",

@@ -39,9 +39,9 @@ class Given:
         Names of columns that only number the rows, and are left out for it.
     counted
         Which rows count, and what rows are called.
-    y, covariates, weights
-        The target, covariates and weights of the rows that count, once they are read; None, or
-        empty, where there are none.
+    y, covariates, weights, strata
+        The target, covariates, weights and strata of the rows that count, once they are read; None,
+        or empty, where there are none.
     carried
         Columns that go along into what is written.
     """
@@ -55,7 +55,7 @@ class Given:
             reading = request.reading._replace(delimiter=None, layer=None, raw=False)
             self._file = TargetFile(request.target_file, request.target, of_target, reading)
         # In either file.
-        either = [*request.covariates, *([] if request.weights is None else [request.weights])]
+        either = list(dict.fromkeys([*request.covariates, *request.of_rows]))
         self.left_out = [*([] if self._file else request.target), *either]
         self.left_out += [] if of_file is None else [of_file]
         # A name that the target's file has may not be in this one.
@@ -68,6 +68,7 @@ class Given:
         self.y: Any = None
         self.covariates: dict[Hashable, Any] = {}
         self.weights: Any = None
+        self.strata: Any = None
         self.carried: dict[str, Any] = {}
 
     def ids(self) -> list[str]:
@@ -98,8 +99,7 @@ class Given:
         header = None if request.id is None else parted(request.id)[1]
         self.carried = carried(request.keep, source, request.out, file, header)
         covariates = read_covariates(request.covariates, source, file)
-        weight = [] if request.weights is None else [request.weights]
-        weights = read_covariates(weight, source, file)
+        of_rows = read_covariates(list(dict.fromkeys(request.of_rows)), source, file)
         y = read_target(request, source, file, request.learner.target)
         y = without_phenotype(y) if source.format == "bed" else y
         rows = None if file is None else file.rows
@@ -109,19 +109,27 @@ class Given:
         )
         self.y = None if y is None else counted.of(y, "target")
         self.covariates = complete(covariates, counted, "covariate")
-        if weights:
-            self.weights = np.asarray(*complete(weights, counted, "weight").values())
+        self.weights = self._of_rows(request.weights, of_rows, "weight")
+        self.strata = self._of_rows(request.strata, of_rows, "stratum")
+
+    def _of_rows(self, name: str | None, found: dict[Hashable, Any], what: str) -> Any:
+        """Return a column, of the rows that count; None without a name."""
+        if name is None:
+            return None
+        values = {key: column for key, column in found.items() if str(key) == name}
+        return np.asarray(*complete(values, self.counted, what).values())
 
     def beside(self) -> dict[str, Any]:
         """Return what goes with the target, as `learn_target` takes it."""
-        known: dict[str, Any] = {"weights": self.weights} if self.weights is not None else {}
+        of_rows = {"weights": self.weights, "strata": self.strata}
+        known = {name: values for name, values in of_rows.items() if values is not None}
         return known | {"covariates": together(self.covariates) if self.covariates else None}
 
     def values(self) -> list[Any]:
         """Return all values that a result goes by, besides those of the columns."""
-        weights = [] if self.weights is None else [self.weights]
+        of_rows = [values for values in (self.weights, self.strata) if values is not None]
         kept = [] if self.counted.kept is None else [self.counted.kept.index]
-        return [self.y, *self.covariates.values(), *weights, *kept]
+        return [self.y, *self.covariates.values(), *of_rows, *kept]
 
     def report_left_out(self) -> None:
         """Report which rows do not count."""

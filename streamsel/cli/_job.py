@@ -345,6 +345,7 @@ def _new_notes(request: Request) -> dict[str, Any]:
         "id": request.id,
         "covariates": list(request.covariates),
         "weights": request.weights,
+        "strata": request.strata,
         "dropped": list(request.drop),
         "missing_target": request.missing_target,
         "missing": request.missing or _usual_missing(request),

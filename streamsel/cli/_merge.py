@@ -22,6 +22,7 @@ SHARED = (
     "id",
     "covariates",
     "weights",
+    "strata",
     "missing_target",
     "missing",
     "min_count",

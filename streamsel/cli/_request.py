@@ -39,6 +39,8 @@ class Request:
         A fresh one, of the method and the parameters asked for.
     weights
         Name of the column that says how much each row counts.
+    strata
+        Name of the column of groups within which the target is permuted.
     target, target_file
         Where the target is; neither of them learns without one.
     id, by_position
@@ -76,6 +78,7 @@ class Request:
     files: Sequence[str]
     learner: Any
     weights: str | None
+    strata: str | None
     target: Sequence[str]
     target_file: str | None
     id: str | None
@@ -125,6 +128,11 @@ class Request:
         """Names of the columns given which everything is asked."""
         return [str(name) for name in self.learner.covariates or ()]
 
+    @property
+    def of_rows(self) -> list[str]:
+        """Names of the columns that say something of each row but are not learnt."""
+        return [name for name in (self.weights, self.strata) if name is not None]
+
 
 def make_request(ctx: click.Context) -> Request:
     """Check what click cannot: options that exclude or need each other, and the parameters."""
@@ -153,6 +161,7 @@ def make_request(ctx: click.Context) -> Request:
         files=files,
         learner=learner,
         weights=options["weights"],
+        strata=options.get("strata"),
         target=options["target"],
         target_file=options["target_file"],
         id=options["id"],
@@ -254,9 +263,14 @@ def _check_target(ctx: click.Context, learner: Any) -> None:
     covariates = learner.covariates or ()
     if covariates and not has_target:
         raise click.UsageError("--covariate goes with a target", ctx)
-    weights = options["weights"]
-    if weights is not None and weights in {*covariates, *options["target"]}:
-        raise click.UsageError(f"--weights {weights}: it is target or covariate", ctx)
+    for name in ("weights", "strata"):
+        column = options.get(name)
+        also = () if name == "strata" else covariates
+        if column is not None and column in {*also, *options["target"]}:
+            which = "target" if name == "strata" else "target or covariate"
+            raise click.UsageError(f"--{name} {column}: it is {which}", ctx)
+    if options.get("strata") is not None and not getattr(learner, "permutations", 0):
+        raise click.UsageError("--strata goes with --permutations, such as 1000", ctx)
     if both := set(covariates).intersection(options["target"]):
         raise click.UsageError(f"--covariate {min(both)}: it is the target", ctx)
 

@@ -26,6 +26,7 @@ _NOTES: dict[str, tuple[tuple[type, ...], Any]] = {
     "target_file": ((str, type(None)), None),
     "id": ((str, type(None)), None),
     "weights": ((str, type(None)), None),
+    "strata": ((str, type(None)), None),
     "covariates": ((list,), []),
     "dropped": ((list,), []),
     "index": ((list,), []),
@@ -140,6 +141,7 @@ def agreed(ctx: click.Context, saved: Saved) -> dict[str, Any]:
         "target_file": ctx.params["target_file"] or notes["target_file"],
         "id": notes["id"],
         "weights": notes["weights"],
+        "strata": notes["strata"],
         "missing_target": notes["missing_target"],
         "drop": notes["dropped"],
         "orientation": notes["orientation"] or "auto",
@@ -202,8 +204,8 @@ def _told_twice(ctx: click.Context, saved: Saved) -> Iterator[tuple[str, Any, An
         elif name != "n_jobs":
             yield spelt, known, value
     yield from _targets(ctx, notes)
-    for name in ("id", "weights"):
-        if is_said(ctx, name):
+    for name in ("id", "weights", "strata"):
+        if name in options and is_said(ctx, name):
             yield f"--{name}", notes[name], options[name]
     if options["by_position"] and notes["id"]:
         yield "--by-position", False, True

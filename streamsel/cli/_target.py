@@ -146,7 +146,7 @@ def read_target(request: Request, source: Source, file: TargetFile | None, kind:
     """Read what is to be explained; None where nothing is."""
     if file is None:
         return target_of(source, request.target, kind) if request.target else None
-    apart = [*request.covariates, *([] if request.weights is None else [request.weights])]
+    apart = [*request.covariates, *request.of_rows]
     n_rows = source.stream.n_rows
     y = file.target(kind, apart, n_rows)
     if n_rows is not None and len(y) != n_rows:

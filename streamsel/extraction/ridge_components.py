@@ -211,10 +211,12 @@ class RidgeComponents(ReadsAgain, Supervised):
         target, space = self._target, self._space
         assert isinstance(target, Target)  # noqa: S101
         assert space is not None  # noqa: S101
-        # Before the first cut all that came are held: there are twice as many when it matters.
-        least = noise_floor(
-            space.effective_rows - len(space.given), space.rank, 2 * self._limit, NOISE_LEVEL
-        )
+        # Before the first cut all that came are held: there are twice as many when it matters. The
+        # floor of permutations may be anywhere: that of copies is that of one column.
+        n_free = space.effective_rows - len(space.given)
+        least = noise_floor(n_free, space.rank, 2 * self._limit, NOISE_LEVEL)
+        if self.permutations:
+            least = 0.0
         if self.max_support is not None:
             pool = Representatives(space, n, self._limit, least)
         else:

@@ -28,7 +28,10 @@ _OPTIONS = {"k": "-k", "n_components": "-q", "target": "--target-kind"}
 # Parameters that are said otherwise, or change nothing.
 _ELSEWHERE = {"covariates", "n_jobs"}
 # What notes say in a word, by the option's name.
-_SAID = ("target_file", "id", "weights", "orientation", "delimiter", "decimal", "layer", "missing")
+_SAID = (
+    *("target_file", "id", "weights", "strata", "missing_target"),
+    *("orientation", "delimiter", "decimal", "layer", "missing"),
+)
 
 
 def of_kind(notes: Mapping[str, Any], name: str, *kinds: type) -> Any:
@@ -143,6 +146,9 @@ def command_of(report: Report, notes: Mapping[str, Any]) -> str | None:
     for name, value in _changed(report).items():
         own = _OPTIONS.get(name)
         lines.append([own, str(value)] if own else ["--set", f"{name}={_said(value)}"])
+    # The command's own default beside a bounded pool.
+    if report.parameters.get("max_candidates") and report.parameters.get("exact") is False:
+        lines.append(["--no-exact"])
     return " \\\n  ".join(map(shlex.join, lines))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from streamsel import ProjSe
+from streamsel import ForwardSelection
 from streamsel.cli import _learn
 from streamsel.cli._app import app
 
@@ -132,7 +132,7 @@ def wide(tmp_path, monkeypatch):
 def interrupt_after(monkeypatch):
     """Send a signal while the n-th block is being learnt, before it is."""
 
-    def interrupt_after(n, cls=ProjSe, patch=monkeypatch, number=signal.SIGINT):
+    def interrupt_after(n, cls=ForwardSelection, patch=monkeypatch, number=signal.SIGINT):
         patch.setattr(_learn, "compile_for", lambda *_, **__: None)
         learn, calls = cls.learn_columns, []
 

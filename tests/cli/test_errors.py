@@ -164,8 +164,8 @@ def test_text_that_may_lie_either_way(call, files):
         (["-t", "y", "-k", "-1"], "-k"),
         (["-t", "y", "-k", "2.5"], "-k"),
         (["-t", "y", "-k", "many"], "-k"),
-        (["-t", "y", "--kernel", "cubic"], "--kernel"),
-        (["-t", "y", "--exact"], "--max-candidates"),
+        (["-t", "y", "--method", "ProjSe", "--kernel", "cubic"], "--kernel"),
+        (["-t", "y", "--method", "ProjSe", "--exact"], "--max-candidates"),
         (["-t", "y", "--n-jobs", "0"], "--n-jobs"),
         (["-t", "y", "--checkpoint", "9"], "--model"),
         (["-t", "y", "--no-target"], "--no-target"),
@@ -188,14 +188,14 @@ def test_usage_of_reduce(call, files, q):
 @pytest.mark.parametrize(
     "options",
     [
-        ["--kernel", "poly", "--degree", "0"],
-        ["--kernel", "rbf", "--gamma", "-1"],
-        ["-k", "30", "--max-candidates", "5"],
+        ["--method", "ProjSe", "--kernel", "poly", "--degree", "0"],
+        ["--method", "ProjSe", "--kernel", "rbf", "--gamma", "-1"],
+        ["--method", "ProjSe", "-k", "30", "--max-candidates", "5"],
     ],
 )
 def test_parameters_that_the_learner_refuses(call, files, options):
     result = call("select", files / "data.parquet", "-t", "y", *options, code=2)
-    assert f"Error: {options[2]} must be " in result.stderr
+    assert f"Error: {options[4]} must be " in result.stderr
     assert not result.stdout
 
 

@@ -118,7 +118,7 @@ def test_every_line_is_an_object(call, files, often, tmp_path):
     assert {"progress", "checkpoint"} <= set(kinds)
     begin, end = said[0], said[-1]
     assert begin["version"] == end["version"] == streamsel.__version__
-    assert begin["class"] == "ProjSe"
+    assert begin["class"] == "ForwardSelection"
     assert begin["parameters"]["k"] == 3
     assert (begin["columns_read"], begin["n_columns"]) == (0, 41)
     assert (end["columns_read"], end["exit_code"], end["complete"]) == (41, 0, True)

@@ -94,6 +94,7 @@ def test_set(call, files, data, y):
 def test_values_are_read_by_the_rule(call, files, tmp_path, setting, value):
     path = tmp_path / "m"
     arguments = ["-t", "y", "--drop", "labels", "-k", 2, "--max-candidates", 9, "-m", path]
+    arguments += ["--method", "ProjSe"]
     call("select", files / "data.parquet", *arguments, "--set", setting)
     assert load(path)._get_params()[setting.partition("=")[0]] == value
 
@@ -140,13 +141,13 @@ def test_a_rate_that_nothing_passes(call, files):
     assert "nothing was selected: none of 40 columns passes\n" in result.stderr
 
 
-K_BEST = ["--method", "SelectKBest"]
+K_BEST, PROJSE = ["--method", "SelectKBest"], ["--method", "ProjSe"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "Nonesuch"], "'Nonesuch' is none of ProjSe, "),
+        (["--method", "Nonesuch"], "'Nonesuch' is none of ForwardSelection, "),
         ([*K_BEST, "--kernel", "rbf"], "--kernel: SelectKBest has no such parameter"),
         ([*K_BEST, "--exact"], "--exact: SelectKBest has no such parameter"),
         ([*K_BEST, "--no-target"], "--no-target: SelectKBest selects by a target"),
@@ -158,12 +159,16 @@ K_BEST = ["--method", "SelectKBest"]
         ([*K_BEST, "--set", "score"], "--set score: say PARAM=VALUE"),
         ([*K_BEST, "--set", "fdr=0.1", "-k", 3], "Expected k or fdr, not both"),
         ([*K_BEST, "--set", "fdr=0.1", "--set", "score=margin"], "a score with p-values"),
+        (["--kernel", "rbf"], "ForwardSelection has no such parameter. Hint: --method ProjSe\n"),
         (["-k", 3, "--set", "k=4"], "--set k: k was said before"),
-        (["--set", "degree=3", "--set", "degree=4"], "--set degree: degree was said before"),
+        (
+            [*PROJSE, "--set", "degree=3", "--set", "degree=4"],
+            "--set degree: degree was said before",
+        ),
         (["--target-kind", "class", "--set", "target=auto"], "target was said before"),
         (["--target-kind", "labels"], "--target-kind must be one of 'auto', 'class', 'numeric'"),
-        (["--set", "exact=yes"], "--exact goes with --max-candidates"),
-        (["--set", "scale=perhaps"], "--set scale must be True or False. Got 'perhaps'"),
+        ([*PROJSE, "--set", "exact=yes"], "--exact goes with --max-candidates"),
+        ([*PROJSE, "--set", "scale=perhaps"], "--set scale must be True or False. Got 'perhaps'"),
         (["-k", 30, "--set", "max_features=20"], "must be None or above -k = 30"),
     ],
 )
@@ -194,9 +199,9 @@ def test_a_resumed_run_knows_its_method(call, files, tmp_path):
 def test_a_learner_without_a_target(call, files, data, monkeypatch):
     """No catalogued learner is unsupervised yet: ProjSe serves as one."""
     monkeypatch.setattr(ProjSe, "supervised", False)
-    rows = call("select", files / "data.parquet", "--drop", "y", "-k", 3).rows()
-    assert rows[0]["name"] == "v0"
-    result = call("select", files / "data.parquet", "-t", "y", code=2)
+    line = ["select", files / "data.parquet", *PROJSE]
+    assert call(*line, "--drop", "y", "-k", 3).rows()[0]["name"] == "v0"
+    result = call(*line, "-t", "y", code=2)
     assert "ProjSe learns without a target" in result.stderr
 
 

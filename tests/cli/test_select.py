@@ -5,14 +5,14 @@ import functools
 import numpy as np
 import pytest
 
-from streamsel import ProjSe, load
+from streamsel import ForwardSelection, ProjSe, load
 
 # A file, and the options that lead to the same columns and the same target in it.
 WITH_TARGET = ["data.parquet", "data.feather", "samples.csv", "samples.tsv.gz", "variables.csv"]
 
 
-def select(data, y, k=5, X=None, **parameters):
-    model = ProjSe(k, **parameters)
+def select(data, y, k=5, X=None, cls=ForwardSelection, **parameters):
+    model = cls(k, **parameters)
     model.learn_target(y)
     model.learn_columns(data.X if X is None else X, names=data.names)
     return model
@@ -45,7 +45,7 @@ def test_npy_and_a_target_file(call, files, data, target):
 def test_npy_columns_go_by_number(call, files, data):
     rows = call("select", files / "data.npy", "--target", "7", "--drop", "3,20", "-k", 2).rows()
     names = [name for name in data.names if name not in {"v7", "v3", "v20"}]
-    model = ProjSe(2)
+    model = ForwardSelection(2)
     model.learn_target(data.X[:, 7])
     model.learn_columns(np.delete(data.X, [3, 7, 20], axis=1), names=names)
     assert [f"v{row['name']}" for row in rows] == model.selected
@@ -66,7 +66,7 @@ def test_labels_from_a_file(call, files, data):
 
 @pytest.mark.parametrize("target", [["-t", "v0,v1"], ["-t", "v0", "-t", "v1"]])
 def test_several_targets(call, files, data, target):
-    model = ProjSe(3)
+    model = ForwardSelection(3)
     model.learn_target(data.X[:, :2])
     model.learn_columns(data.X[:, 2:], names=data.names[2:])
     rows = call("select", files / "data.parquet", *target, "--drop", "y", "-k", 3).rows()
@@ -79,6 +79,7 @@ def test_several_targets_with_labels_among_them(call, files):
 
 
 def test_no_target(call, files, data):
+    """ForwardSelection needs a target; by default it is ProjSe that selects without."""
     model = ProjSe(4)
     model.learn_target(None)
     model.learn_columns(data.X, names=data.names)
@@ -95,17 +96,19 @@ def test_no_target(call, files, data):
             {"kernel": "poly", "degree": 2, "coef0": 1},
         ),
         (["--kernel", "rbf", "--gamma", 0.01], {"kernel": "rbf", "gamma": 0.01}),
-        (["--max-candidates", 10], {"max_candidates": 10}),
-        (["--max-candidates", 10, "--exact"], {"max_candidates": 10, "exact": True}),
+        (["--max-candidates", 10], {"max_candidates": 10, "exact": True}),
+        (["--max-candidates", 10, "--no-exact"], {"max_candidates": 10}),
+        (["--max-candidates", 10, "--checkpoint", 60], {"max_candidates": 10}),
         (["--after-rank", "stop"], {"after_rank": "stop"}),
         (["--n-jobs", 2], {"n_jobs": 2}),
     ],
-    ids=["poly", "rbf", "pooled", "exact", "stop", "threads"],
+    ids=["poly", "rbf", "exact", "pooled", "checkpoint", "stop", "threads"],
 )
 def test_options_of_the_learner(call, files, data, tmp_path, options, parameters):
-    model = select(data, data.y, **parameters)
+    model = select(data, data.y, cls=ProjSe, **parameters)
     path = tmp_path / "model"
     arguments = ["-t", "y", "--drop", "labels", "-k", 5, "--model", path, *options]
+    arguments += ["--method", "ProjSe"]
     rows = call("select", files / "data.parquet", *arguments).rows()
     assert [row["name"] for row in rows] == model.selected
     assert load(path)._get_params() == model._get_params()
@@ -133,7 +136,7 @@ def test_whole_numbers_are_classes_from_any_file(call, tmp_path, table, rng, fil
         obs = pd.DataFrame({"y": y.astype(float)}, index=[f"c{i}" for i in range(30)])
         anndata.AnnData(X, obs=obs, var=pd.DataFrame(index=["a", "b", "c"])).write_h5ad(path)
     call = functools.partial(call, "select", path, *given, "-k", 1)
-    model = ProjSe(1, target="class")
+    model = ForwardSelection(1, target="class")
     model.learn_target(y)
     model.learn_columns(X, names=["a", "b", "c"])
     sizes = [f"{k} ({n} rows)" for k, n in enumerate(np.bincount(y).tolist())]
@@ -196,7 +199,7 @@ def test_errors_about_the_target_name_the_options(call, table, options, code, me
 
 def test_json_says_all(call, files, data):
     found = call("select", files / "data.parquet", "-t", "y", "-k", 3, "--json").json()
-    assert found["class"] == "ProjSe"
+    assert found["class"] == "ForwardSelection"
     assert found["parameters"]["k"] == 3
     assert found["rows"] == 60
     assert found["columns_seen"] == 40

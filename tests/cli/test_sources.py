@@ -10,7 +10,7 @@ import zarr
 from anndata import AnnData
 from bed_reader import to_bed
 
-from streamsel import ProjSe
+from streamsel import ForwardSelection
 
 N, P = 60, 30
 rng = np.random.default_rng(0)
@@ -40,7 +40,7 @@ def folder(tmp_path_factory):
 
 
 def _selected(y, names, covariates=None):
-    model = ProjSe(3)
+    model = ForwardSelection(3)
     model.learn_target(y, covariates=covariates)
     model.learn_columns(GENOTYPES.astype(np.float32), names=names)
     return model.selected
@@ -82,7 +82,7 @@ def test_gaps_of_genotypes_are_filled_and_counted(call, gaps, tmp_path, more):
     text = f"{n_gaps} missing values of {n_columns} columns were replaced by the mean of "
     text += "the column"
     assert call(*given).stderr == f"streamsel: {text}\n"
-    model = ProjSe(3)
+    model = ForwardSelection(3)
     model.learn_target(RISK)
     filled = np.where(values < 0, np.nan, values.astype(np.float32))
     filled = np.where(np.isnan(filled), np.nanmean(filled, axis=0), filled)
@@ -131,7 +131,7 @@ def layered(tmp_path_factory):
 
 
 def _of(matrix, names):
-    model = ProjSe(3)
+    model = ForwardSelection(3)
     model.learn_target(RISK)
     model.learn_columns(matrix.astype(np.float32), names=names)
     return model.selected

@@ -111,7 +111,8 @@ def test_a_table_of_components_without_loadings(files):
 
 
 def test_a_table_on_a_terminal(files):
-    code, shown = in_terminal("select", files / "data.parquet", "-t", "y", "-k", "12")
+    options = ["-t", "y", "-k", "12", "--method", "ProjSe"]
+    code, shown = in_terminal("select", files / "data.parquet", *options)
     assert "relevance: how much of the target a variable explains by itself" in shown
     assert "round: " in shown  # which the table has
     assert "certified: " not in shown
@@ -131,7 +132,9 @@ def test_info_on_a_terminal(call, files, tmp_path, command):
     call(command, files / "data.parquet", "-t", "y", "-m", tmp_path / "m")
     code, shown = in_terminal("info", tmp_path / "m")
     assert code == 0
-    assert {"select": "ProjSe(k=20", "reduce": "RidgeComponents(n_components=10"}[command] in shown
+    assert {"select": "ForwardSelection(k=20", "reduce": "RidgeComponents(n_components=10"}[
+        command
+    ] in shown
     assert "columns read" in shown
     assert "target taken as" in shown
     assert "v7" in shown

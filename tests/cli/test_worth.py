@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import pytest
 
-from streamsel import PCA, ProjSe, SelectKBest
+from streamsel import PCA, ForwardSelection, SelectKBest
 from streamsel.evaluate import SubsampleStability, nested_scores, subsample_stability
 from streamsel.evaluate._crowd import Crowd
 from streamsel.stream import iter_array
@@ -19,7 +19,7 @@ def test_stability_is_that_of_the_function(call, files, data, tmp_path):
     line += ["--subsamples", 8, "--share", 0.6, "--seed", 7]
     told = call(*line, "--json", "--out", out).json()
     expected = subsample_stability(
-        ProjSe(k=4),
+        ForwardSelection(k=4),
         iter_array(data.X, data.names),
         data.y,
         n_subsamples=8,
@@ -142,7 +142,7 @@ def test_evaluate_adjusts_for_covariates(call, data, table):
         (["stability"], 2, "What is to be explained"),
         (["stability", "-t", "y", "--share", "1"], 2, "--share"),
         (["stability", "-t", "y", "-o", "often.npy"], 2, "names are no numbers"),
-        (["stability", "-t", "y", "--set", "quux=3"], 2, "ProjSe has no such parameter"),
+        (["stability", "-t", "y", "--set", "quux=3"], 2, "ForwardSelection has no such parameter"),
         (["evaluate", "-t", "y", "-k", "2,x"], 2, "is not numbers such as 5,10,25"),
         (["evaluate", "-t", "y", "--weights", "v3"], 2, "scores count every row as one"),
         (["evaluate", "-t", "y,v3"], 1, "Expected one target"),
@@ -183,7 +183,7 @@ def test_rows_are_joined_by_identifier(call, data, table):
     line = ["stability", X, "--target-file", y, "--target", "y", "--id", "id", "-k", 3]
     told = call(*line, "--subsamples", 4, "--json").json()
     stream = iter_array(data.X, data.names)
-    expected = subsample_stability(ProjSe(k=3), stream, data.y, n_subsamples=4, seed=1)
+    expected = subsample_stability(ForwardSelection(k=3), stream, data.y, n_subsamples=4, seed=1)
     assert told["selections"] == expected.selections
 
 
@@ -194,7 +194,7 @@ def test_rows_weigh(call, data, table):
     told = call(*line, "--json").json()
     stream = iter_array(data.X, data.names)
     settings = {"n_subsamples": 4, "seed": 1}
-    expected = subsample_stability(ProjSe(k=3), stream, data.y, weights=w, **settings)
+    expected = subsample_stability(ForwardSelection(k=3), stream, data.y, weights=w, **settings)
     assert told["selections"] == expected.selections
 
 

@@ -129,6 +129,19 @@ def test_notes_may_be_anybodys(model, notes):
     streamsel.report(model, notes=notes, format="json")
 
 
+@pytest.mark.parametrize("exact", [False, True])
+def test_the_command_of_a_page_has_what_the_run_had(exact):
+    model = streamsel.MRMR(2, max_candidates=9, exact=exact, permutations=50)
+    model.learn_target(np.arange(9.0) % 5)
+    model.learn_columns(np.random.default_rng(0).normal(size=(9, 20)))
+    notes = {"command": "select", "file": "x.parquet", "target": ["y"], "strata": "batch"}
+    told = streamsel.report(model, notes=notes | {"missing_target": "error"}, format="md")
+    for words in ("--strata batch", "--missing-target error", "--set permutations=50"):
+        assert words in told
+    assert ("--no-exact" in told) is not exact
+    assert ("--set exact=yes" in told) is exact
+
+
 def test_the_command_of_a_page_learns_the_same(data, tmp_path):
     """What stands under "To learn it anew" is run, word by word."""
     import shlex
