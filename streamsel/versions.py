@@ -55,7 +55,8 @@ def _from_2(learner: str, state: State) -> State:
     new["n_passes"] = int(bool(new["n_columns"]) and "moments" not in new)
     if "on_rows" in new:
         beside = _with_room_to_stand(new.pop("on_rows"))
-        new["beside"] = {**beside, "arrival": np.arange(float(beside["count"]))}
+        arrival = np.arange(float(beside["count"]))
+        new["beside"] = {**beside, "arrival": arrival, "provisional": False}
     elif "Z" in new:
         parts = {key: new.pop(key) for key in ("Z", "Mzz", "Czy", "relevance", "support")}
         m, support = len(parts["Z"]), parts["support"]

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from river import compose
+from river import compose, datasets, evaluate, linear_model, metrics, preprocessing
 from scipy.linalg import orthogonal_procrustes
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import KernelPCA as Peer
@@ -497,7 +497,7 @@ def test_the_streaming_way_is_of_fourier_features(rng):
     """PCA of them, row by row, comes near to what the kernel has of all rows at once."""
     groups = rng.normal(size=(3, 8))[rng.integers(0, 3, size=300)]
     X = groups + 0.4 * rng.normal(size=(300, 8))
-    way = compose.Pipeline(RandomFourier(600, gamma=0.1), PCA(2))
+    way = compose.Pipeline(RandomFourier(600, gamma=0.1), PCA(2, warm_up=50))
     rows = [dict(enumerate(x)) for x in X.tolist()]
     frame = pd.DataFrame(X)
     way.learn_many(frame)
@@ -508,6 +508,16 @@ def test_the_streaming_way_is_of_fourier_features(rng):
 
 
 # ------------------------------------------------------------------------------------- rows
+
+
+def test_a_regression_behind_survives_the_first_window():
+    """Of 200 zeros before it a scaler takes the first component for 14 deviations."""
+    scaler, regression = preprocessing.StandardScaler(), linear_model.LinearRegression()
+    model = KernelPCA(5) | scaler | regression
+    rows = datasets.TrumpApproval().take(300)
+    # With zeros it was 1,684, and that of the mean of the rows before is 1.9.
+    assert evaluate.progressive_val_score(rows, model, metrics.MAE()).get() < 10.0
+    assert set(scaler.counts.values()) == {101}
 
 
 @pytest.mark.parametrize("cls", LEARNERS)

@@ -381,7 +381,7 @@ def test_transform_of_the_training_rows_is_the_embedding():
     X = rng.normal(size=(40, 60)) + 5
     names = [f"v{j}" for j in range(60)]
     model = SOSPCA(4)
-    assert model.transform_one({"v1": 3.0}) == {f"sospca{k}": 0.0 for k in range(4)}
+    assert model.transform_one({"v1": 3.0}) == {}
     model.learn_target(X[:, 3] - X[:, 40])
     model.learn_columns(X, names=names)
     Z = model.embedding

@@ -76,10 +76,15 @@ def streams(draw):
     return rows, {"signed": signed, "rotation": draw(st.sampled_from(["jacobi", "paper"]))}
 
 
-@given(stream=streams(), q=st.integers(1, 4), grace_period=st.integers(1, 5))
-def test_relevance_is_that_of_the_stored_rows(stream, q, grace_period):
+@given(
+    stream=streams(),
+    q=st.integers(1, 4),
+    grace_period=st.integers(1, 5),
+    warm_up=st.integers(0, 6),
+)
+def test_relevance_is_that_of_the_stored_rows(stream, q, grace_period, warm_up):
     rows, options = stream
-    model = SOSPCA(q, grace_period=grace_period, **options)
+    model = SOSPCA(q, grace_period=grace_period, warm_up=warm_up, **options)
     for i, (x, y) in enumerate(rows):
         model.learn_one(x, y)
         names = arrivals([x for x, _ in rows[: i + 1]])
@@ -89,7 +94,27 @@ def test_relevance_is_that_of_the_stored_rows(stream, q, grace_period):
         np.testing.assert_allclose(
             relevances(model), true_relevance(model, rows[: i + 1]), atol=1e-9
         )
-        assert (not model.relevance) or i + 1 >= grace_period
+        assert (not model.relevance) or i + 1 >= min(grace_period, max(2, warm_up))
+
+
+@pytest.mark.parametrize("fading_factor", [0.0, 0.1])
+@pytest.mark.parametrize("warm_up", [0, 7, 20])
+def test_the_first_components_are_provisional(warm_up, fading_factor):
+    """They exist after `warm_up` rows; those of the first refresh do not depend on them."""
+    options = {"grace_period": 40, "fading_factor": fading_factor}
+    model, late = (SOSPCA(3, warm_up=rows, **options) for rows in (warm_up, 40))
+    rows = list(stream(70, 12))
+    for i, (x, y) in enumerate(rows, start=1):
+        for one in (model, late):
+            one.learn_one(x, y)
+        assert bool(model.standing) == (i >= max(2, warm_up))
+        assert bool(late.standing) == (i >= 40)
+        true = true_relevance(model, rows[:i], fading_factor)
+        np.testing.assert_allclose(relevances(model), true, atol=1e-9)
+        if i >= 40:
+            names = [*late.loadings]
+            np.testing.assert_allclose(loadings(model, names), loadings(late, names), atol=1e-9)
+    assert len(model.relevance) == 3
 
 
 @pytest.mark.parametrize("fading_factor", [0.0, 0.1])

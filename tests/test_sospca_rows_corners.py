@@ -22,13 +22,14 @@ def data(seed=0):
 
 
 def fed(X, y, q=3, **options):
-    model = SOSPCA(q, grace_period=50, **options)
+    """Return a model whose components begin with its first refresh."""
+    model = SOSPCA(q, grace_period=50, warm_up=50, **options)
     model.learn_many(X, y)
     return model
 
 
 def by_columns(X, y):
-    model = SOSPCA(3, grace_period=50)
+    model = SOSPCA(3, grace_period=50, warm_up=50)
     model.learn_target(y)
     model.learn_columns(X)
     return model
@@ -234,13 +235,12 @@ def test_no_third_component_changes_its_slot(rng, rotation, monkeypatch):
 
 
 def test_transform_one(rng):
-    model = SOSPCA(3, grace_period=30)
-    zeros = {"sospca0": 0.0, "sospca1": 0.0, "sospca2": 0.0}
-    assert model.transform_one({"a": 1.0}) == zeros
+    model = SOSPCA(3, grace_period=30, warm_up=30)
+    assert model.transform_one({"a": 1.0}) == {}
     X = rng.normal(size=(60, 4)) + 3.0
     for i, x in enumerate(X.tolist()):
         if i < 30:
-            assert model.transform_one(dict(enumerate(x))) == zeros
+            assert model.transform_one(dict(enumerate(x))) == {}
             assert model.transform_many(X).tolist() == [[0.0] * 3] * 60
         model.learn_one(dict(enumerate(x)), float(x[0] + 2 * x[1] + rng.normal()))
     model.renew()

@@ -18,7 +18,7 @@ from streamsel.held.moments import Moments
 from streamsel.held.part import Floats, Places
 from streamsel.held.possible import expect_between
 from streamsel.learner.extractor import least_motion
-from streamsel.shapes import Count, expect, expect_shapes
+from streamsel.shapes import Count, Flag, expect, expect_shapes
 from streamsel.target.space import TargetSpace
 from streamsel.ties import TIE, most_relevant_first
 
@@ -61,6 +61,8 @@ class ComponentsOnRows(JointMoments):
         How many rows make a candidate fit to join.
     max_features
         Most variables tracked; at most half of those without loadings are candidates.
+    first
+        While there are no components, a refresh is due after as many rows too; at least 2.
     fading
         Whether rows fade. Components of what is over must then not keep out what is now by the
         loadings that they have left on it.
@@ -73,6 +75,8 @@ class ComponentsOnRows(JointMoments):
         Components held; they stand first in every array of components.
     arrival
         (q + 1,) the order in which they came.
+    provisional
+        Whether they are the first ones, of few rows, which the first refresh replaces.
     """
 
     def __init__(
@@ -81,12 +85,15 @@ class ComponentsOnRows(JointMoments):
         grace_period: int,
         *,
         max_features: int | None,
+        first: int,
         fading: bool,
         jacobi: bool,
         signed: bool,
     ) -> None:
         super().__init__(2 * n_components + 1, grace_period, max(32, 2 * n_components))
         self.q = n_components
+        # One row shows no relevance.
+        self.first = max(2, first)
         # Those that stand come after the q components and the room for one more.
         self._stands = slice(self.q + 1, self.n_sums)
         self.max_features = max_features
@@ -95,6 +102,7 @@ class ComponentsOnRows(JointMoments):
         self.signed = signed
         self.count = 0
         self.arrival: Floats = np.zeros(self.q + 1)
+        self.provisional = False
 
     def follow(self, held: Components | None, n: int) -> None:
         """Go on from components that were learnt as columns, if any, of n rows."""
@@ -135,6 +143,9 @@ class ComponentsOnRows(JointMoments):
         into[: self.q, self._stands] = turn
         self.mean = self.mean @ into
         self.J = into.T @ self.J @ into
+        # Guesses need not fit one another: the square of a sum may be below 0.
+        squares = np.einsum("ii->i", self.J)[self._stands]
+        np.maximum(squares, 0.0, out=squares)
 
     # What the components are
 
@@ -156,13 +167,46 @@ class ComponentsOnRows(JointMoments):
 
     # The refresh
 
+    def until_refresh(self, moments: Moments) -> int:
+        """Return how many rows are left before the next refresh, or the next attempt to start."""
+        left = super().until_refresh(moments)
+        return left if self.count else min(left, self.first - self.rows % self.first)
+
     def refresh_if_due(self, moments: Moments) -> None:
-        """Let candidates join, and choose them anew, after every `grace_period` rows."""
-        if self.until_refresh(moments) == self.grace_period:
+        """Let candidates join, and choose candidates again, after every `grace_period` rows."""
+        if self.rows % self.grace_period == 0:
             self.refresh(moments)
+        elif not self.count and self.rows % self.first == 0:
+            self._start(moments)
+
+    def _start(self, moments: Moments) -> None:
+        """Make the first components of the relevant candidates whose covariances are exact.
+
+        Those are the candidates that no row contained before they were candidates. All candidates
+        remain, and the first refresh makes components of them again, of more rows.
+        """
+        now = self._all_variables(moments)
+        before = self.candidates["before"].tolist()
+        exact = {name for name, n in zip(self.candidates.names, before, strict=True) if n == 0.0}
+        for j in now.order.tolist():
+            name = moments.names[j]
+            if name in exact and now.found[j] > max(TIE, self._bar(now.relevance)):
+                self._try(name, now)
+        self.choose_candidates(self.candidates.names, moments, now.stats)
+        self.provisional = self.count > 0
+
+    def _drop_components(self) -> None:
+        """Begin again without components; those that transforms use remain."""
+        mine = slice(self.q + 1)
+        self.watched["B"][:, mine] = 0.0
+        self.mean[mine] = self.J[mine] = self.J[:, mine] = self.arrival[:] = 0.0
+        self.count, self.provisional = 0, False
 
     def refresh(self, moments: Moments) -> None:
         """Let candidates that are fit join, the most relevant first; choose candidates anew."""
+        grown = self.candidates["start"] + self.grace_period <= self.rows
+        if self.provisional and grown.any():
+            self._drop_components()
         now = self._all_variables(moments)
         slots, names = moments.slots, moments.names
         since = dict(zip(self.candidates.names, self.candidates["start"].tolist(), strict=True))
@@ -287,6 +331,10 @@ class ComponentsOnRows(JointMoments):
         # What is known of those that stand is of my rows alone: they become functions of those of
         # now, which are merged.
         self.stand(self.turn())
+        if along == "rows" and self.provisional and theirs.count and not theirs.provisional:
+            self._drop_components()
+        # After a merge no candidate is exact, to replace them.
+        self.provisional = False
         if along == "rows" and not self.count:
             watch_sums(self, theirs)
 
@@ -316,13 +364,17 @@ class ComponentsOnRows(JointMoments):
 
     def to_state(self) -> dict[str, Any]:
         """Return what a file needs: arrays, and values that JSON can hold."""
-        return super().to_state() | {"count": self.count, "arrival": self.arrival[: self.count]}
+        return super().to_state() | {
+            "count": self.count,
+            "arrival": self.arrival[: self.count],
+            "provisional": self.provisional,
+        }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
         super().set_state(state)
-        expect(state, count=Count())
-        self.count = state["count"]
+        expect(state, count=Count(), provisional=Flag())
+        self.count, self.provisional = state["count"], state["provisional"]
         if self.count > self.q or self.watched["B"][:, self.count : self.q + 1].any():
             raise ValueError(f"Expected loadings on {self.count} components. Got: on others.")
         expect_shapes(state, arrival=(self.count,))

@@ -69,6 +69,10 @@ class SOSPCA(Extractor, Supervised):
     paper's $(\log p)/p$ is the chance that one more column joins, not the number of variables
     kept.) On rows $3c + 6$ numbers a variable and $O((q + h)^2)$, however many rows there are.
 
+    **First components on rows.** While there are none, every `warm_up` rows the relevant candidates
+    that have been candidates since their first row join, whose covariances are exact. The first
+    refresh drops the components made so, and makes others of all rows so far.
+
     **Rows.** What a variable has to do with the components is not told by its moments with the
     target. So every `grace_period` rows those that are more relevant than the weakest component
     become candidates, whose covariances are summed from then on; at the next such refresh they join
@@ -178,6 +182,7 @@ class SOSPCA(Extractor, Supervised):
             self.n_components,
             self.grace_period,
             max_features=self.max_features,
+            first=self.warm_up,
             fading=self.fading_factor > 0.0,
             jacobi=self.rotation == "jacobi",
             signed=self.signed,
@@ -208,6 +213,16 @@ class SOSPCA(Extractor, Supervised):
         turn = np.eye(self.n_components) if standing is None else on_rows.turn()
         on_rows.stand(turn)
         return turn
+
+    def _next_due(self, rows: int, weight: float) -> int:
+        due = super()._next_due(rows, weight)
+        assert self._row_state is not None  # noqa: S101
+        on_rows, moments = self._row_state
+        # Components that do not exist yet, or few rows made, are replaced at the next refresh.
+        left = rows + on_rows.until_refresh(moments)
+        if not on_rows.count:
+            return left
+        return min(due, left) if moments.rows < self.grace_period else due
 
     @until_learnt
     def _settled(self) -> tuple[list[Hashable], Stats, Floats]:

@@ -26,6 +26,7 @@ class Axis(abc.ABC):
     fading_factor: float
     max_features: int | None
     grace_period: int
+    warm_up: int
     covariates: tuple[Hashable, ...] | None
     target: str
     n_jobs: int

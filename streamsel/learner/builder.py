@@ -25,6 +25,15 @@ class Builder(Learner):
         kw_only=False,
         doc="The number $q$ of components.",
     )
+    warm_up: int = param(
+        params.Whole(0),
+        default=20,
+        doc="""
+        Rows before components are in use: until then `transform_one` returns `{}`, and
+        `transform_many` columns of 0.0. A model that has learnt columns uses its components at
+        once.
+        """,
+    )
 
     def _check_parameters(self) -> None:
         self._more_than("n_components", self._n_asked, "max_features")
@@ -104,7 +113,10 @@ class Builder(Learner):
         }
 
     def transform_one(self, x: dict[Hashable, Any]) -> dict[Hashable, float]:
-        """Return the components of a row, as floats.
+        r"""Return the components of a row, as floats; `{}` while there are none.
+
+        A scaler behind learns nothing from `{}`. It would learn zeros, and take the first component
+        after $n$ of them for up to $\sqrt{n}$ standard deviations.
 
         Parameters
         ----------
@@ -119,6 +131,8 @@ class Builder(Learner):
         """
         used = self._used()
         row = read_some(x, used.names)
+        if not row.size:
+            return {}
         bad = first_bad(row)
         if bad is not None:
             raise why_bad(list(used.names)[bad], row[bad])
@@ -136,7 +150,8 @@ class Builder(Learner):
 
         Returns
         -------
-        A frame of the same library, or, for anything but a frame, an array of shape (n, q).
+        A frame of the same library, or, for anything but a frame, an array of shape (n, q). The
+        columns are always the same, so that components that do not exist yet are 0.0.
 
         Raises
         ------

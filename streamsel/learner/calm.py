@@ -29,14 +29,6 @@ class Calm(Axis, params.Declared):
         whenever the rows have doubled, at 1 at every row. Read-outs are always those of now.
         """,
     )
-    warm_up: int = param(
-        params.Whole(0),
-        default=50,
-        doc="""
-        Rows before anything stands: until then a selector passes a row through, and the components
-        of an extractor are 0. A model that has learnt columns stands at once.
-        """,
-    )
 
     def _begin_calm(self) -> None:
         # What transforms use on rows; None while nothing stands.

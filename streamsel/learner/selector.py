@@ -57,6 +57,15 @@ class Selector(Learner, Generic[State]):
         """,
     )
 
+    warm_up: int = param(
+        params.Whole(0),
+        default=50,
+        doc="""
+        Rows before a selection is in use: until then a transform returns all features. A model
+        that has learnt columns uses its selection at once.
+        """,
+    )
+
     slack: float = param(
         params.Real(1.0),
         default=3.0,

@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import pytest
+from river import preprocessing
 from scipy.linalg import orthogonal_procrustes
 
 from streamsel import SOSPCA, ProjSe
@@ -77,16 +78,17 @@ def test_renew_is_a_renewal_at_once(mode):
     model = build(mode)
     model.renew()
     assert bits(model) == bits(build(mode))
-    rows = stream(mode, 49)
+    warms_up = model.warm_up > 9
+    rows = stream(mode, 9)
     taught(model, rows)
-    if mode.params.get("warm_up", 50) == 50:
+    if warms_up:
         assert not model.standing
     model.renew()
     shown = next(name for name in ("selected", "loadings", "landmarks") if hasattr(model, name))
     found = getattr(model, shown)
     if model._held is None:  # the first window is not full
         assert not model.standing
-    elif mode.params.get("warm_up", 50) == 50:
+    elif warms_up:
         assert model.standing == found
     before = bits(model)
     due = model._due
@@ -204,13 +206,29 @@ def test_sospca_is_turned_by_procrustes(q, fading_factor):
 
 
 @over(EXTRACTORS)
-def test_components_are_nothing_in_the_warm_up(mode):
+def test_no_components_in_the_warm_up(mode):
+    """A row has none, which no scaler can learn; a frame has the same columns as later, of 0.0."""
     model = build(mode, warm_up=30)
     for i, (x, y) in enumerate(stream(mode, 40)):
         if i < 30:
-            assert model.transform_one(x) == dict.fromkeys(model.components, 0.0)
+            assert model.transform_one(x) == {}
+            assert not model.transform_many(np.array([[*x.values()]])).any()
         learn_one(model, x, y)
     assert any(model.transform_one(x).values())
+
+
+@over(EXTRACTORS)
+def test_a_scaler_behind_learns_no_zeros(mode):
+    """The first value of a component is the first that it learns, and so its mean."""
+    model, scaler = build(mode), preprocessing.StandardScaler()
+    assert model.warm_up == mode.params.get("warm_up", 20)
+    for x, y in stream(mode, 60):
+        z = model.transform_one(x)
+        scaler.learn_one(z)
+        if z:
+            break
+        learn_one(model, x, y)
+    assert set(scaler.transform_one(z).values()) == {0.0}
 
 
 def test_merged_rows_leave_sospca_turned(rng):

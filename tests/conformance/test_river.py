@@ -283,13 +283,14 @@ def test_outputs_are_plain(make, rows):
     for x, y in rows:
         out = model.transform_one(x)
         if hasattr(model, "components"):
-            assert list(out) == model.components
-            assert {type(value) for value in out.values()} == {float}
+            assert list(out) == model.components or (out == {} and not model.standing)
+            assert {type(value) for value in out.values()} <= {float}
         else:
             assert list(out) == (list(x) if model._in_use() is None else model.standing)
             assert all(out[name] is x[name] for name in out)
         learn_one(model, x, y)
     names = list(model.transform_one(x))
+    assert names
     for library in BACKENDS:
         many = nw.from_native(model.transform_many(frame(rows, library)[0]))
         assert many.columns == names
@@ -463,7 +464,9 @@ def test_before_anything_is_learnt(mode, make):
     if mode.by_name:  # which needs to learn nothing
         nothing = taught(make(), [(x, 0.0)]).transform_one(x)
         assert any(nothing.values())
-    assert model.transform_one(x) == nothing
+        assert model.transform_one(x) == nothing
+    else:  # a row need not have what is not known, a frame has the same columns as later
+        assert model.transform_one(x) == ({} if hasattr(model, "components") else x)
     for library in BACKENDS:
         assert_alike(records(model.transform_many(frame([(x, 0.0)], library)[0])), [nothing])
 

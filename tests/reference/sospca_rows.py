@@ -8,6 +8,10 @@ that was new when it became a candidate had been 0 before, so its sums since are
 rows; those of any other stand for all rows that observed it when it joins. One that has loadings
 joins, if rows fade, with what is left of its direction, if that is at least half of it. One that no
 row has observed since it became a candidate does not join.
+
+While there are no components, those candidates whose products are known of all rows that observed
+them join after every `warm_up` rows too, at least 2, if they are relevant at all. The first refresh
+after them drops these components, and makes others of more rows.
 """
 
 import numpy as np
@@ -38,12 +42,13 @@ class SOSPCAOnRows:
         Watched variable -> its mean at the last refresh, 0 if it was new since.
     """
 
-    def __init__(self, q, *, grace_period=100, rotation="jacobi", signed=False, **rows):
-        self.q, self.grace_period = q, grace_period
+    def __init__(self, q, *, grace_period=100, warm_up=20, rotation="jacobi", signed=False, **rows):
+        self.q, self.grace_period, self.first = q, grace_period, max(2, warm_up)
         self.rotation, self.signed = rotation, signed
         self.rows = Rows(**rows)
         self.order = {}  # of arrival
         self.B, self.came = [], []
+        self.provisional = False
         self.since, self.unknown = {}, {}
         self.values, self.fill, self.level = {}, {}, {}
         # After how many rows the last refresh was, and the sums of products then: of components, of
@@ -87,6 +92,8 @@ class SOSPCAOnRows:
             values.append(float(value) if observed(value) else self.fill[name])
         if (t + 1) % self.grace_period == 0:
             self.refresh()
+        elif not self.B and (t + 1) % self.first == 0:
+            self.start()
 
     # From all rows
 
@@ -177,10 +184,34 @@ class SOSPCAOnRows:
         """Return the weight of the rows over which a candidate's products were summed."""
         return float(np.sum(self.rows.weights[self.unknown[name] :]))
 
+    def seen(self, name):
+        """Return the weight of every row, 0 where the variable was not observed."""
+        return [
+            float(w) if observed(x.get(name, 0.0)) else 0.0
+            for x, w in zip(self.rows.xs, self.rows.weights, strict=True)
+        ]
+
     # The refresh
+
+    def start(self):
+        """Let candidates join whose products are exact; all candidates remain."""
+        self.zz, self.zx, self.xx = self.settled()
+        self.refreshed = len(self.rows.xs)
+        exact = [name for name in self.since if not sum(self.seen(name)[: self.unknown[name]])]
+        found = {name: self.relevance_with(self.moments(name)[1], {name: 1.0}) for name in exact}
+        relevances = []
+        for name in self.ranked(exact, found):
+            if found[name] > max(TIE, self.bar(relevances)):
+                self.attempt(name, relevances)
+        self.provisional = bool(self.B)
+        self.centre()
 
     def refresh(self):
         self.zz, self.zx, self.xx = self.settled()
+        grown = [t + self.grace_period <= len(self.rows.xs) for t in self.since.values()]
+        if self.provisional and any(grown):
+            self.B, self.came, self.provisional = [], [], False
+            self.zz, self.zx = np.zeros((0, 0)), {name: np.zeros(0) for name in self.since}
         self.refreshed = n = len(self.rows.xs)
         found = {
             name: self.relevance_with(self.moments(name)[1], {name: 1.0}) for name in self.order
@@ -193,6 +224,10 @@ class SOSPCAOnRows:
         if self.rows.keeps < 1:
             self.drop_dust()
         self.choose(found, self.bar(relevances))
+        self.centre()
+
+    def centre(self):
+        """Take values about the means of now from here on, which replace NaN too."""
         self.fill = {name: self.moments(name)[0] for name in self.values}
         self.level = dict(self.fill)
         self.values = {name: [] for name in self.values}
@@ -232,10 +267,7 @@ class SOSPCAOnRows:
     def attempt(self, name, relevances):
         """Let a candidate be the last component, if what is left of it is relevant enough."""
         m2, age, q = self.moments(name)[1], self.age(name), len(self.B)
-        weights = [
-            float(w) if observed(x.get(name, 0.0)) else 0.0
-            for x, w in zip(self.rows.xs, self.rows.weights, strict=True)
-        ]
+        weights = self.seen(name)
         known = sum(weights[self.unknown[name] :])
         if not known:
             return
