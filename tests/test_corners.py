@@ -101,7 +101,7 @@ def test_targets_that_are_none(y, message):
     model = ProjSe()
     with pytest.raises((TypeError, ValueError), match=message):
         model.learn_target(y)
-    assert model.n_rows is None
+    assert model.n_rows == 0
 
 
 def test_the_warning_about_codes_points_to_the_caller():
@@ -158,7 +158,7 @@ def test_signed_takes_one_numeric_target(y):
     model = SOSPCA(2, signed=True)
     with pytest.raises(ValueError, match="signed"):
         model.learn_target(y)
-    assert model.n_rows is None
+    assert model.n_rows == 0
 
 
 def test_a_frame_is_a_target_whatever_its_labels(rng):

@@ -246,7 +246,7 @@ class Job:
         names = [row["name"] for row in report.found]
         # Lines have to be read once more.
         cheap = self.source.stream.names is not None or self._n_bytes() <= MAX_BYTES
-        if not cheap or len(names) * (report.rows or 0) > MAX_CELLS:
+        if not cheap or len(names) * report.rows > MAX_CELLS:
             return None
         try:
             return count_alike([*self.screen.take(names).values()])

@@ -254,7 +254,7 @@ def facts(path: str, report: Report, notes: Any) -> list[tuple[str, str]]:
     rows = [
         ("model file", path),
         ("model", f"{report.learner}({parameters})"),
-        ("rows", f"{report.rows or 0:,}"),
+        ("rows", f"{report.rows:,}"),
         ("columns seen", f"{report.columns_seen:,}"),
     ]
     if report.columns_constant:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from streamsel import params
 from streamsel.columns import Block, wrong_length
 from streamsel.evaluate._subsets import Picker, Rows, picked, rows_of
+from streamsel.learner.undo import Undo
 from streamsel.stream import ColumnStream
 from streamsel.target.encode import encode
 
@@ -66,10 +66,14 @@ class Crowd:
         if block.values.shape[0] != self._n:
             raise wrong_length(block.names, block.values.shape[0], self._n)
         picker = Picker(block.values)
-        with ExitStack() as undo:
+        undone = [Undo(model) for model, _ in self._together]
+        try:
             for model, rows in self._together:
-                undo.enter_context(model._undone_by(BaseException))
                 model._learn_block(Block(block.names, picker.of(rows)))
+        except BaseException:
+            for undo in undone:
+                undo.settle()
+            raise
 
     def read_alone(self, stream: ColumnStream) -> None:
         """Let those learn that read the stream again, one after the other."""

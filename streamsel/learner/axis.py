@@ -38,6 +38,8 @@ class Axis(abc.ABC):
     _without_target: bool
     _columns: ColumnHeld | None
     _density: Histogram | None
+    # The row at which what transforms use is renewed.
+    _due: int
 
     # What a method may say
 
@@ -96,6 +98,11 @@ class Axis(abc.ABC):
     def _carried_constant(self) -> int:
         """Return how many of the columns that rows go on from do not vary."""
 
+    @property
+    @abc.abstractmethod
+    def _renews_always(self) -> bool:
+        """Whether what transforms use is that of now, so that nothing is due."""
+
     @abc.abstractmethod
     def _stand_on(self, rows: int) -> None:
         """Begin rows after so many that came as columns."""
@@ -111,6 +118,14 @@ class Axis(abc.ABC):
     @abc.abstractmethod
     def renew(self) -> None:
         """Let transforms use what is found now, at once."""
+
+    @abc.abstractmethod
+    def _forget_due(self) -> None:
+        """Look again before the next row whether there is more to do than to learn it."""
+
+    @abc.abstractmethod
+    def _forget_names(self) -> None:
+        """Forget the names of the row before: their places may be others."""
 
     @abc.abstractmethod
     def _outdate(self) -> None:

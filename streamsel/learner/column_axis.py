@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -26,8 +25,8 @@ from streamsel.columns import (
 )
 from streamsel.held.histogram import Histogram
 from streamsel.held.part import ColumnHeld
-from streamsel.learner.axis import Axis
-from streamsel.learner.limits import Turn, one_thread, told_if_beyond
+from streamsel.learner.limits import learning
+from streamsel.learner.undo import Undoable
 from streamsel.learner.watched import OnBlock, watched
 from streamsel.names import first_bad_name, why_bad_name
 from streamsel.params import shown
@@ -38,10 +37,8 @@ from streamsel.target.target import NoTarget, Target
 from streamsel.threads import effective_jobs
 
 
-class ColumnAxis(Axis):
+class ColumnAxis(Undoable):
     """Takes columns in by their door and hands them on, in order and with their moments."""
-
-    _at_work: Turn
 
     def _begin_columns(self) -> None:
         self.n_columns = 0
@@ -99,7 +96,7 @@ class ColumnAxis(Axis):
                 "Hint: learn_columns(X) is all that it takes."
             )
         if y is None:
-            self._learn_no_target(covariates, weights)
+            self._whole(self._learn_no_target, covariates, weights)
             return
         names = self.covariates
         if names and covariates is None:
@@ -115,7 +112,7 @@ class ColumnAxis(Axis):
                 UserWarning,
                 stacklevel=2,
             )
-        self._take_target(target)
+        self._whole(self._take_target, target)
 
     def _take_target(self, target: Target) -> None:
         self._check_target(int((~target.is_given).sum()), is_class=target.is_class)
@@ -184,11 +181,12 @@ class ColumnAxis(Axis):
         TypeError
             For values that are not real numbers, or a name that cannot be hashed.
         """
+        learning(self._at_work, self._learn_column, name, values)
+
+    def _learn_column(self, name: Hashable, values: Any) -> None:
         self._refuse_after_rows()
         self._check_source(None)
         if self._lets_go(name, values):
-            self.n_columns += 1
-            self._outdate()
             return
         target = self._target
         if target is None:
@@ -206,8 +204,7 @@ class ColumnAxis(Axis):
         plain = type(name) in (str, int) and name not in held
         if not plain and first_bad_name((name,), held) is not None:
             raise why_bad_name(name)
-        with self._undone_by(BaseException):
-            self._learn_chunk(chunk, stats, target, int(m2 == 0.0))
+        self._undoably(self._learn_chunk, chunk, stats, target, int(m2 == 0.0))
 
     def learn_columns(
         self,
@@ -254,8 +251,7 @@ class ColumnAxis(Axis):
         """Learn a stream; what can be read again is learnt as a whole, or not at all."""
         before = self.n_columns
         try:
-            with self._undone_by(Exception if stream.rereadable else ()):
-                self._learn_stream(stream)
+            self._in_session(Exception if stream.rereadable else (), self._learn_stream, stream)
         except (ValueError, TypeError) as error:
             if stream.rereadable or type(error) not in (ValueError, TypeError):
                 raise
@@ -294,23 +290,25 @@ class ColumnAxis(Axis):
             self._learn_block(block)
 
     def _learn_block(self, block: Block) -> None:
-        with self._undone_by(BaseException):
-            target = self._expected_target(block.values.shape[0])
-            for chunk in chunks(block, target.n, target.weights):
-                stats = self._scan(chunk, target, effective_jobs(self.n_jobs))
-                stop, error = self._first_bad(chunk, stats)
-                if error is not None:
-                    stats = Stats(*(array[:stop] for array in stats))
-                if stop:
-                    constant = int(np.count_nonzero(stats.m2 == 0.0))
-                    self._learn_chunk(chunk, stats, target, constant)
-                if error is not None:
-                    break
-            else:
-                error = None
-            self._target = target
+        error = self._whole(self._learn_chunks, block)
         if error is not None:
             raise error
+
+    def _learn_chunks(self, block: Block) -> Exception | None:
+        """Learn the columns of a block up to the first bad one; return what is wrong with it."""
+        target = self._expected_target(block.values.shape[0])
+        self._target = target
+        for chunk in chunks(block, target.n, target.weights):
+            stats = self._scan(chunk, target, effective_jobs(self.n_jobs))
+            stop, error = self._first_bad(chunk, stats)
+            if error is not None:
+                stats = Stats(*(array[:stop] for array in stats))
+            if stop:
+                constant = int(np.count_nonzero(stats.m2 == 0.0))
+                self._learn_chunk(chunk, stats, target, constant)
+            if error is not None:
+                return error
+        return None
 
     def _scan(self, chunk: Chunk, target: Target | NoTarget, n_jobs: int) -> Stats:
         """Return the moments of a chunk's columns; not finite for those that cannot be learnt."""
@@ -352,7 +350,7 @@ class ColumnAxis(Axis):
         self._outdate()
 
     def _lets_go(self, name: Hashable, values: Any) -> bool:
-        """Whether a column is a good one, and clearly changes nothing of what is held.
+        """Learn a column if it is a good one, and clearly changes nothing of what is held.
 
         Asked of columns as they mostly come; any other goes the way of a chunk, with the same end.
         """
@@ -374,10 +372,29 @@ class ColumnAxis(Axis):
         place = space.below(values, target.Y, bar)
         if place < 0:
             return False
-        if self.n_columns >= density.until:
-            density.move_on(self.n_columns)
-        density.alone[place] += 1
+        n_columns = self.n_columns
+        if n_columns >= density.until:
+            self._undoably(self._count_first, density, place)
+            return True
+        self._outdate()
+        alone = density.alone
+        before = alone[place]
+        try:
+            alone[place] = before + 1
+            self.n_columns = n_columns + 1
+        except BaseException:
+            alone[place], self.n_columns = before, n_columns
+            raise
         return True
+
+    def _count_first(self, density: Histogram, place: int) -> None:
+        """Count a column that changes nothing else, and is the first of a bin of arrival."""
+        density.move_on(self.n_columns)
+        # Replaced: what undoes this refers to the list of before.
+        density.alone = [*density.alone]
+        density.alone[place] += 1
+        self.n_columns += 1
+        self._outdate()
 
     def _observe(self, chunk: Chunk, stats: Stats) -> None:
         """Learn the columns of a chunk, in order, as many as stats has; all of them are good."""
@@ -414,25 +431,3 @@ class ColumnAxis(Axis):
     def _held_names(self) -> Mapping[Hashable, int]:
         """Return the names that the model holds, each with its place."""
         return {} if self._columns is None else self._columns.slots
-
-    @contextmanager
-    def _undone_by(
-        self, errors: type[BaseException] | tuple[type[BaseException], ...]
-    ) -> Iterator[None]:
-        """Leave the model as it was if one of these errors is raised within."""
-        with one_thread(self._at_work), told_if_beyond():
-            counts = (self.n_columns, self._n_constant, self.n_passes, self._target)
-            held, density = self._columns, self._density
-            counted = None if density is None else density.mark()
-            mark = None if held is None else held.mark()
-            try:
-                yield
-            except errors:
-                if held is not None and mark is not None:
-                    held.rewind(mark)
-                self.n_columns, self._n_constant, self.n_passes, self._target = counts
-                if density is not None and counted is not None:
-                    density.rewind(counted)
-                self._columns, self._density = held, density
-                self._outdate()
-                raise

@@ -6,7 +6,7 @@ import numpy as np
 
 from streamsel.held.gram_columns import GramColumns
 from streamsel.learner.base import Learner
-from streamsel.target.target import Target
+from streamsel.target.target import NoTarget, Target
 from streamsel.target.weights import same_weights
 
 
@@ -77,12 +77,19 @@ class Sharing(Learner):
                 "columns has another scale than the columns learnt.\nHint: learn_columns(X)."
             )
         self._check_shared(held)
+        self._whole(self._share, other, mine, columns, held)
+
+    def _share(
+        self, other: Sharing, mine: Target | NoTarget, columns: GramColumns, held: GramColumns
+    ) -> None:
+        target = other._target
         columns.share(held, mine.Y[: mine.c] if isinstance(mine, Target) else np.zeros((0, mine.n)))
         self._target, self._columns = mine, columns
         self.n_columns, self._n_constant = other.n_columns, other._n_constant
         self.n_passes = other.n_passes
         # Of another target nobody knows how relevant they were.
-        density = other._density if mine.same_as(target) else None
+        same = target is not None and mine.same_as(target)
+        density = other._density if same else None
         self._density = None if density is None else density.copy()
         self._outdate()
 

@@ -76,7 +76,7 @@ def _facts(report: Report, notes: Mapping[str, Any]) -> Any:
         yield "given", _names(list(covariates))
     if merged := of_kind(notes, "merged", list):
         yield "merged of", count(len(merged), "model")
-    yield "rows", f"{report.rows or 0:,}"
+    yield "rows", f"{report.rows:,}"
     yield "columns", f"{report.columns_seen:,}"
     if n_read := of_kind(notes, "columns_read", int):
         yield "columns read", f"{n_read:,}"

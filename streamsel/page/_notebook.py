@@ -31,7 +31,7 @@ def notebook(model: Any) -> str:
     if report.columns_seen:
         tables = chosen(report, "streamsel.report(model) has them", _MOST)
         parts += [_table(table) for table in tables if isinstance(table, Table)]
-        seen = f"{report.columns_seen:,} columns of {report.rows or 0:,} rows"
+        seen = f"{report.columns_seen:,} columns of {report.rows:,} rows"
         parts.append(
             f"<p><small>{seen}; streamsel.report(model) returns the whole page.</small></p>"
         )

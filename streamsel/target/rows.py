@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from streamsel._jit.rows import LARGEST
 from streamsel.params import shown
+from streamsel.rollback import Rollback
 from streamsel.shapes import Array, expect
 from streamsel.target.covariates import (
     Given,
@@ -64,7 +65,7 @@ class Observation(NamedTuple):
     given_kinds: Mapping[Hashable, bool] = MappingProxyType({})
 
 
-class RowTarget:
+class RowTarget(Rollback):
     """Names and origins of the target columns, which grow as classes and targets appear.
 
     What the first row brings, a number, a label or a dict of several, the others must bring too. A
@@ -86,6 +87,8 @@ class RowTarget:
     origin
         What is taken off each column, so that an offset of 1e9 does not eat the digits.
     """
+
+    changing = ("form", "kinds", "given_kinds", "slots", "origin")
 
     def __init__(self, kind: str, covariates: tuple[Hashable, ...] = ()) -> None:
         self.kind = kind
