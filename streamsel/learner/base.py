@@ -24,6 +24,7 @@ from streamsel.learner.hooks import check_hooks
 from streamsel.learner.limits import Turn, told_if_beyond, while_still
 from streamsel.learner.noise import noise_floor
 from streamsel.learner.readings import LearnsInParts
+from streamsel.learner.rehearsal import rehearse
 from streamsel.learner.report import NOISE_LEVEL, Density, Report, number
 from streamsel.learner.window import Window
 from streamsel.params import param
@@ -373,6 +374,19 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
         self._columns = self._new_columns(window.size)
         self._columns.set_state(twin._columns.to_state())
         self._outdate()
+
+    def precompile(self) -> None:
+        """Compile what this model needs for float64 columns and for rows, before they come.
+
+        Otherwise the first column and the first row wait for it: some seconds, once on a machine,
+        and where what was compiled is read from disk some tenths of a second, once a process.
+
+        Notes
+        -----
+        Clones of the model learn a few columns and rows of made-up numbers; the model itself is
+        left as it is, whatever it has learnt.
+        """
+        rehearse(self)
 
     # Copies and files
 
