@@ -37,7 +37,7 @@ class Vocabulary(Rollback):
         The row before which not enough can go.
     """
 
-    changing = ("full_until",)
+    changing = ("most", "grace_period", "full_until")
 
     def __init__(self, most: int | None, grace_period: int) -> None:
         self.most = most

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Collection, Hashable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from streamsel.held.beside import Beside
 from streamsel.held.histogram import Histogram
 from streamsel.held.part import ColumnHeld
+from streamsel.learner.window import Window
 from streamsel.target.kernels import VariableKernel
 from streamsel.target.space import TargetSpace
 from streamsel.target.target import NoTarget, Target
@@ -38,6 +39,10 @@ class Axis(abc.ABC):
     _without_target: bool
     _columns: ColumnHeld | None
     _density: Histogram | None
+    # Rows that wait to be learnt as columns; None before the first.
+    _window: Window | None
+    # What was computed from what is held.
+    _found: dict[str, Any]
     # The row at which what transforms use is renewed.
     _due: int
 

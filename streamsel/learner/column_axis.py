@@ -36,6 +36,8 @@ from streamsel.target.space import TargetSpace
 from streamsel.target.target import NoTarget, Target
 from streamsel.threads import effective_jobs
 
+_FLOAT64 = np.dtype(np.float64)
+
 
 class ColumnAxis(Undoable):
     """Takes columns in by their door and hands them on, in order and with their moments."""
@@ -184,10 +186,11 @@ class ColumnAxis(Undoable):
         learning(self._at_work, self._learn_column, name, values)
 
     def _learn_column(self, name: Hashable, values: Any) -> None:
+        # With moments of rows there are no columns, and then none changes nothing.
+        if self._window is None and not self._one_source and self._lets_go(name, values):
+            return
         self._refuse_after_rows()
         self._check_source(None)
-        if self._lets_go(name, values):
-            return
         target = self._target
         if target is None:
             shape = np.shape(
@@ -362,11 +365,11 @@ class ColumnAxis(Undoable):
             bar > 0.0
             and target.weights is None
             and type(values) is np.ndarray
-            and values.dtype == np.float64
+            and values.dtype is _FLOAT64
             and values.shape == (target.n,)
             and values.flags.carray
             and type(name) in (str, int)
-            and name not in held.slots
+            and name not in held.table.slots
         ):
             return False
         place = space.below(values, target.Y, bar)
@@ -374,9 +377,10 @@ class ColumnAxis(Undoable):
             return False
         n_columns = self.n_columns
         if n_columns >= density.until:
-            self._undoably(self._count_first, density, place)
+            self._count_first(density, place)
             return True
-        self._outdate()
+        if self._found:
+            self._outdate()
         alone = density.alone
         before = alone[place]
         try:
@@ -389,12 +393,18 @@ class ColumnAxis(Undoable):
 
     def _count_first(self, density: Histogram, place: int) -> None:
         """Count a column that changes nothing else, and is the first of a bin of arrival."""
-        density.move_on(self.n_columns)
-        # Replaced: what undoes this refers to the list of before.
-        density.alone = [*density.alone]
-        density.alone[place] += 1
-        self.n_columns += 1
-        self._outdate()
+        n_columns, restore = self.n_columns, density.snapshot()
+        try:
+            density.move_on(n_columns)
+            # Replaced: what is restored refers to the list of before.
+            density.alone = [*density.alone]
+            density.alone[place] += 1
+            self.n_columns = n_columns + 1
+            self._outdate()
+        except BaseException:
+            restore()
+            self.n_columns = n_columns
+            raise
 
     def _observe(self, chunk: Chunk, stats: Stats) -> None:
         """Learn the columns of a chunk, in order, as many as stats has; all of them are good."""

@@ -17,7 +17,7 @@ from streamsel.held.part import Floats, Places
 from streamsel.learner.axis import Axis
 from streamsel.learner.limits import Turn, in_session, learning, told_if_beyond
 from streamsel.params import rules_of
-from streamsel.rollback import Restore, snapshot
+from streamsel.rollback import Read, Restore, reader, snapshot
 
 Value = TypeVar("Value")
 Errors = type[BaseException] | tuple[type[BaseException], ...]
@@ -37,7 +37,7 @@ class Undo:
 
     def __init__(self, model: Undoable) -> None:
         self._model = model
-        self._restores: list[Restore] = [snapshot(model, _changing(model))]
+        self._restores: list[Restore] = [snapshot(model, *_changing(model))]
 
     def also(self, restore: Restore) -> None:
         """Note what undoes a change that is about to be made, and that a snapshot does not see."""
@@ -51,15 +51,16 @@ class Undo:
         self._model._outdate()
 
 
-# Class of learners -> the attributes that change as one learns.
-_attributes: dict[type, tuple[str, ...]] = {}
+# Class of learners -> the attributes that change as one learns, and what reads them.
+_attributes: dict[type, tuple[tuple[str, ...], Read]] = {}
 
 
-def _changing(model: Undoable) -> tuple[str, ...]:
+def _changing(model: Undoable) -> tuple[tuple[str, ...], Read]:
     kind = type(model)
     if kind not in _attributes:
         constant = {*rules_of(kind), "_at_work", "_door", "_rest"}
-        _attributes[kind] = tuple(name for name in vars(model) if name not in constant)
+        names = tuple(name for name in vars(model) if name not in constant)
+        _attributes[kind] = names, reader(names)
     return _attributes[kind]
 
 
