@@ -3,10 +3,10 @@
 python demos/genomics.py [--out FOLDER] [--variants 20000]
 
 Writes a cohort as it comes from others: genotypes in PLINK's format (`cohort.bed`, `.bim`, `.fam`),
-and a table of phenotypes whose people stand in another order. Twelve variants
-raise the phenotype, of which some are linked with neighbours; age does, too. Then it runs the
-commands of the guide (docs/pages/genomics.md), one after another, and shows each with the time that
-it took.
+and a table of phenotypes in another order, which lacks some people, and the phenotype of others.
+Twelve variants raise the phenotype, of which some are linked with neighbours; age does, too. Then
+it runs the commands of the guide (docs/pages/genomics.md), one after another, and shows each with
+the time that it took.
 """
 
 import argparse
@@ -20,6 +20,8 @@ from pathlib import Path
 import numpy as np
 
 N, CAUSES, MISSING = 500, 12, 0.0005
+# People who are not in the clinic's table, and further ones whose phenotype is not.
+ABSENT, UNKNOWN = 10, 5
 
 
 def make_the_cohort(folder: Path, p: int, rng: np.random.Generator) -> set[str]:
@@ -48,9 +50,9 @@ def make_the_cohort(folder: Path, p: int, rng: np.random.Generator) -> set[str]:
     with (folder / "clinic.csv").open("w", newline="") as file:
         table = csv.writer(file)
         table.writerow(["iid", "age", "ldl"])
-        table.writerows(
-            [people[i], f"{age[i]:.1f}", f"{phenotype[i]:.3f}"] for i in rng.permutation(N)
-        )
+        for place, i in enumerate(rng.permutation(N)[ABSENT:].tolist()):
+            known = "" if place < UNKNOWN else f"{phenotype[i]:.3f}"
+            table.writerow([people[i], f"{age[i]:.1f}", known])
     return {variants[j] for j in causes}
 
 

@@ -88,7 +88,7 @@ def methods(pool: int) -> dict[str, Callable[..., Any]]:
         "fastcan": fastcan,
         "MRMR": streamed("MRMR", pool, k=K),
         "mrmrs": mrmrs,
-        "Lasso": streamed("Lasso", pool, k=None, alphas=alphas, scale=False),
+        "Lasso": streamed("Lasso", pool, alphas=alphas, scale=False),
         "celer": celer,
     }
 

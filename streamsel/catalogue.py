@@ -29,19 +29,19 @@ class Entry(NamedTuple):
 
 
 LEARNERS = (
-    Entry("ProjSe", "streamsel.selection.projse", "selector", "selection by projection"),
     Entry(
         "ForwardSelection",
         "streamsel.selection.forward_selection",
         "selector",
-        "each explains most beside those before it",
+        "greedy forward selection (orthogonal least squares, ridge)",
     ),
     Entry(
         "BackwardElimination",
         "streamsel.selection.backward_elimination",
         "selector",
-        "whoever is missed least goes, until k are left",
+        "backward elimination",
     ),
+    Entry("ProjSe", "streamsel.selection.projse", "selector", "selection by projection"),
     Entry("MRMR", "streamsel.selection.mrmr", "selector", "relevant, and unlike one another"),
     Entry("Lasso", "streamsel.selection.lasso", "selector", "linear models of few weights"),
     Entry("SelectKBest", "streamsel.selection.select_k_best", "selector", "the best, one by one"),

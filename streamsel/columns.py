@@ -18,6 +18,7 @@ from streamsel.params import shown
 from streamsel.plain import array_of
 from streamsel.sparse import expect_whole
 from streamsel.summation import two_sum
+from streamsel.target.kept import KeptRows
 from streamsel.target.target import NoTarget, Target
 from streamsel.target.weights import Weights
 from streamsel.threads import in_threads
@@ -89,11 +90,11 @@ class DenseChunk:
         b = self.X.shape[0]
         stats = Stats(np.empty(b), np.empty(b), np.empty(b), np.empty((b, target.c)))
         if n_jobs == 1 or self.X.size < _WORTH_THREADS:
-            scan_dense(self.X, target.Y, *stats)
+            scan_dense(self.X, target.scanned, *stats)
             return stats
 
         def scan_part(part: slice) -> None:
-            scan_dense(self.X[part], target.Y, *(array[part] for array in stats))
+            scan_dense(self.X[part], target.scanned, *(array[part] for array in stats))
 
         in_threads(scan_part, b, n_jobs)
         return stats
@@ -102,10 +103,18 @@ class DenseChunk:
         """Return a copy of some columns as float64, one a row."""
         return np.asarray(self.X[places], dtype=np.float64)
 
+    def observations(self, places: NDArray[np.intp]) -> Floats:
+        """Return a copy of some columns as they came, as float64, one a row."""
+        return self.columns(places)
+
     def column(self, j: int) -> Floats:
         """Return a copy of one column as float64, (n,)."""
         column: Floats = self.X[j].astype(np.float64)
         return column
+
+    def subset(self, places: NDArray[np.intp]) -> DenseChunk:
+        """Return a copy of some columns, without names."""
+        return DenseChunk((), self.columns(places))
 
     def part(self, which: slice) -> DenseChunk:
         """Return some columns, which follow one another."""
@@ -147,13 +156,14 @@ class SparseChunk:
         """Compute the moments of every column, in time proportional to the values stored."""
         b = self.indptr.size - 1
         stats = Stats(np.empty(b), np.empty(b), np.empty(b), np.empty((b, target.c)))
-        in_order = True
+        Y, in_order = target.scanned, True
+        YT = target.YT if Y is target.Y else Y.T
 
         def scan_part(part: slice) -> None:
             nonlocal in_order
             indptr = self.indptr[part.start : part.stop + 1]
             arrays = (array[part] for array in stats)
-            if not scan_sparse(self.data, self.indices, indptr, target.Y, target.YT, *arrays):
+            if not scan_sparse(self.data, self.indices, indptr, Y, YT, *arrays):
                 in_order = False
 
         if n_jobs == 1 or self.indptr[-1] - self.indptr[0] < _WORTH_THREADS:
@@ -173,10 +183,18 @@ class SparseChunk:
             row[self.indices[stored]] = self.data[stored]
         return X
 
+    def observations(self, places: NDArray[np.intp]) -> Floats:
+        """Return some columns as dense float64, one a row."""
+        return self.columns(places)
+
     def column(self, j: int) -> Floats:
         """Return one column as dense float64, (n,)."""
         x: Floats = self.columns(np.array([j]))[0]
         return x
+
+    def subset(self, places: NDArray[np.intp]) -> DenseChunk:
+        """Return a dense copy of some columns, without names."""
+        return DenseChunk((), self.columns(places))
 
     def part(self, which: slice) -> SparseChunk:
         """Return some columns, which follow one another."""
@@ -188,17 +206,34 @@ class SparseChunk:
         """Return the moments of these columns, stats, with the means that the arrays have."""
         return stats
 
-    def sum_duplicates(self) -> None:
-        """Put row indices in order and add up repeated ones, as scipy means them, in a copy."""
-        from scipy.sparse import csc_array
+    def density(self, places: NDArray[np.intp]) -> float:
+        """Return the share of values of some columns that are stored."""
+        stored = self.indptr[places + 1] - self.indptr[places]
+        return float(stored.sum()) / max(1, places.size * self.n)
 
-        stored = slice(self.indptr[0], self.indptr[-1])
-        indices = self.indices[stored]
+    def rows(self, places: NDArray[np.intp]) -> Any:
+        """Return some columns, one a row of a SciPy matrix."""
+        from scipy.sparse import csr_array
+
+        parts = (self.data, self.indices, self.indptr)
+        return csr_array(parts, shape=(self.indptr.size - 1, self.n))[places]
+
+    def check_indices(self) -> None:
+        """Refuse row indices that are out of range."""
+        indices = self.indices[self.indptr[0] : self.indptr[-1]]
         if indices.size and (indices.min() < 0 or indices.max() >= self.n):
             raise ValueError(
                 f"Expected row indices from 0 to {self.n - 1} in a sparse block. Got: "
                 f"{indices.min()} to {indices.max()}."
             )
+
+    def sum_duplicates(self) -> None:
+        """Put row indices in order and add up repeated ones, as scipy means them, in a copy."""
+        from scipy.sparse import csc_array
+
+        self.check_indices()
+        stored = slice(self.indptr[0], self.indptr[-1])
+        indices = self.indices[stored]
         parts = (self.data[stored].copy(), indices.copy(), self.indptr - self.indptr[0])
         matrix = csc_array(parts, shape=(self.n, self.indptr.size - 1))
         matrix.sum_duplicates()
@@ -235,6 +270,10 @@ class TurnedChunk(DenseChunk):
         stats.m2[stats.m2 <= rounding] = 0.0
         return stats._replace(mean=mean, low=low + (self._low + stats.low))
 
+    def observations(self, places: NDArray[np.intp]) -> Floats:
+        """Return a copy of some columns as they came, as float64, one a row."""
+        return self._part.observations(places)
+
     def column(self, j: int) -> Floats:
         """Return a copy of one column as it came, as float64, (n,)."""
         return self._part.column(j)
@@ -248,7 +287,9 @@ class TurnedChunk(DenseChunk):
 Chunk = DenseChunk | SparseChunk
 
 
-def chunks(block: Block, n_rows: int, weights: Weights | None = None) -> Iterator[Chunk]:
+def chunks(
+    block: Block, n_rows: int, weights: Weights | None = None, kept: KeptRows | None = None
+) -> Iterator[Chunk]:
     """Let a block in: yield its columns as chunks that the compiled loops can read.
 
     Parameters
@@ -260,6 +301,9 @@ def chunks(block: Block, n_rows: int, weights: Weights | None = None) -> Iterato
     weights
         Of the observations; None where all weigh the same. With them columns are copied, sparse
         ones too, as dense ones, some at a time.
+    kept
+        Which rows of the columns are these observations; None for all. Columns have a value for
+        every row, or, where others were left out before, for every row that counts.
 
     Raises
     ------
@@ -268,7 +312,7 @@ def chunks(block: Block, n_rows: int, weights: Weights | None = None) -> Iterato
     TypeError
         Where the values are not real numbers.
     """
-    found = _chunks(block, n_rows)
+    found = _chunks(block, n_rows) if kept is None else _of_kept(block, n_rows, kept)
     return found if weights is None else _turned(found, weights)
 
 
@@ -281,13 +325,40 @@ def _turned(found: Iterator[Chunk], weights: Weights) -> Iterator[Chunk]:
             yield TurnedChunk(chunk.part(slice(start, start + step)), weights)
 
 
-def _chunks(block: Block, n_rows: int) -> Iterator[Chunk]:
+def _of_kept(block: Block, n_rows: int, kept: KeptRows) -> Iterator[Chunk]:
+    """Yield columns of the rows that count alone, in copies, some at a time."""
+    names, values = block
+    shape = _shape_of(block)
+    if shape[0] == n_rows:
+        yield from _chunks(block, n_rows)
+        return
+    if shape[0] != kept.n:
+        raise wrong_length(names, shape[0], kept.n)
+    if hasattr(values, "toarray"):
+        chunk = _sparse(names, values)
+        chunk.check_indices()
+        yield SparseChunk(names, *kept.sparse(chunk.data, chunk.indices, chunk.indptr), n_rows)
+        return
+    # What was gathered from single columns stays whole: a name must not stand twice in it.
+    step = max(1, _GATHERED // (values.itemsize * n_rows))
+    for start in range(0, shape[1], step):
+        part = slice(start, start + step)
+        yield from _chunks(Block(names[part], kept.dense(values.T[part]).T), n_rows)
+
+
+def _shape_of(block: Block) -> tuple[int, int]:
     names, values = block
     shape = getattr(values, "shape", None)
     if shape is None or len(shape) != 2 or shape[1] != len(names):
         raise ValueError(
             f"Expected a block of shape (n, {len(names)}), a column a name. Got: shape {shape}."
         )
+    return shape[0], shape[1]
+
+
+def _chunks(block: Block, n_rows: int) -> Iterator[Chunk]:
+    names, values = block
+    shape = _shape_of(block)
     if shape[0] != n_rows:
         raise wrong_length(names, shape[0], n_rows)
     if hasattr(values, "toarray"):
@@ -308,27 +379,35 @@ def _chunks(block: Block, n_rows: int) -> Iterator[Chunk]:
         yield DenseChunk(names[part], _numbers(values[:, part].T, names[part]))
 
 
-def column(name: Hashable, values: Any, n_rows: int, weights: Weights | None = None) -> Chunk:
+def column(
+    name: Hashable,
+    values: Any,
+    n_rows: int,
+    weights: Weights | None = None,
+    kept: KeptRows | None = None,
+) -> Chunk:
     """Let one column in: n observations, dense or sparse; raise as `chunks` does."""
-    chunk = _column(name, values, n_rows)
+    chunk = _column(name, values, n_rows, kept)
     return chunk if weights is None else TurnedChunk(chunk, weights)
 
 
-def _column(name: Hashable, values: Any, n_rows: int) -> Chunk:
+def _column(name: Hashable, values: Any, n_rows: int, kept: KeptRows | None) -> Chunk:
     if hasattr(values, "toarray"):
         expect_whole(values)
         if values.ndim == 1:
             values = values.reshape(-1, 1)
         if values.shape[1] != 1:
             raise _not_a_column(name, values.shape)
-        return next(chunks(Block((name,), values), n_rows))
+        return next(chunks(Block((name,), values), n_rows, None, kept))
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.float64), np.nan)
     array = values if type(values) is np.ndarray else array_of(values, f"values of {shown(name)}")
     if array.ndim != 1:
         raise _not_a_column(name, array.shape)
+    if kept is not None and array.shape[0] == kept.n:
+        array = array.take(kept.index)
     if array.shape[0] != n_rows:
-        raise wrong_length((name,), array.shape[0], n_rows)
+        raise wrong_length((name,), array.shape[0], n_rows if kept is None else kept.n)
     if array.dtype not in _IN_PLACE or not array.flags.c_contiguous:
         array = _numbers(array[None, :], (name,))[0]
     return DenseChunk((name,), array[None, :])
@@ -358,8 +437,11 @@ def of_observed(chunk: Chunk, stats: Stats) -> Stats:
     return stats
 
 
-def why_bad(name: Hashable, x: Floats) -> ValueError:
-    """Return the error for a column whose moments are not finite: what is in it and where."""
+def why_bad(name: Hashable, x: Floats, kept: KeptRows | None = None) -> ValueError:
+    """Return the error for a column whose moments are not finite: what is in it and where.
+
+    Where rows were left out, `kept` has the numbers of those whose values x has.
+    """
     bad = np.flatnonzero(~np.isfinite(x))
     if bad.size == 0:
         largest = float(np.abs(x).max())
@@ -370,9 +452,10 @@ def why_bad(name: Hashable, x: Floats) -> ValueError:
             "Hint: divide all columns by the same number, so that each counts as it did."
         )
     what = "missing (NaN)" if np.isnan(x[bad]).all() else "NaN or infinite"
+    row = bad[0] if kept is None else kept.index[bad[0]]
     return ValueError(
         f"Expected finite numbers in column {name!r}. Got: {bad.size} of {x.size} values {what}, "
-        f"the first in row {bad[0]}.\n"
+        f"the first in row {row}.\n"
         "Hint: fill them in, or leave the column out; streamsel.stream.screen does either."
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 from streamsel.rows import as_frame, read_frame
 from streamsel.target.encode import is_missing
 
-# What stands in for a missing value of a variable of this name.
+# Returns what replaces a missing value of a variable of this name.
 Fill = Callable[[Hashable], float]
 
 
@@ -35,7 +35,7 @@ def fill_rows(X: Any, names: Sequence[Hashable] | None, fill: Fill) -> Any:
     names
         Of the columns of an array; None where they are numbered from 0.
     fill
-        What stands in for a missing value.
+        Returns what replaces a missing value.
 
     Returns
     -------

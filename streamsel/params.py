@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import inspect
 import math
 import numbers
 import textwrap
 from collections.abc import Hashable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple, dataclass_transform
 
 # What is counted one by one in Python stays below this: names of components, steps of a path.
@@ -79,7 +81,7 @@ class Real(NamedTuple):
 
 
 class Several(NamedTuple):
-    """A number, or a tuple of distinct ones."""
+    """A number, or several distinct ones in any array-like; stored as a tuple."""
 
     each: Real
     optional: bool = False
@@ -99,26 +101,31 @@ class Several(NamedTuple):
 
     def __str__(self) -> str:
         if self.optional:
-            return f"{self.each}, a tuple of distinct ones or None"
-        return f"{self.each} or a tuple of distinct ones"
+            return f"{self.each}, an array-like of distinct ones or None"
+        return f"{self.each} or an array-like of distinct ones"
 
 
 class NamedOr(NamedTuple):
-    """One of a few strings, or a number."""
+    """One of a few strings, or a number of one of the given rules."""
 
     choice: Choice
-    number: Real
+    numbers: tuple[Whole | Real, ...]
 
     def admits(self, value: Any) -> bool:
         """Whether the value keeps the rule."""
-        return self.choice.admits(value) or self.number.admits(value)
+        return self.choice.admits(value) or any(rule.admits(value) for rule in self.numbers)
 
     def read(self, text: str) -> Any:
         """Return the value that a text stands for."""
-        return text if self.choice.admits(text) else float(text)
+        if self.choice.admits(text):
+            return text
+        for rule in self.numbers[:-1]:
+            with suppress(ValueError):
+                return rule.read(text)
+        return self.numbers[-1].read(text)
 
     def __str__(self) -> str:
-        return f"{self.choice} or {self.number}"
+        return " or ".join(map(str, (self.choice, *self.numbers)))
 
 
 class Jobs(NamedTuple):
@@ -150,7 +157,8 @@ class Choice(NamedTuple):
         return text
 
     def __str__(self) -> str:
-        return f"one of {', '.join(map(repr, self.options))}"
+        listed = ", ".join(map(repr, self.options))
+        return f"one of {listed}" if len(self.options) > 1 else listed
 
 
 class Flag(NamedTuple):
@@ -170,7 +178,7 @@ class Flag(NamedTuple):
 
 
 class Names(NamedTuple):
-    """A tuple of distinct names; None for none."""
+    """Distinct names in any array-like, stored as a tuple; None for none."""
 
     def admits(self, value: Any) -> bool:
         """Whether the value keeps the rule."""
@@ -189,7 +197,7 @@ class Names(NamedTuple):
         return None if text == "None" else tuple(name.strip() for name in text.split(","))
 
     def __str__(self) -> str:
-        return "a tuple of distinct names or None"
+        return "an array-like of distinct names or None"
 
 
 class Estimator(NamedTuple):
@@ -209,7 +217,34 @@ class Estimator(NamedTuple):
         return "a scikit-learn estimator or None"
 
 
-Rule = Whole | Real | Several | NamedOr | Jobs | Choice | Flag | Names | Estimator
+class Folds(NamedTuple):
+    """Folds of a cross-validation as scikit-learn takes them; pairs are stored as tuples."""
+
+    def admits(self, value: Any) -> bool:
+        """Whether the value keeps the rule."""
+        if isinstance(value, numbers.Integral):
+            return not isinstance(value, bool) and int(value) >= 2
+        if isinstance(value, tuple):
+            return bool(value) and all(
+                isinstance(pair, tuple)
+                and len(pair) == 2
+                and all(part and all(type(row) is int for row in part) for part in pair)
+                for pair in value
+            )
+        return hasattr(value, "split") and hasattr(value, "get_n_splits")
+
+    def read(self, text: str) -> Any:
+        """Return the value that a text represents."""
+        return int(text)
+
+    def __str__(self) -> str:
+        return (
+            "an int in the range [2, inf), a splitter of scikit-learn, or a list of pairs of row "
+            "numbers, (train, test)"
+        )
+
+
+Rule = Whole | Real | Several | NamedOr | Jobs | Choice | Flag | Names | Estimator | Folds
 
 
 def shown(value: Any) -> str:
@@ -225,10 +260,40 @@ def kind_of(value: Any) -> str:
     return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
+# numpy.bool_, by any of its names: the command's help does without numpy.
+_NUMPYS_BOOLEANS = {("numpy", "bool"), ("numpy", "bool_")}
+
+
+def stored(rule: Rule, value: Any) -> Any:
+    """Return a value as a learner stores it: sequences as tuples, NumPy's booleans as Python's.
+
+    Copies, files and comparisons of parameters then need to know no other types.
+    """
+    if isinstance(rule, Several | Names):
+        if isinstance(value, list | range):
+            return tuple(value)
+        # Arrays, and the Series and Index of pandas and polars.
+        shape = getattr(value, "shape", None)
+        return _listed(value) if isinstance(shape, tuple) and len(shape) == 1 else value
+    if isinstance(rule, Folds) and isinstance(value, list | tuple):
+        with suppress(TypeError, ValueError):
+            return tuple(tuple(map(_listed, pair)) for pair in value)
+    kind = type(value)
+    if isinstance(rule, Flag) and (kind.__module__, kind.__name__) in _NUMPYS_BOOLEANS:
+        return bool(value)
+    return value
+
+
+def _listed(values: Any) -> tuple[Any, ...]:
+    import numpy as np
+
+    return tuple(np.asarray(values).tolist())
+
+
 def check(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:
     """Raise ValueError for the first parameter that its rule does not admit."""
     for name, rule in rules.items():
-        if not rule.admits(values[name]):
+        if not rule.admits(stored(rule, values[name])):
             got = shown(values[name])
             raise ValueError(
                 f"The {name!r} parameter of {owner} must be {rule}. Got {got} instead."
@@ -238,7 +303,9 @@ def check(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> N
 # Declaring them
 
 
-def param(rule: Rule, *, default: Any, kw_only: bool = True, doc: str = "") -> Any:
+def param(
+    rule: Rule, *, default: Any, kw_only: bool = True, doc: str = "", default_text: str = ""
+) -> Any:
     """Declare a parameter of a learner, as `dataclasses.field` does a field.
 
     Parameters
@@ -252,10 +319,11 @@ def param(rule: Rule, *, default: Any, kw_only: bool = True, doc: str = "") -> A
     doc
         What it means, for one that several learners share: it goes into the docstring of each.
         That of a learner's own parameter stands in the learner's docstring.
+    default_text
+        What help shows as the default where None is resolved by the other parameters.
     """
-    return dataclasses.field(
-        default=default, kw_only=kw_only, metadata={"rule": rule, "doc": inspect.cleandoc(doc)}
-    )
+    shared = {"rule": rule, "doc": inspect.cleandoc(doc), "default_text": default_text}
+    return dataclasses.field(default=default, kw_only=kw_only, metadata=shared)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(param,))
@@ -267,7 +335,14 @@ class Declared:
         _make(cls)
 
     def __post_init__(self) -> None:
-        check(type(self).__name__, rules_of(type(self)), vars(self))
+        cls: type = type(self)
+        rules = rules_of(cls)
+        check(cls.__name__, rules, vars(self))
+        for name, rule in rules.items():
+            value = getattr(self, name)
+            kept = stored(rule, value)
+            if kept is not value:
+                setattr(self, name, kept)
 
 
 def _make(cls: type) -> None:
@@ -287,10 +362,18 @@ def _make(cls: type) -> None:
         cls.__doc__ = _with_parameters(inspect.cleandoc(cls.__doc__), shared)
 
 
-def rules_of(cls: type) -> dict[str, Rule]:
+@functools.cache
+def rules_of(cls: type) -> Mapping[str, Rule]:
     """Return the rule of every parameter of a class, in the order of its signature."""
     rules = {f.name: f.metadata["rule"] for f in dataclasses.fields(cls)}
     return {name: rules[name] for name in inspect.signature(cls).parameters}
+
+
+def default_texts(cls: type) -> dict[str, str]:
+    """Return what help shows as the default of every parameter."""
+    own = {f.name: f.metadata["default_text"] for f in dataclasses.fields(cls)}
+    defaults = {name: p.default for name, p in inspect.signature(cls).parameters.items()}
+    return {name: own[name] or str(default) for name, default in defaults.items()}
 
 
 def _with_parameters(doc: str, shared: Mapping[str, str]) -> str:

@@ -49,7 +49,7 @@ class RowDoor:
         self._row: tuple[Places, _Pack | None, Floats] = (_NO_PLACES, None, _NO_VALUES)
 
     def _remember(self, names: list[Hashable], places: Places) -> None:
-        # An exception that comes in between leaves no names beside the places of others.
+        # An exception that comes in between leaves no names with the places of others.
         self._names = None
         self._row = (places, None, _NO_VALUES)
         self._names = names

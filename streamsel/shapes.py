@@ -71,6 +71,17 @@ class Flag(NamedTuple):
         return "True or False"
 
 
+class Text(NamedTuple):
+    """A text."""
+
+    def admits(self, value: Any) -> bool:
+        """Whether the value is of this kind."""
+        return type(value) is str
+
+    def __str__(self) -> str:
+        return "a text"
+
+
 class Names(NamedTuple):
     """A list of distinct names; if there are any, `among` those held."""
 

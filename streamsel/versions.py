@@ -30,14 +30,16 @@ def modern(version: int, learner: str, state: State) -> State:
 def _from_2(learner: str, state: State) -> State:
     """Return what 0.2.0 and 0.3.0 held.
 
-    Their targets had no covariates. What ProjSe kept of columns was called "pool", and without a
-    target it lacked what rounding takes from a mean; the components of SOSPCA lay open in the
-    state, with one slot more than needed, and told no order of arrival: that of slots was it.
+    Their targets had no covariates, and no description. What ProjSe kept of columns was called
+    "pool", and without a target it lacked what rounding takes from a mean; the components of SOSPCA
+    lay open in the state, with one slot more than needed, and told no order of arrival: that of
+    slots was it.
     """
     new = dict(state)
     if "target_names" in new:
         new["target_names"] = _named(new["target_names"])
         new["target_given_kinds"] = [[], []]
+        new["target_description"] = None
     if "moments" in new:
         moments = dict(new["moments"])
         names = moments.pop("target_names")

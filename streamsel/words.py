@@ -27,3 +27,15 @@ def seconds_text(seconds: float) -> str:
 def skipped_text(skipped: Mapping[str, int]) -> str:
     """Say how many columns were left out for what reasons."""
     return ", ".join(f"{n:,} {reason}" for reason, n in sorted(skipped.items()) if n)
+
+
+def rows_left_out_text(left_out: Mapping[str, int]) -> str:
+    """Return how many rows do not count, to follow how many do: ", 12 left out (no target)"."""
+    if not left_out:
+        return ""
+    n = sum(left_out.values())
+    reasons = [
+        f"{number:,} {reason}" if len(left_out) > 1 else reason
+        for reason, number in left_out.items()
+    ]
+    return f", {n:,} left out ({', '.join(reasons)})"

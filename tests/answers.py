@@ -726,9 +726,11 @@ def notes(path):
     """Return the notes in a file, but for what is never twice the same, or was not noted then."""
     held = read_notes(path)
     apart = {"seconds", "peak_memory", "begun", "saved", "version", "fingerprint", "listed"}
-    later = {"alarms", "id", "weights", "decimal", "max_skipped"}
+    later = {"alarms", "id", "weights", "strata", "decimal", "max_skipped"}
     apart |= {key for key in later if key == "alarms" or held.get(key) is None}
     apart |= {"covariates"} if held.get("covariates") == [] else set()
+    # Rows without a target were an error.
+    apart |= {"missing_target"} if held.get("missing_target") == "error" else set()
     return repr({key: held[key] for key in held if key not in apart})
 
 

@@ -4,7 +4,8 @@ But for `n_rows` of a model that has learnt nothing: it was None there, and is 0
 
 Strings and counts are compared exactly, floats to 1e-12, for machines differ in their vector units:
 on the one where `answers-0.3.0.json` was made all are equal to the last bit, as
-`python -m tests.answers --compare tests/files/answers-0.3.0.json` shows.
+`python -m tests.answers --compare tests/files/answers-0.3.0.json` shows. But those of
+SOSPCA(signed=True) are of 0.4.0: before, the order of a pair was that of slots.
 """
 
 import copy

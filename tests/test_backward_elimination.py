@@ -173,6 +173,17 @@ def test_without_a_ridge_the_first_to_come_stay_where_there_are_more_than_rows()
     assert learnt(X, X[:, 9] + X[:, 19], 2, ridge=1e-3).selected != model.selected[:2]
 
 
+def test_beside_one_that_is_nearly_explained_rounding_lets_no_more_stay_than_the_rank():
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(6, 20))
+        off = 10.0 ** rng.uniform(-6, -2) * rng.normal(size=6)
+        X[:, 4] = X[:, :4] @ rng.normal(size=4) + off
+        model = learnt(X, rng.normal(size=6), ridge=0.0)
+        assert len(model.selected) == 5
+        assert set(range(4)) < set(model.selected) <= set(range(6))
+
+
 @pytest.mark.parametrize("ridge", [1e-300, 1e-16, 1e-11, 1e-9, 1e-7])
 def test_a_ridge_that_rounding_could_outdo(ridge):
     X = np.random.default_rng(0).normal(size=(10, 30))

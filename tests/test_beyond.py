@@ -178,9 +178,11 @@ def test_what_stands_turns_as_little_as_it_can(X):
         assert np.corrcoef(old, new)[0, 1] > 0.9
 
 
-@pytest.mark.parametrize("params", [{"scale": True}, {"choose": "parallel"}])
+@pytest.mark.parametrize(
+    "params", [{"n_components": 3, "scale": True}, {"n_components": "parallel"}]
+)
 def test_what_needs_joint_moments_keeps_them(X, params):
-    model = learnt(X, n_components=3, **params)
+    model = learnt(X, **params)
     assert model._beside.axes is None
     assert len(model.loadings) == P
 

@@ -367,7 +367,7 @@ def test_scores_of_samples_take_no_covariates(score):
     assert pickle.dumps(model) == before
 
 
-@pytest.mark.parametrize("bad", ["age", ["age"], (), ("age", "age"), ([],), 1])
+@pytest.mark.parametrize("bad", ["age", ["age", "age"], (), ("age", "age"), ([],), 1])
 @pytest.mark.parametrize("cls", [ProjSe, SelectKBest, SOSPCA])
 def test_refused_names(cls, bad):
     with pytest.raises(ValueError, match="covariates"):

@@ -13,8 +13,11 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from streamsel import demo
-from streamsel.demo import _docstrings, _judge, _render
+from streamsel.demo import _docstrings, _judge, _plan, _render
 from streamsel.demo._variables import variables_of
+
+# The answers to both questions.
+CLASSES = [(_plan.ONE, "another"), _docstrings.PACKAGES]
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +31,20 @@ def told():
 
 
 @pytest.fixture(scope="module")
+def quick():
+    return demo.run(quick=True)
+
+
+@pytest.fixture(scope="module")
 def report(told):
-    return demo.run(quick=True, progress=lambda *step: told.append(step))
+    """Both questions, of the documents and n-grams of a quick run."""
+    with pytest.MonkeyPatch.context() as patched:
+        read = _docstrings.read_docstrings
+        patched.setattr(
+            demo, "read_docstrings", lambda every, progress: read(every=2, progress=progress)
+        )
+        patched.setattr(demo, "LONGEST", 2)
+        return demo.run(progress=lambda *step: told.append(step))
 
 
 def test_documents_are_distinct_and_name_no_package(documents):
@@ -136,40 +151,92 @@ def test_report_is_true(report, documents):
     names = peer.get_feature_names_out()
     assert report.n_columns == len(names)
     assert report.dense_bytes == 8 * len(train) * len(names)
-    packages = np.array([document.package for document in train])
-    Y = packages[:, None] == np.array(_docstrings.PACKAGES)
-    assert report.documents == dict(zip(_docstrings.PACKAGES, Y.sum(axis=0).tolist(), strict=True))
-    for phrase in report.selected:
-        counts = X[:, [peer.vocabulary_[phrase.name]]].T @ Y
-        assert list(phrase.documents.values()) == counts.ravel().tolist()
-        shares = dict(zip(_docstrings.PACKAGES, (counts / Y.sum(axis=0)).ravel(), strict=True))
-        assert shares[phrase.package] == max(shares.values())
+    for task, classes in zip(report.tasks, CLASSES, strict=True):
+        Y = indicators(train, classes)
+        assert task.classes == dict(zip(classes, Y.sum(axis=0).tolist(), strict=True))
+        for phrase in task.selected:
+            counts = X[:, [peer.vocabulary_[phrase.name]]].T @ Y
+            assert list(phrase.documents.values()) == counts.ravel().tolist()
+            shares = dict(zip(classes, (counts / Y.sum(axis=0)).ravel(), strict=True))
+            assert shares[phrase.label] == max(shares.values())
     # Relevance is correlation with the span of the target; the first phrase has the most.
     single = [j for j, name in enumerate(names) if " " not in name]
     X = csc_array(diags_array(X[:, single].sum(axis=1) ** -0.5) @ X)
-    U = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)[0][:, :7]
     squares = (X * X).sum(axis=0) - len(train) * X.mean(axis=0) ** 2
-    relevance = np.linalg.norm(X.T @ U, axis=1) / np.sqrt(squares)
-    assert names[relevance.argmax()] == report.selected[0].name
-    near = 1 / 4096  # so finely are relevances counted of columns that were let go
+    for task, classes in zip(report.tasks, CLASSES, strict=True):
+        Y = indicators(train, classes)
+        U = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)[0][:, : len(classes) - 1]
+        relevance = np.linalg.norm(X.T @ U, axis=1) / np.sqrt(squares)
+        assert names[relevance.argmax()] == task.selected[0].name
+    near = 1 / 4096  # so finely are relevances counted of columns that were discarded
     bounds = [(relevance > report.noise_floor + sign * near).sum() for sign in (1, -1)]
     assert bounds[0] <= report.n_above_noise <= bounds[1]
 
 
-def test_scores_are_of_the_documents_held_out(report, documents):
+def indicators(documents, classes):
+    """Return which document is of which class; of no package named, of the last."""
+    packages = np.array([document.package for document in documents])
+    Y = packages[:, None] == np.array(classes)
+    Y[~Y.any(axis=1), -1] = True
+    return Y
+
+
+def test_scores_are_of_the_test_documents(report, documents):
     _, test = _docstrings.split(documents)
-    share = np.mean([document.package == "stats" for document in test])
-    majority, selected, words, built = report.scores
-    assert majority == demo.Score('none: always "stats"', 0, pytest.approx(share))
-    assert words.n_variables > 1000
-    assert selected.n_variables == len(report.selected) == demo.K
-    assert built.n_variables == demo.N_COMPONENTS
-    assert all(score.accuracy > majority.accuracy for score in (selected, words, built))
-    assert (built.accuracy - words.accuracy) * len(test) == pytest.approx(
-        report.gained - report.lost
-    )
-    sizes = [sum(document.package == name for document in test) for name in report.recall]
-    assert np.dot(sizes, list(report.recall.values())) / len(test) == pytest.approx(built.accuracy)
+    for task, classes in zip(report.tasks, CLASSES, strict=True):
+        sizes = indicators(test, classes).sum(axis=0)
+        most = max(task.classes, key=task.classes.get)
+        majority, words, selected, *built = task.scores
+        share = sizes[classes.index(most)] / len(test)
+        assert majority.variables == f'none: always "{most}"'
+        assert majority.accuracy == pytest.approx(share)
+        assert (words.variables, words.gained, words.lost) == ("all single words", 0, 0)
+        assert words.n_variables > 1000
+        assert selected.n_variables == len(task.selected)
+        assert len(built) == (task is report.tasks[1])
+        for score in (selected, words, *built):
+            assert score.accuracy > majority.accuracy
+            gain = (score.accuracy - words.accuracy) * len(test)
+            assert gain == pytest.approx(score.gained - score.lost)
+        last = task.scores[-1].accuracy
+        assert list(task.recall) == list(classes)
+        assert np.dot(sizes, list(task.recall.values())) / len(test) == pytest.approx(last)
+    assert [len(task.selected) for task in report.tasks] == [_plan.K_ONE, _plan.K_ALL]
+    assert report.tasks[1].scores[-1].n_variables == _plan.N_COMPONENTS
+
+
+def test_few_phrases_do_better_than_all_words_or_as_well(report):
+    """On the first question, which a user sees first, with the docstrings of any SciPy."""
+    _, words, selected = report.tasks[0].scores
+    assert "do worse" not in _render._compared(selected, words)
+    assert selected.n_variables * 100 < words.n_variables
+
+
+def test_a_quick_run_asks_the_first_question(quick, report):
+    assert quick.tasks == report.tasks[:1]
+    assert (quick.n_models, quick.n_above_noise, quick.n_loadings) == (1, None, None)
+    assert (report.n_models, quick.n_columns) == (3, report.n_columns)
+    out = io.StringIO()
+    demo.render(quick, rich.console.Console(file=out, width=100))
+    assert "through one model" in out.getvalue()
+    assert "20 phrases do " in " ".join(out.getvalue().split())
+    assert "reduce" not in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost", "said"),
+    [
+        (30, 10, "7 phrases do better than all single words. 60.0% against 50.0%; 30 test"),
+        (10, 30, "7 phrases do worse than all single words: so few lose accuracy here. 60.0%"),
+        (12, 10, "7 phrases do as well as all single words, within chance."),
+        (0, 0, "7 phrases do as well as all single words, within chance."),
+    ],
+)
+def test_a_loss_is_said(gained, lost, said):
+    score = demo.Score("phrases, ForwardSelection", 7, 0.6, gained, lost)
+    told = _render._compared(score, demo.Score("all single words", 1234, 0.5, 0, 0))
+    assert told.startswith(said)
+    assert f"only with the phrases, {lost} only with the 1,234 words." in told
 
 
 def test_progress_goes_from_stage_to_stage(report, told):
@@ -189,7 +256,7 @@ def test_memory_is_measured(report):
 
 def test_report_is_json(report):
     read = json.loads(json.dumps(dataclasses.asdict(report)))
-    assert read["selected"][0]["name"] == report.selected[0].name
+    assert read["tasks"][1]["selected"][0]["name"] == report.tasks[1].selected[0].name
     assert sum(value for stage, value in report.seconds.items() if stage != "all together") == (
         pytest.approx(report.seconds["all together"])
     )
@@ -206,10 +273,14 @@ def test_render_prints_what_was_found(report, measured):
         report = dataclasses.replace(report, peak_bytes=None, growth_bytes=None)
     out = io.StringIO()
     demo.render(report, rich.console.Console(file=out, width=100))
-    printed = out.getvalue()
+    printed = " ".join(out.getvalue().split())
     assert f"{report.n_columns:,} columns × {report.n_train:,} rows" in printed
-    assert report.selected[0].name in printed
-    for score in report.scores:
-        assert f"{score.accuracy:.1%}" in printed
+    for task in report.tasks:
+        assert task.question in printed
+        assert task.selected[0].name in printed
+        for score in task.scores:
+            assert f"{score.accuracy:.1%}" in printed
+        for score in task.scores[2:]:
+            assert _render._compared(score, task.scores[1]) in printed
     assert "all together" in printed
-    assert ("not told by this system" in printed) != measured
+    assert ("not reported by this system" in printed) != measured

@@ -1,8 +1,10 @@
 """What is said to be exact is: on random streams made to be hard."""
 
+import numpy as np
 import pytest
 
-from tests.exactness import learners, wrong
+from streamsel import ForwardSelection
+from tests.exactness import ONE_READING, learners, wrong, wrong_tiny
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -10,3 +12,24 @@ from tests.exactness import learners, wrong
 def test_streams(name, part):
     for seed in range(part, 160, 4):
         assert wrong(name, seed) is None, seed
+
+
+@pytest.mark.filterwarnings("ignore:The path ends early")
+@pytest.mark.parametrize("name", [*learners(), *ONE_READING])
+def test_tiny_streams(name):
+    for seed in range(20 if name == "Lasso" else 50):
+        assert wrong_tiny(name, seed) is None, seed
+
+
+def test_where_one_direction_is_left_all_columns_tie_and_the_first_is_picked():
+    X = np.random.default_rng(50).normal(size=(3, 23))
+    for pool in ({}, {"max_candidates": 2, "exact": True}, {"max_pool_bytes": 1, "exact": True}):
+        model = ForwardSelection(2, ridge=0.0, **pool)
+        model.learn_target(np.array(["a", "a", "b"]))
+        model.learn_columns(X)
+        assert model.selected == [8, 0]
+        assert model.n_certified == 2
+    rows = ForwardSelection(2, ridge=0.0, max_features=23)
+    for x, y in zip(X, "aab", strict=True):
+        rows.learn_one(dict(enumerate(x)), y)
+    assert rows.selected == [8, 0]

@@ -487,3 +487,20 @@ def test_columns_that_come_one_by_one_with_gaps(rng):
         one.learn_column(j, x)
     many.learn_columns(iter_columns(enumerate(X.T)))
     np.testing.assert_array_equal(one.embedding, many.embedding)
+
+
+@pytest.mark.parametrize("seed", [15, 45, 51])
+@pytest.mark.parametrize("learner", [ProbabilisticPCA, RobustPCA])
+def test_more_components_than_the_rank_are_the_same_one_row_at_a_time(learner, seed):
+    """Directions that nothing is made of are sought anew, and rounding must not say where."""
+    rng = np.random.default_rng(seed)
+    n, p, rank = (int(rng.integers(*ends)) for ends in ((60, 250), (3, 15), (1, 4)))
+    X = np.round(rng.normal(size=(n, rank)) @ rng.normal(size=(rank, p)) + 1.0)
+    one, many = learner(p + 1, warm_up=10), learner(p + 1, warm_up=10)
+    for x in X:
+        one.learn_one(dict(enumerate(x)))
+    many.learn_many(X)
+    Z = one.transform_many(X)
+    np.testing.assert_allclose(many.transform_many(X), Z, rtol=0.0, atol=1e-6 * np.abs(Z).max())
+    rows = [list(one.transform_one(dict(enumerate(x))).values()) for x in X]
+    np.testing.assert_allclose(rows, Z, rtol=0.0, atol=1e-12 * np.abs(Z).max())

@@ -7,8 +7,10 @@ import scipy.stats
 from hypothesis import example, given
 from sklearn.feature_selection import f_classif, f_regression
 from sklearn.metrics import mutual_info_score
+from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 
 from streamsel._jit import filters
+from streamsel._jit.contingency import mutual_info
 from streamsel._jit.margin import margin
 from streamsel._jit.sorting import sort_columns
 from tests.reference import select_k_best as reference
@@ -78,10 +80,15 @@ def margins(X, codes, n_classes, n_outliers=0):
 
 
 def informed(X, codes, n_codes, n_bins, binning="frequency"):
-    """Plug-in information, and degrees of freedom."""
-    out, dof = np.full(len(X), np.nan), np.full(len(X), np.nan)
-    filters.mutual_info(cut(X, n_bins, binning), codes, n_bins, n_codes, out, dof)
-    return out + dof / (2 * X.shape[1]), dof
+    """Information less its mean, the statistic, and degrees of freedom."""
+    out, statistic, dof = np.full((3, len(X)), np.nan)
+    mutual_info(cut(X, n_bins, binning), codes, n_bins, n_codes, out, statistic, dof)
+    return out, statistic, dof
+
+
+def p_value(statistic, dof):
+    """As `_p_values` of the package has it."""
+    return statistic if dof == 1 else scipy.stats.chi2.sf(statistic, dof) if dof else 1.0
 
 
 def binned(y, n_bins, binning="frequency"):
@@ -138,11 +145,16 @@ def test_margin_sums_keep_their_precision(rng):
 @pytest.mark.parametrize("n", ROWS)
 def test_mutual_info_is_that_of_the_table(rng, n, n_codes, n_bins, binning):
     X, codes = columns(rng, n), rng.integers(0, n_codes, size=n)
-    info, dof = informed(X, codes, n_codes, n_bins, binning)
+    score, statistic, dof = informed(X, codes, n_codes, n_bins, binning)
     for j, x in enumerate(X):
         bins = reference.bins(x, n_bins, binning)
-        assert (info[j], dof[j]) == pytest.approx(reference.mutual_info(bins, codes), abs=1e-12)
-        assert info[j] == pytest.approx(mutual_info_score(bins, codes), abs=1e-12)
+        assert dof[j] == reference.degrees_of_freedom(bins, codes)
+        mean = expected_mutual_information(contingency_matrix(bins, codes, sparse=True), n)
+        assert score[j] == pytest.approx(mutual_info_score(bins, codes) - mean, abs=1e-12)
+        expected = reference.mutual_info(bins, codes) - reference.mean_mutual_info(bins, codes)
+        assert score[j] == pytest.approx(expected, abs=1e-12)
+        expected = reference.chance_of_mutual_info(bins, codes)
+        assert p_value(statistic[j], dof[j]) == pytest.approx(expected, rel=1e-9, abs=1e-300)
 
 
 @pytest.mark.parametrize("binning", BINNINGS)
@@ -181,9 +193,8 @@ def test_orders_alone_matter_to_cuts_and_to_bins_of_equal_frequency(data, functi
     both = rows([x, function(x)])
     one, other = misclassified(both, codes, 4)
     assert one == other
-    info, dof = informed(both, codes, 4, 5)
-    assert info[0] == info[1]
-    assert dof[0] == dof[1]
+    for found in informed(both, codes, 4, 5):
+        assert found[0] == found[1]
     np.testing.assert_array_equal(binned(both[0], 5)[0], binned(both[1], 5)[0])
 
 
@@ -208,10 +219,11 @@ def test_scores_stay_in_their_range(data, n_outliers):
     near, far = margins(X, codes, 4, n_outliers)[0], margins(X, codes, 4, n_outliers + 1)[0]
     assert 0.0 <= near <= far <= (np.ptp(x) / x.std() * (1.0 + 1e-15) if np.ptp(x) else 0.0)
     for binning in BINNINGS:
-        (info,), (dof,) = informed(X, codes, 4, 5, binning)
+        (score,), (statistic,), (dof,) = informed(X, codes, 4, 5, binning)
         n_codes, n_bins = len(set(codes)), len(set(reference.bins(x, 5, binning)))
         assert dof == (n_codes - 1) * (n_bins - 1)
-        assert -1e-15 <= info <= min(np.log(n_codes), np.log(n_bins)) + 1e-12
+        assert -dof <= score <= min(np.log(n_codes), np.log(n_bins)) + 1e-12
+        assert 0.0 <= p_value(statistic, dof) <= 1.0 + 1e-15
 
 
 @given(st.lists(st.integers(-9, 9), min_size=2, max_size=40), st.integers(2, 12))
@@ -271,7 +283,7 @@ def test_reference_controls_false_discoveries_as_scipy_does(rng, score, q):
     y = np.arange(60) % 2
     X = rng.normal(size=(60, 30)) + np.outer(y, rng.choice([0, 0, 1, 2], size=30))
     X[:, 4], X[:, 9] = 7.0, X[:, 2]
-    found = reference.answer(X, y, k=None, fdr=q, score=score, n_bins=4, target="class")
+    found = reference.answer(X, y, fdr=q, score=score, n_bins=4, target="class")
     p = found["p_values"]
     adjusted = scipy.stats.false_discovery_control([*p.values()])
     expected = [j for j, a in zip(p, adjusted, strict=True) if a <= q]
@@ -295,18 +307,17 @@ def test_reference_gives_ties_to_the_earlier(rng, score):
 
 @pytest.mark.parametrize("binning", BINNINGS)
 def test_kernels_give_the_scores_of_the_reference(rng, binning):
-    X, y = columns(rng, 40).T, rng.normal(size=40)
-    given = {"n_bins": 6, "binning": binning}
-    codes, n_codes = binned(y, 6, binning)
-    info, dof = informed(X.T, codes, n_codes, 6, binning)
+    X, y = columns(rng, 60).T, rng.integers(0, 3, size=60)
+    given = {"target": "class", "n_outliers": 2, "n_bins": 6, "binning": binning}
+    score, statistic, dof = informed(X.T, y, 3, reference.bins_of_columns(y.tolist(), 6), binning)
     found = reference.answer(X, y, score="mutual_info", **given)
-    for j, score in found["scores"].items():
-        assert info[j] - dof[j] / 80 == pytest.approx(score, abs=1e-12)
-        assert scipy.stats.chi2.sf(80 * info[j], dof[j]) == pytest.approx(found["p_values"][j])
+    p = {j: p_value(statistic[j], dof[j]) for j in found["p_values"]}
+    assert p == pytest.approx(found["p_values"], rel=1e-9)
+    assert {j: score[j] for j in found["scores"]} == pytest.approx(found["scores"], abs=1e-12)
     for score, scores in (
-        ("misclassification", misclassified(X.T, codes, n_codes)),
-        ("margin", margins(X.T, codes, n_codes, 2)),
+        ("misclassification", misclassified(X.T, y, 3)),
+        ("margin", margins(X.T, y, 3, 2)),
     ):
-        found = reference.answer(X, y, score=score, n_outliers=2, **given)
+        found = reference.answer(X, y, score=score, **given)
         assert found["p_values"] == {}
         assert {j: scores[j] for j in found["scores"]} == pytest.approx(found["scores"], rel=1e-9)

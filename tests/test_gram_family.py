@@ -1,5 +1,7 @@
 """The Gram family on columns and rows against its references, and what does not matter to it."""
 
+import copy
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -469,26 +471,60 @@ def test_what_principal_components_explain(scale):
     assert model.n_components_ == 3
 
 
-@pytest.mark.parametrize("choose", [0.3, 0.6, 0.95, "elbow", "profile", "all"])
+@pytest.mark.parametrize("asked", [0.3, 0.6, 0.95, "elbow", "profile", 20, 40])
 @pytest.mark.parametrize("seed", range(5))
-def test_how_many_are_kept(choose, seed):
+def test_how_many_are_kept(asked, seed):
     case = LINEAR[0]
     X, _ = case.data(30, 60, seed)
-    rule = {"n_components": 20, "choose": choose}
-    model, expected = case.learnt(X, None, **rule), case.answer(X, None, **rule)
+    model = case.learnt(X, None, n_components=asked)
+    expected = case.answer(X, None, n_components=asked)
     assert model.n_components_ == expected["n_components_"]
     agree(model, expected, range(60))
     Z = model.transform_many(X)
-    assert Z.shape == (30, 20)
+    width = asked if isinstance(asked, int) else model.n_components_
+    assert Z.shape == (30, width) == (30, len(model.components))
     np.testing.assert_array_equal(Z[:, model.n_components_ :], 0.0)
 
 
-@pytest.mark.parametrize("choose", [0.6, "elbow", "profile", "parallel"])
-def test_how_many_are_kept_at_any_scale(choose):
+@pytest.mark.parametrize("asked", [0.1, 0.5, 0.8, 0.99])
+def test_a_share_is_that_of_scikit_learn(asked):
+    X = load_digits().data
+    model, other = streamsel.PCA(asked), PCA(asked).fit(X)
+    model.learn_columns(X)
+    assert model.n_components_ == other.n_components_
+    assert model.components == [f"pca{k}" for k in range(other.n_components_)]
+    np.testing.assert_allclose(
+        model.explained_variance_ratio_, other.explained_variance_ratio_, rtol=1e-9
+    )
+
+
+def test_components_in_use_remain_while_rows_determine_the_number():
+    """The model behind loses none of its features; new ones follow them."""
+    rng = np.random.default_rng(0)
+    wide, narrow = rng.normal(size=(40, 5)), rng.normal(size=(400, 1)) * 10.0 + np.zeros(5)
+    model = streamsel.PCA(0.9, warm_up=10)
+    assert model.transform_one({0: 1.0}) == {"pca0": 0.0}
+    widths = []
+    for x in [*wide, *narrow, *(3.0 * rng.normal(size=(4000, 5)))]:
+        model.learn_one(dict(enumerate(x.tolist())))
+        z = model.transform_one(dict(enumerate(x.tolist())))
+        widths.append(len(z))
+        assert list(z) == [f"pca{k}" for k in range(len(z))]
+    assert widths == sorted(widths)
+    assert widths[0] == 1
+    assert widths[10] > 1
+    again = copy.deepcopy(model)
+    assert again.transform_one({0: 1.0, 3: 2.0}) == model.transform_one({0: 1.0, 3: 2.0})
+    assert len(model.components) == widths[-1] >= model.n_components_
+    assert not model.transform_many(np.full((2, 5), np.nan)).any()
+
+
+@pytest.mark.parametrize("asked", [0.6, "elbow", "profile", "parallel"])
+def test_how_many_are_kept_at_any_scale(asked):
     X, _ = LINEAR[0].data(30, 60)
     counts = []
     for size in (1.0, 1e150, 1e-150):
-        model = streamsel.PCA(20, choose=choose)
+        model = streamsel.PCA(asked)
         model.learn_columns(X * size)
         counts.append(model.n_components_)
     assert len({*counts}) == 1
@@ -502,7 +538,7 @@ def test_parallel_analysis_tells_factors_from_noise(seed):
     for scale in (False, True):
         counts = []
         for X in (noise, factors):
-            model = streamsel.PCA(10, choose="parallel", scale=scale)
+            model = streamsel.PCA("parallel", scale=scale)
             model.learn_columns(X)
             counts.append(model.n_components_)
         assert counts[0] <= 1

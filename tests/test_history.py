@@ -64,7 +64,10 @@ def taught(history, rows):
 @sampled(ROW_MODES)
 def test_it_notes_what_stands_after_every_row(mode):
     history = History(mode.cls(**mode.params))
-    slow = taught(history, stream(150, 0))
+    rows = stream(150, 0)
+    # Numbers of which no two are the same are no classes.
+    rows = [(x, round(y)) for x, y in rows] if mode.of_classes else rows
+    slow = taught(history, rows)
     assert history.spans() == slow.spans()
     assert history.n_rows == 150
 

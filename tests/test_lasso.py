@@ -53,7 +53,7 @@ def sklearn_before_1_8():
 @pytest.mark.parametrize("p", [20, 100])
 def test_the_path_is_scikit_learns(p, scale, l1_ratio):
     X, y = sparse_data(p, p=p)
-    model = learnt(X, y, k=None, n_alphas=30, alpha_min_ratio=0.01, scale=scale, l1_ratio=l1_ratio)
+    model = learnt(X, y, k="all", n_alphas=30, alpha_min_ratio=0.01, scale=scale, l1_ratio=l1_ratio)
     sizes = X.std(axis=0) if scale else np.ones(p)
     Z, t = (X - X.mean(axis=0)) / sizes, y - y.mean()
     first = np.abs(Z.T @ t).max() / len(y) / l1_ratio
@@ -67,7 +67,8 @@ def test_the_path_is_scikit_learns(p, scale, l1_ratio):
 def test_the_path_is_scikit_learns_on_real_data(load_data):
     X, y = load_data(return_X_y=True)
     y = y.astype(np.float64)
-    model = learnt(X, y, k=None, n_alphas=20, alpha_min_ratio=0.02)
+    # Of two classes the default is the logistic loss.
+    model = learnt(X, y, k="all", n_alphas=20, alpha_min_ratio=0.02, family="gaussian")
     sizes = X.std(axis=0)
     Z, t = (X - X.mean(axis=0)) / sizes, y - y.mean()
     _, w, _ = enet_path(Z, t, l1_ratio=1.0, alphas=[*model.path], tol=1e-12, max_iter=10**6)
@@ -81,9 +82,7 @@ def test_the_logistic_solution_is_scikit_learns(l1_ratio):
     X, y = sparse_data(3, p=30)
     labels = np.where(y > 0.3, "well", "ill")
     alpha = 0.05
-    model = learnt(
-        X, labels, k=None, alphas=alpha, family="logistic", scale=False, l1_ratio=l1_ratio
-    )
+    model = learnt(X, labels, alphas=alpha, family="logistic", scale=False, l1_ratio=l1_ratio)
     # Since 1.8 the penalty follows from its ratio, and is not to be named.
     named = {"penalty": "elasticnet"} if sklearn_before_1_8() else {}
     other = LogisticRegression(
@@ -107,7 +106,7 @@ def test_the_logistic_solution_is_scikit_learns(l1_ratio):
 @pytest.mark.parametrize("p", [10, 60])
 def test_the_logistic_path_is_that_of_the_definition(p, l1_ratio, scale):
     X, y = sparse_data(5, n=40, p=p)
-    options = {"k": None, "l1_ratio": l1_ratio, "scale": scale, "family": "logistic"}
+    options = {"k": "all", "l1_ratio": l1_ratio, "scale": scale, "family": "logistic"}
     options |= {"n_alphas": 10, "alpha_min_ratio": 0.05}
     model = learnt(X, y > 0.0, **options)
     alphas, found = reference.solutions(X, y > 0.0, **options)
@@ -121,7 +120,7 @@ def test_by_hand():
     """Orthogonal columns: each coefficient is its product with the target, less α."""
     X = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
     y = X @ [3.0, -1.0] + 7.0
-    model = learnt(X, y, ["a", "b"], k=None, alphas=(2.0, 0.25, 4.0))
+    model = learnt(X, y, ["a", "b"], alphas=(2.0, 0.25, 4.0))
     assert list(model.path) == [4.0, 2.0, 0.25]
     (first, second, third) = model.path.values()
     assert first == {}
@@ -137,7 +136,7 @@ def test_by_hand():
 
 def test_the_path_ends_with_k_variables():
     X, y = sparse_data(0)
-    whole = learnt(X, y, k=None, n_alphas=50).path
+    whole = learnt(X, y, k="all", n_alphas=50).path
     for k in (1, 2, 5, 10):
         model = learnt(X, y, k=k, n_alphas=50)
         *before, last = model.path.values()
@@ -159,10 +158,10 @@ def test_units_do_not_matter_with_scale():
 def test_copies_are_not_selected_but_share_under_a_ridge():
     X, y = sparse_data(2, p=12)
     X = np.c_[X, X[:, 0], 5.0 - 2.0 * X[:, 2]]
-    found = learnt(X, y, k=None, alphas=0.1).coefficients
+    found = learnt(X, y, alphas=0.1).coefficients
     assert {0, 2} <= found.keys()
     assert not {12, 13} & found.keys()
-    shared = learnt(X, y, k=None, alphas=0.1, l1_ratio=0.5).coefficients
+    shared = learnt(X, y, alphas=0.1, l1_ratio=0.5).coefficients
     assert shared[0] == pytest.approx(shared[12])
     assert shared[2] == pytest.approx(-2.0 * shared[13])
 
@@ -228,7 +227,7 @@ def stream_of(seed):
     X += rng.choice([0.0, 5.0, 1e6])
     y = X[:, :3] @ rng.normal(size=3) + rng.choice([0.1, 1.0]) * rng.normal(size=n)
     params = {
-        "k": [None, 2, 5][rng.integers(3)],
+        "k": ["all", 2, 5][rng.integers(3)],
         "l1_ratio": float(rng.choice([1.0, 1.0, 0.5])),
         "scale": bool(rng.integers(2)),
         "n_alphas": int(rng.choice([5, 20])),
@@ -260,8 +259,8 @@ def test_a_bounded_pool_finds_the_path_of_all_columns(seed):
 def test_a_pool_too_small_ends_the_path_and_says_so():
     X, y = sparse_data(8)
     with pytest.warns(UserWarning, match="The path ends early: the pool has room for 6"):
-        model = learnt(X, y, k=None, n_alphas=40, max_candidates=6, exact=True)
-    whole = learnt(X, y, k=None, n_alphas=40)
+        model = learnt(X, y, k="all", n_alphas=40, max_candidates=6, exact=True)
+    whole = learnt(X, y, k="all", n_alphas=40)
     assert model.is_cut_short
     assert not whole.is_cut_short
     assert 0 < len(model.path) < len(whole.path)
@@ -301,11 +300,105 @@ def test_logistic_on_rows_is_that_of_the_last_window():
     assert model.coefficients == pytest.approx(other.coefficients, rel=1e-8)
 
 
+# --------------------------------------------------------------------------- what family it is
+
+
+@pytest.mark.parametrize("family", ["auto", "logistic"])
+@pytest.mark.parametrize("form", [int, float, bool, "text", "two numbers"])
+def test_two_classes_have_the_logistic_loss(family, form):
+    X, y = sparse_data(13)
+    labels = y > 0.0
+    expected = learnt(X, np.where(labels, "b", "a"), k=4, family="logistic")
+    if form == "text":
+        model = learnt(X, np.where(labels, "yes", "no"), k=4, family=family)
+    elif form == "two numbers":
+        model = learnt(X, np.where(labels, 7, -1), k=4, family=family)
+    else:
+        model = learnt(X, labels.astype(form), k=4, family=family)
+    assert model.scores == expected.scores
+    assert model.coefficients == expected.coefficients
+    assert model.intercept == expected.intercept
+    assert model.report().target.endswith("; logistic loss") is (family == "auto")
+    assert model.gap < 1e-10
+
+
+def test_a_numeric_target_has_least_squares_as_before():
+    X, y = sparse_data(14)
+    auto, gaussian = (learnt(X, y, k=4, family=family) for family in ("auto", "gaussian"))
+    assert auto.path == gaussian.path
+    assert auto.report().target == gaussian.report().target
+    for model in (auto, gaussian):
+        model.learn_one(dict(enumerate(X[0].tolist())), 0.5)
+    assert auto.path == gaussian.path
+
+
+@pytest.mark.parametrize(
+    ("options", "beside"),
+    [
+        ({"fading_factor": 0.01}, {}),
+        ({}, {"weights": np.arange(50) % 3}),
+        ({}, {"covariates": np.arange(50.0) ** 2}),
+        ({"family": "gaussian"}, {}),
+    ],
+)
+def test_where_two_numbers_can_be_no_classes_they_are_a_quantity(options, beside):
+    X, y = sparse_data(15, n=50)
+    found = []
+    for family, kind in (("auto", "auto"), ("gaussian", "numeric")):
+        model = Lasso(k=4, **{"family": family, "target": kind} | options)
+        model.learn_target((y > 0.0).astype(int), **beside)
+        model.learn_columns(X)
+        assert model.report().target == "numeric, 0 to 1"
+        found.append(model.path)
+    assert found[0] == found[1]
+    model = Lasso(k=4, **options)
+    with pytest.raises(ValueError, match="Expected"):
+        model.learn_target(np.where(y > 0.0, "yes", "no"), **beside)
+    assert model.n_rows is None
+    # A target that was learnt before is no hindrance.
+    model.learn_target(y, **beside)
+    assert model.n_rows == 50
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_rows_go_on_by_windows_after_two_classes(copied, tmp_path):
+    X, y = sparse_data(16, n=100, p=8)
+    labels = (y > 0.0).astype(int)
+    model = learnt(X[:50], labels[:50], k=2, window_size=50)
+    model = COPIES[copied](model, tmp_path)
+    for x, label in zip(X[50:], labels[50:].tolist(), strict=True):
+        model.learn_one(dict(enumerate(x.tolist())), label)
+    other = learnt(X[50:], labels[50:], k=2, family="logistic")
+    assert model.selected == other.selected
+    assert model.coefficients == pytest.approx(other.coefficients, rel=1e-8)
+    assert model.report().target == "2 classes: 0, 1; logistic loss"
+
+
+@pytest.mark.parametrize("form", [int, float, bool])
+def test_rows_of_the_logistic_family_may_bring_numbers(form):
+    X, y = sparse_data(11, n=50, p=8)
+    model = Lasso(k=2, family="logistic", window_size=50)
+    for x, label in zip(X, (y > 0.0).tolist(), strict=True):
+        model.learn_one(dict(enumerate(x.tolist())), form(label))
+    assert model.coefficients == learnt(X, y > 0.0, k=2, family="logistic").coefficients
+    with pytest.raises(ValueError, match=r"family='logistic' requires\. Got: 3 classes"):
+        model.learn_one({0: 1.0}, 2.5)
+
+
+def test_rows_alone_have_least_squares():
+    for learn in (
+        lambda model: model.learn_one({0: 1.0}, "yes"),
+        lambda model: model.learn_many(np.ones((2, 1)), ["yes", "no"]),
+    ):
+        with pytest.raises(ValueError, match="Hint: family='logistic' learns rows"):
+            learn(Lasso())
+
+
 # ------------------------------------------------------------------------------ bad input
 
 
 def test_k_or_alphas():
-    with pytest.raises(ValueError, match="Expected k=None where alphas are given"):
+    with pytest.raises(ValueError, match="Expected k or alphas, not both"):
         Lasso(k=3, alphas=0.1)
     with pytest.raises(ValueError, match=r"'l1_ratio'.*range \(0.0, 1.0\]"):
         Lasso(l1_ratio=1.5)
@@ -318,10 +411,13 @@ def test_k_or_alphas():
         ("gaussian", np.array(list("aabbab")), "one numeric target"),
         ("logistic", np.arange(6.0), "two classes"),
         ("logistic", np.array(list("abcabc")), "two classes"),
+        ("logistic", np.arange(8) % 3, "two classes"),
+        ("auto", np.arange(8) % 3, "one numeric target or two classes"),
+        ("gaussian", np.arange(8) % 3, "one numeric target"),
     ],
 )
 def test_targets_that_a_family_does_not_take(family, y, expected):
-    with pytest.raises(ValueError, match=f"Expected {expected}"):
+    with pytest.raises(ValueError, match=f"Expected {expected}, as family='{family}'"):
         Lasso(family=family).learn_target(y)
 
 
@@ -339,7 +435,7 @@ def test_alphas_are_read_as_text():
 @pytest.mark.parametrize("scale", [True, False])
 def test_rows_have_the_path_of_their_columns(scale, l1_ratio):
     X, y = sparse_data(12, n=80, p=12)
-    params = {"k": None, "scale": scale, "l1_ratio": l1_ratio, "n_alphas": 20}
+    params = {"k": "all", "scale": scale, "l1_ratio": l1_ratio, "n_alphas": 20}
     half = learnt(X[:40], y[:40] + 100.0, **params)
     rows = Lasso(**params)
     for i, x in enumerate(X.tolist()):
@@ -355,7 +451,7 @@ def test_rows_have_the_path_of_their_columns(scale, l1_ratio):
 
 def test_rows_that_fade_are_weighted():
     X, y = sparse_data(13, n=60, p=5)
-    model = Lasso(k=None, alphas=0.1, fading_factor=0.05)
+    model = Lasso(alphas=0.1, fading_factor=0.05)
     for x, value in zip(X.tolist(), y.tolist(), strict=True):
         model.learn_one(dict(enumerate(x)), value)
     w = 0.95 ** np.arange(60)[::-1]

@@ -167,7 +167,7 @@ def test_what_is_settled_goes_on(X):
 
 def test_is_shared(X):
     model = learnt(X, 4)
-    other = PCA(2, choose=0.5, **FEW)
+    other = PCA(2, **FEW)
     other.learn_from(model)
     np.testing.assert_allclose(other.embedding, model.embedding[:, :2])
     again = copy.deepcopy(other)
@@ -284,10 +284,10 @@ def test_what_is_shared_knows_no_other_target(X, y):
     assert len(other.loadings) == 50
 
 
-@pytest.mark.parametrize("choose", ["elbow", "profile", "parallel"])
-def test_what_needs_all_eigenvalues_says_so(X, choose):
-    model = PCA(4, choose=choose, **FEW)
-    with pytest.raises(ValueError, match=r"(?s)at most 100 rows.*choose="):
+@pytest.mark.parametrize("asked", [0.5, "elbow", "profile", "parallel"])
+def test_what_needs_all_eigenvalues_says_so(X, asked):
+    model = PCA(asked, **FEW)
+    with pytest.raises(ValueError, match=r"(?s)at most 100 rows.*n_components as a number"):
         model.learn_columns(X)
     with pytest.raises(ValueError, match="at most 100 rows"):
         model.learn_from(learnt(X))

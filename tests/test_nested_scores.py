@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -24,6 +24,8 @@ N, P = 60, 40
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, P))
 Y = X[:, 3] - X[:, 8] + 0.8 * RNG.normal(size=N)
+PENALTIES = np.logspace(-2, 5, 15)
+LOGISTIC = GridSearchCV(LogisticRegression(max_iter=1000), {"C": 1.0 / PENALTIES[::2]}, cv=3)
 LABELS = np.where(Y > 0.7, "high", np.where(Y > -0.7, "middle", "low"))
 
 
@@ -35,7 +37,7 @@ def learnt(learner, y, rows, **settings):
 
 
 def test_it_is_the_loop_over_folds_and_inner_folds():
-    sizes, logistic = [1, 3], make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    sizes, logistic = [1, 3], make_pipeline(StandardScaler(), LOGISTIC)
 
     def judged(k, train, test):
         names = learnt(ForwardSelection(), LABELS, train, k=k).selected
@@ -113,7 +115,7 @@ def test_what_is_not_held_is_read_again_and_tells_the_same(learner):
 
 def test_components_are_learnt_from_training_rows():
     found = nested_scores(PLS(), X, LABELS, sizes=[2], n_folds=3)
-    logistic = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    logistic = make_pipeline(StandardScaler(), LOGISTIC)
     splitter = StratifiedKFold(3, shuffle=True, random_state=0)
     for fold, (train, test) in zip(found.folds, splitter.split(X, LABELS), strict=True):
         model = learnt(PLS(), LABELS, train, n_components=2)
@@ -132,17 +134,100 @@ def test_noise_predicts_nothing():
 
 def test_the_interval_is_that_of_nadeau_and_bengio():
     values = [0.8, 0.6, 0.7, 0.9, 0.5]
-    mean, low, high = interval_of(values, 0.25, 0.95)
+    mean, low, high = interval_of(values, 0.25, 0.95, (-math.inf, math.inf))
     # Variance 0.025, times 1/5 + 1/4; t of 4 degrees of freedom 2.7764451.
     margin = 2.7764451051977987 * math.sqrt(0.45 * 0.025)
     assert (mean, low, high) == pytest.approx((0.7, 0.7 - margin, 0.7 + margin))
+    assert interval_of(values, 0.25, 0.95, (0.5, 0.9)) == pytest.approx((0.7, 0.5, 0.9))
+
+
+def test_no_interval_leaves_what_a_score_can_be():
+    found = nested_scores(SelectKBest(k=2), X, np.where(X[:, 3] > 0, "a", "b"))
+    for score in found.scores:
+        for who in found.contestants:
+            _, low, high = found.score(who, score)
+            assert 0.0 <= low <= high <= 1.0
+    assert nested_scores(SelectKBest(k=2), X, X[:, 3]).score().high <= 1.0
+
+
+def test_all_variables_are_penalized_as_they_need():
+    """More variables than rows, nearly all of noise: no worse than the mean, nor than ridge."""
+    rng = np.random.default_rng(0)
+    wide = rng.normal(size=(60, 800))
+    y = wide[:, 3] + rng.normal(size=60)
+    found = nested_scores(SelectKBest(k=2), wide, y, n_folds=3)
+    assert found.score("all").value > -0.3
+    splits = KFold(3, shuffle=True, random_state=0).split(wide)
+    for fold, (train, test) in zip(found.folds, splits, strict=True):
+        ridge = make_pipeline(StandardScaler(), RidgeCV(PENALTIES)).fit(wide[train], y[train])
+        expected = r2_score(y[test], ridge.predict(wide[test]))
+        assert fold.scores["all"]["r2"] == pytest.approx(expected, abs=1e-6)
+    labels = np.where(y > 0, "a", "b")
+    found = nested_scores(SelectKBest(k=2), wide, labels, n_folds=3)
+    splits = StratifiedKFold(3, shuffle=True, random_state=0).split(wide, labels)
+    for fold, (train, test) in zip(found.folds, splits, strict=True):
+        logistic = make_pipeline(StandardScaler(), LOGISTIC).fit(wide[train], labels[train])
+        expected = np.mean(logistic.predict(wide[test]) == labels[test])
+        assert fold.scores["all"]["accuracy"] == pytest.approx(expected)
+
+
+def test_covariates_are_features_of_every_model():
+    rng = np.random.default_rng(2)
+    Z = rng.normal(size=(N, 1))
+    y = Y + 5.0 * Z[:, 0]
+    found = nested_scores(SelectKBest(k=2), X, y, covariates=Z, n_folds=3)
+    splits = KFold(3, shuffle=True, random_state=0).split(X)
+    for fold, (train, test) in zip(found.folds, splits, strict=True):
+        model = SelectKBest(k=2)
+        model.learn_target(y[train], covariates=Z[train])
+        model.learn_columns(X[train])
+        assert fold.names == model.selected
+        for who, columns in (("nothing", []), ("selected", fold.names)):
+            features = np.column_stack([X[:, columns], Z])
+            ridge = make_pipeline(StandardScaler(), RidgeCV(PENALTIES))
+            told = ridge.fit(features[train], y[train]).predict(features[test])
+            assert fold.scores[who]["r2"] == pytest.approx(r2_score(y[test], told))
+
+
+@pytest.mark.parametrize("learner", [ForwardSelection(), PLS(max_loadings=10)])
+def test_several_passes_find_the_same(learner):
+    n_passes = 0
+
+    def columns():
+        nonlocal n_passes
+        n_passes += 1
+        return enumerate(X.T)
+
+    settings = {"sizes": [1, 2], "n_folds": 3, "n_inner": 2}
+    expected = nested_scores(learner, X, LABELS, **settings)
+    stream = iter_columns(columns)
+    found = nested_scores(learner, stream, LABELS, max_bytes=300_000, **settings)
+    assert n_passes > 2
+    for one, other in zip(expected.folds, found.folds, strict=True):
+        assert one.names == other.names
+        assert one.scores["selected"] == pytest.approx(other.scores["selected"])
+
+
+def test_intervals_stay_inside_the_range_of_the_score():
+    assert interval_of([1.0, 0.9, 1.0], 0.5, 0.95, (0.0, 1.0)).high == 1.0
+    y = X[:, 3] > 0
+    found = nested_scores(SelectKBest(k=1), X, np.where(y, "a", "b"), n_folds=3)
+    for score in found.scores:
+        for contestant in found.contestants:
+            value, low, high = found.score(contestant, score)
+            assert 0.0 <= low <= value <= high <= 1.0
+    assert found.score().high == 1.0
+    number = nested_scores(SelectKBest(k=1), X, X[:, 3] + 0.1 * X[:, 4], n_folds=3)
+    assert number.score().high <= 1.0
+    assert number.score("random").low < 0.0
 
 
 def test_differences_are_paired():
     found = nested_scores(SelectKBest(k=2), X, Y)
     mine, lots = ([f.scores[who]["r2"] for f in found.folds] for who in ("selected", "random"))
     share = np.mean([f.n_test / f.n_train for f in found.folds])
-    assert found.difference("random") == interval_of(np.subtract(mine, lots), share, 0.95)
+    limits = (-math.inf, math.inf)
+    assert found.difference("random") == interval_of(np.subtract(mine, lots), share, 0.95, limits)
 
 
 def test_lots_are_fair_and_know_no_blocks():
@@ -175,7 +260,7 @@ def test_what_is_asked_must_make_sense():
         nested_scores(ProjSe(), iter_columns(iter([("a", Y)])), Y)
     with pytest.raises(ValueError, match="finds out how many by itself"):
         nested_scores(OSFS(), X, Y, sizes=[2])
-    with pytest.raises(ValueError, match="without covariates"):
+    with pytest.raises(ValueError, match="Expected the covariates"):
         nested_scores(ProjSe(covariates=("age",)), X, Y)
     with pytest.raises(ValueError, match="Expected classes or numbers"):
         nested_scores(ProjSe(target="survival"), X, np.column_stack([Y, Y > 0]))

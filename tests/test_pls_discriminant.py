@@ -211,10 +211,13 @@ def test_a_class_that_nobody_is_of(model):
 
 
 def test_every_row_a_class_of_its_own():
+    """Two rows may be two classes; more are refused, as nothing can be told from them."""
     X = columns(WIDE)
-    model = learnt(Discriminant(2), X, np.arange(40).astype(str))
-    assert model.embedding.shape == (40, 0)
+    model = learnt(Discriminant(2), X[:2], ["a", "b"])
+    assert model.embedding.shape == (2, 0)
     assert np.isnan(model.shrinkage_)
+    with pytest.raises(ValueError, match="40 classes in 40 rows"):
+        learnt(Discriminant(2), X, np.arange(40).astype(str))
 
 
 @pytest.mark.parametrize(

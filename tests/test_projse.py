@@ -273,7 +273,7 @@ def tasks(draw):
 )
 def test_the_certificate_never_claims_what_is_not_true(task, k, more, after_rank, cut):
     X, Y = task
-    model = ProjSe(k, max_candidates=k + more, after_rank=after_rank)
+    model = ProjSe(k, max_candidates=k + more, after_rank=after_rank, target="numeric")
     model.learn_target(Y)
     for start in range(0, X.shape[1], cut):
         model.learn_columns(X[:, start : start + cut])
@@ -341,7 +341,8 @@ def pools(X, Y, k, cuts, **options):
 def test_going_on_from_the_last_cut_is_a_greedy_from_the_beginning(task, k, more, cuts):
     X, Y = task
     cuts = sorted(min(cut, X.shape[1]) for cut in cuts)
-    (one, model), (other, slow) = pools(X, Y, k, cuts, max_candidates=k + more)
+    options = {"max_candidates": k + more, "target": "numeric"}
+    (one, model), (other, slow) = pools(X, Y, k, cuts, **options)
     assert one.names == other.names
     assert (one.floor, one.discarded) == (other.floor, other.discarded)
     assert model.scores == slow.scores
@@ -431,7 +432,8 @@ def test_exact_is_batch(kernel, supervised, m):
 @given(tasks(), st.integers(1, 7), st.integers(0, 3), st.booleans())
 def test_exact_is_batch_on_awkward_numbers(task, k, more, supervised):
     X, Y = task
-    model = learn(X, Y if supervised else None, k, max_candidates=k + more, exact=True)
+    options = {"max_candidates": k + more, "exact": True, "target": "numeric"}
+    model = learn(X, Y if supervised else None, k, **options)
     picks = reference.linear(X, Y, k) if supervised else reference.unsupervised(X, k)
     check(model, picks)
     assert model.n_certified == len(picks)
@@ -547,7 +549,7 @@ def test_merge_is_the_whole(kernel, supervised):
 def test_merge_of_pools_claims_only_what_is_true(task, k, more, cut):
     X, Y = task
     cut = min(cut, X.shape[1])
-    models = [ProjSe(k, max_candidates=k + more) for _ in range(2)]
+    models = [ProjSe(k, max_candidates=k + more, target="numeric") for _ in range(2)]
     for model, part in zip(models, (range(cut), range(cut, X.shape[1])), strict=True):
         model.learn_target(Y)
         model.learn_columns(X[:, part], names=list(part))

@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import os
+import random
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from river import compose, linear_model
+from river.checks import yield_checks
 from scipy import stats
 from scipy.spatial.distance import pdist
 
@@ -351,3 +353,23 @@ def test_in_a_pipeline():
             one.learn_one(x, y)
     assert right[0] < 330
     assert right[1] > 430
+
+
+def test_the_order_in_which_a_row_names_its_features_changes_no_bit(rng):
+    """A cosine near 0 is far off, relatively, where a sum of large terms is rounded otherwise."""
+    model = RandomFourier(200, gamma=10.0)
+    for _ in range(20):
+        values = 10.0 ** rng.uniform(-3, 4, 30) * rng.normal(size=30)
+        row = {f"x{j}": value for j, value in enumerate(values.tolist())}
+        told = model.transform_one(row)
+        for _ in range(5):
+            names = rng.permutation(list(row)).tolist()
+            assert model.transform_one({name: row[name] for name in names}) == told
+
+
+def test_rivers_check_of_the_order_of_features_with_a_hundred_components():
+    for seed in range(3):
+        random.seed(seed)
+        for check in yield_checks(RandomFourier()):
+            if getattr(check, "func", check).__name__ == "check_shuffle_features_no_impact":
+                check(RandomFourier())

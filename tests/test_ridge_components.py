@@ -285,7 +285,7 @@ def test_a_rejected_column_changes_nothing():
     U = basis(y)
 
     def but_that_it_came(model):
-        counted = ("n_columns", "density")
+        counted = ("n_columns", "summary")
         return {key: bit for key, bit in bits(model).items() if not key.startswith(counted)}
 
     before = but_that_it_came(model)

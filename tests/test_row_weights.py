@@ -214,13 +214,12 @@ def test_a_target_is_not_taken_for_a_weight(cls):
     for call in (
         lambda: model.learn_one(x, 3.0),
         lambda: model.learn_one(x, "spam"),
+        lambda: model.learn_one(x, None, 3.0),
         lambda: model.learn_many(X, np.ones(3)),
         lambda: model.learn_many(X, pd.Series([1, 2, 3])),
     ):
         with pytest.raises(ValueError, match=r"no target: \w+ learns without one[\s\S]*w=2\.0"):
             call()
-    with pytest.raises(TypeError, match="positional"):
-        model.learn_one(x, None, 3.0)
     assert model.n_rows == 0
     model.learn_one(x, w=1.0)
     assert model.n_rows == 1

@@ -19,10 +19,13 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import has_fit_parameter
 
 import streamsel
 import streamsel.sklearn
 from streamsel import catalogue, load, save
+from streamsel.sklearn._extractors import LinearExtractorEstimator
+from tests.conformance.modes import OF_ROWS
 from tests.sklearn_checks import FEW, checked, few
 
 NAMES = catalogue.names()
@@ -32,6 +35,11 @@ AGAIN = [
     for entry in catalogue.LEARNERS
     if hasattr(catalogue.fetch(entry.name), "learn_loadings")
 ]
+# Whose result with weights is that of repeated rows.
+WEIGHTED = {
+    *("ProjSe", "ForwardSelection", "BackwardElimination", "MRMR", "Lasso", "SelectKBest"),
+    *("SOSPCA", "PCA", "PrivateFeatures", "RankedPCA", "SupervisedPCA"),
+}
 RNG = np.random.default_rng(0)
 X = np.abs(RNG.normal(size=(60, 12)) + 3.0)
 CLASSES = RNG.integers(3, size=60)
@@ -69,18 +77,37 @@ def test_scikit_learn_takes_it_for_an_estimator(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_parameters_are_those_of_the_learner(name):
+def test_parameters_are_those_of_the_learner_that_columns_need(name):
     renamed = {"score": "score_func"}
     own = inspect.signature(catalogue.fetch(name)).parameters.values()
     cls = getattr(streamsel.sklearn, name)
-    told = list(inspect.signature(cls).parameters.values())
-    assert [(p.name, p.default, p.kind) for p in told] == [
-        (renamed.get(p.name, p.name), p.default, p.kind) for p in own
+    shown = list(inspect.signature(cls).parameters.values())
+    expected = [
+        (renamed.get(p.name, p.name), p.default, p.kind) for p in own if p.name not in OF_ROWS
     ]
-    doc = inspect.getdoc(cls)
-    for p in told:
-        assert p.name in doc.partition("Parameters\n-----")[2].partition("Attributes\n")[0]
-    assert "learner_" in doc.partition("Attributes\n----------\n")[2]
+    if name == "Lasso":
+        expected.insert(1, ("alpha", None, inspect.Parameter.KEYWORD_ONLY))
+    assert [(p.name, p.default, p.kind) for p in shown] == expected
+    documented, _, attributes = inspect.getdoc(cls).partition("\n\nAttributes\n----------\n")
+    listed = _entries(documented.partition("Parameters\n----------\n")[2])
+    assert sorted(listed) == sorted(p.name for p in shown)
+    assert "learner_" in attributes
+
+
+def _entries(section):
+    """Return the names that a section of a docstring explains."""
+    lines = [line for line in section.split("\n\n")[0].split("\n") if line[:1].strip()]
+    return [name.strip() for line in lines for name in line.split(",")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fit_has_the_arguments_that_the_learner_can_use(name):
+    cls = getattr(streamsel.sklearn, name)
+    arguments = [*inspect.signature(cls().fit).parameters]
+    assert sorted(arguments) == sorted(_entries(inspect.getdoc(cls.fit).split("----------\n")[1]))
+    assert arguments[:2] == ["X", "y"]
+    assert ("covariates" in arguments) is catalogue.fetch(name).supervised
+    assert has_fit_parameter(cls(), "sample_weight") is (name in WEIGHTED)
 
 
 def test_type_checkers_know_every_estimator():
@@ -90,17 +117,14 @@ def test_type_checkers_know_every_estimator():
         for node in tree.body
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
     )
-    told = {
-        node.targets[0].id: ast.unparse(node.value)
+    declared = {
+        node.target.id: ast.unparse(node.annotation)
         for node in block.body
-        if isinstance(node, ast.Assign)
+        if isinstance(node, ast.AnnAssign)
     }
-    assert sorted(told) == sorted(NAMES)
-    for name, value in told.items():
-        kinds = (
-            ("_selector", "_renamed") if name in catalogue.names("selector") else ("_extractor",)
-        )
-        assert value in [f"{kind}(streamsel.{name})" for kind in kinds]
+    assert sorted(declared) == sorted(NAMES)
+    for name, value in declared.items():
+        assert value == f"Callable[..., {getattr(streamsel.sklearn, name).__base__.__name__}]"
 
 
 def test_names_are_listed_and_others_refused():
@@ -135,7 +159,10 @@ def test_it_finds_what_the_learner_finds(name):
         assert found.learner_.selected == expected.selected
         assert expected.selected
         assert found.get_support(indices=True).tolist() == sorted(expected.selected)
-        assert {j: s for j, s in enumerate(found.scores_) if s == s} == expected.scores  # noqa: PLR0124
+        scores = {j: found.scores_[j] for j in expected.selected}
+        assert scores == expected.scores
+        known = 12 if name == "SelectKBest" else len(scores)
+        assert np.isfinite(found.scores_).sum() == known
         np.testing.assert_array_equal(found.transform(X), X[:, sorted(expected.selected)])
     else:
         np.testing.assert_array_equal(found.relevance_, list(expected.relevance.values()))
@@ -144,6 +171,28 @@ def test_it_finds_what_the_learner_finds(name):
         assert found.get_feature_names_out().tolist() == expected.components[: found.n_components_]
         assert found.n_components_ == 2
         assert not Z[:, 2:].any()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n for n in NAMES if issubclass(getattr(streamsel.sklearn, n), LinearExtractorEstimator)],
+)
+def test_components_are_the_weights_of_the_features(name):
+    found = few(name).fit(X, target(name))
+    weights = found.components_
+    assert weights.shape == (found.n_components_, X.shape[1])
+    Z = found.transform(X)
+    np.testing.assert_allclose(Z - Z[0], (X - X[0]) @ weights.T, atol=1e-9)
+    shown = found.learner_.loadings
+    if name == "RandomProjection":  # its weights follow from names: none are kept
+        return
+    for j, column in enumerate(weights.T.tolist()):
+        assert shown.get(j, {}) == {f"{name.lower()}{k}": w for k, w in enumerate(column) if w}
+
+
+def test_what_is_not_linear_has_no_components():
+    for name in ("KernelPCA", "LaplacianEigenmaps", "RandomFourier"):
+        assert not hasattr(few(name).fit(X), "components_")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -212,9 +261,9 @@ def test_columns_are_read_in_place():
     seen = []
 
     class Watching(streamsel.sklearn.ProjSe):
-        def _take(self, names, X):
-            seen.extend(values for _, values in X.blocks())
-            super()._take(names, X)
+        def _take(self, stream, y):
+            seen.extend(values for _, values in stream.blocks())
+            super()._take(stream, y)
 
     Watching(2).fit(values, values[:, 0])
     assert all(np.shares_memory(part, values) for part in seen)
@@ -226,18 +275,18 @@ def test_columns_are_read_in_place():
 def test_integers_that_may_be_codes_are_classes():
     found = streamsel.sklearn.ProjSe(2).fit(X, CLASSES)
     labels = np.array(["a", "b", "c"])[CLASSES]
-    assert found.learner_.target == "class"
+    assert found.learner_.report().target.startswith("3 classes: 0 (")
     assert found.learner_.scores == plain("ProjSe", X, labels).scores
     assert found.target == "auto"
     numeric = streamsel.sklearn.ProjSe(2, target="numeric").fit(X, CLASSES)
-    assert numeric.learner_.scores == plain("ProjSe", X, CLASSES.astype(float)).scores
+    assert numeric.learner_.scores == plain("ProjSe", X, CLASSES, target="numeric").scores
     assert numeric.learner_.scores != found.learner_.scores
 
 
 def test_where_no_classes_can_be_they_are_numbers():
     found = streamsel.sklearn.Lasso(2).fit(X, CLASSES)
     assert found.learner_.target == "numeric"
-    assert found.learner_.scores == plain("Lasso", X, CLASSES.astype(float)).scores
+    assert found.learner_.scores == plain("Lasso", X, CLASSES, target="numeric").scores
 
 
 def test_several_targets_keep_their_names():
@@ -251,11 +300,10 @@ def test_several_targets_keep_their_names():
     assert array.learner_.selected == found.learner_.selected
 
 
-def test_codes_among_several_targets_are_asked_about():
-    """They cannot be classes alone: of the other column every value would be one."""
+def test_few_whole_numbers_among_several_targets_are_a_quantity():
     frame = pd.DataFrame({"one": Y, "two": CLASSES})
-    with pytest.warns(UserWarning, match="3 distinct integers"):
-        found = streamsel.sklearn.ProjSe(3).fit(X, frame)
+    found = streamsel.sklearn.ProjSe(3).fit(X, frame)
+    assert found.learner_.report().target == "2 numeric columns"
     assert found.learner_.scores == plain("ProjSe", X, frame.astype(float), k=3).scores
 
 
@@ -378,7 +426,7 @@ def test_the_learner_goes_on_in_river(tmp_path):
 
 @pytest.mark.parametrize("name", AGAIN)
 def test_all_loadings_are_saved(name, tmp_path):
-    found = few(name).set_params(max_loadings=4).fit(X, Y)
+    found = few(name).set_params(max_loadings=4).fit(X, target(name))
     save(found.learner_, tmp_path / "model")
     np.testing.assert_array_equal(
         load(tmp_path / "model").transform_many(X), found.learner_.transform_many(X)

@@ -1,6 +1,7 @@
 """SOSPCA against the paper's example, the n-vector reference, and its own invariants."""
 
 import importlib
+import itertools
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from streamsel import SOSPCA
+from streamsel._jit.relevance import rotate_and_drop
 from tests.reference import sospca as reference
 from tests.reference import target as space
 
@@ -318,13 +320,33 @@ def test_equal_relevances_go_by_order_of_arrival(seed, rotation):
     rng = np.random.default_rng(seed)
     X = rng.integers(-1, 2, size=(6, 60)).astype(float)
     y = rng.integers(-1, 2, size=6) + np.arange(6) % 2.0
-    model = SOSPCA(4, rotation=rotation)
+    model = SOSPCA(4, rotation=rotation, target="numeric")
     model.learn_target(y)
     oracle = reference.SOSPCA(4, y, 60, rotation=rotation)
     for j in range(60):
         oracle.learn(X[:, j])
         model.learn_column(j, X[:, j])
         check(model, oracle)
+
+
+@pytest.mark.parametrize("rotation", ["jacobi", "paper"])
+def test_the_pair_goes_by_relevance_whatever_the_slots(rng, rotation):
+    """With a sign the order of the pair decides what is left, and so must not be that of slots."""
+    for _ in range(50):
+        y, Z = rng.normal(size=30), rng.normal(size=(3, 30))
+        y, Z = y - y.mean(), Z - Z.mean(axis=1, keepdims=True)
+        y /= np.linalg.norm(y)
+        found = []
+        for slots in itertools.permutations(range(3)):
+            z = Z[list(slots)].copy()
+            arrival = np.array(slots) * 1.0
+            cxy = z @ y[:, None]
+            relevance = cxy[:, 0] / np.linalg.norm(z, axis=1)
+            state = z, z @ z.T, cxy, np.eye(3)[list(slots)].T.copy(), relevance, arrival
+            options = rotation == "jacobi", True, 1e-12, 1e-14
+            rotate_and_drop(*state, 3, np.ones((1, 1)), np.zeros((0, 1)), *options)
+            found.append(np.sort(relevance[:2]))
+        np.testing.assert_allclose(found, found[:1] * 6, rtol=1e-12)
 
 
 def test_the_weakest_are_rotated_into_the_lower_slot_and_the_new_column_takes_the_other():

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
+from sklearn.model_selection import KFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
-from streamsel import MRMR, ForwardSelection, Lasso, ProjSe
+from streamsel import MRMR, ForwardSelection, Lasso, ProjSe, load, save
 from streamsel.columns import Block
 from streamsel.stream import ColumnStream
 
@@ -107,6 +108,31 @@ def test_wrappers():
         ForwardSelection(k=1, estimator=Ridge)
     with pytest.raises(ValueError, match="exact=False"):
         ForwardSelection(k=1, estimator=Ridge(), exact=True)
+
+
+def test_folds_are_those_of_scikit_learn(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 12))
+    y = X[:, 8] + 0.5 * X[:, 3] + 0.1 * X[:, 1]
+    splits = [*KFold(4).split(X)]
+    models = [ForwardSelection(2, estimator=Ridge(), cv=cv) for cv in (4, KFold(4), splits)]
+    for model in models:
+        model.learn_target(y)
+        model.learn_columns(X)
+    expected = cross_val_score(Ridge(), X[:, [8]] / X[:, 8].std(), y, cv=4).mean()
+    for model in models:
+        assert model.selected == [8, 3]
+        assert model.scores[8] == pytest.approx(expected, rel=1e-6)
+        assert copy.deepcopy(model).scores == model.scores
+    assert models[2].clone()._get_params()["cv"] == models[2].cv
+    alone = ForwardSelection(2, cv=splits)
+    save(alone, tmp_path / "m")
+    assert load(tmp_path / "m").cv == alone.cv
+    parts = [ForwardSelection(2, estimator=Ridge(), cv=splits) for _ in range(2)]
+    for part, places in zip(parts, (range(6), range(6, 12)), strict=True):
+        part.learn_target(y)
+        part.learn_columns(X[:, list(places)], places)
+    parts[0].merge(parts[1])
+    assert parts[0].selected == [8, 3]
 
 
 @pytest.mark.filterwarnings("ignore")

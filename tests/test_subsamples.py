@@ -10,7 +10,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsel import MRMR, OSFS, SOSPCA, Lasso, ProjSe, SelectKBest
+from streamsel import MRMR, OSFS, SOSPCA, ForwardSelection, Lasso, ProjSe, SelectKBest
 from streamsel.columns import Block
 from streamsel.evaluate import (
     Stability,
@@ -18,7 +18,7 @@ from streamsel.evaluate import (
     selection_stability,
     subsample_stability,
 )
-from streamsel.evaluate._crowd import Crowd
+from streamsel.evaluate._crowd import MAX_BYTES, Crowd
 from streamsel.evaluate.subsamples import draw
 from streamsel.stream import iter_array, iter_columns
 
@@ -144,17 +144,43 @@ def test_the_source_is_read_once():
     assert n_readings > 1 + 1 + M
 
 
+@pytest.mark.parametrize(
+    "learner", [ForwardSelection(k=3), MRMR(k=3), SelectKBest(k=3), ProjSe(k=3)]
+)
+def test_memory_is_bounded_by_passes(learner):
+    settings = {"n_subsamples": 7, "seed": 3}
+    expected = subsample_stability(learner, X, Y, **settings)
+    n_passes = 0
+
+    def columns():
+        nonlocal n_passes
+        n_passes += 1
+        return enumerate(X.T)
+
+    stream = iter_columns(columns, n_rows=N, n_columns=X.shape[1])
+    found = subsample_stability(learner, stream, Y, max_bytes=30_000, **settings)
+    assert found == expected
+    assert n_passes > 1
+    once = iter_columns(iter([*enumerate(X.T)]), n_rows=N, n_columns=X.shape[1])
+    with pytest.raises(ValueError, match=r"8 models of up to .* learn in . passes of "):
+        subsample_stability(learner, once, Y, max_bytes=30_000, **settings)
+    assert subsample_stability(learner, once, Y, **settings) == expected
+    unknown = iter_columns(iter([*enumerate(X.T)]), n_rows=N)
+    assert subsample_stability(learner, unknown, Y, max_bytes=1, **settings) == expected
+
+
 def test_a_block_that_one_model_refuses_is_learnt_by_none():
     # Constant in the first half, too large to be squared in the second.
     bad = np.zeros((N, 2))
     bad[N // 2 :, 1] = np.linspace(1.0, 1e200, N // 2)
     halves = np.arange(N // 2), np.arange(N // 2, N)
-    crowd = Crowd([(ProjSe(k=2), rows) for rows in halves], Y, n=N)
-    crowd.learn_block(Block(["a", "b"], X[:, :2]))
+    members = [(ProjSe(k=2), rows) for rows in halves]
+    crowd = Crowd(members, Y, n=N, finish=lambda *_: None, max_bytes=MAX_BYTES)
+    crowd.learn_block(Block(["a", "b"], X[:, :2]), [0, 1])
     with pytest.raises(ValueError, match="squares"):
-        crowd.learn_block(Block(["c", "d"], bad))
-    crowd.learn_block(Block(["e"], X[:, 4:5]))
-    for model, rows in crowd.members:
+        crowd.learn_block(Block(["c", "d"], bad), [0, 1])
+    crowd.learn_block(Block(["e"], X[:, 4:5]), [0, 1])
+    for model, rows in members:
         alone = ProjSe(k=2)
         alone.learn_target(Y[rows])
         alone.learn_columns(X[rows][:, [0, 1, 4]], names=["a", "b", "e"])
@@ -177,13 +203,11 @@ def test_draws_hold_each_class_in_equal_shares(codes, share, seed):
             assert np.sum(codes[rows] == code) == max(1, round(share * there))
 
 
-def test_integers_are_classes_of_all_rows_or_of_none():
-    codes = np.unique(LABELS, return_inverse=True)[1]
-    with pytest.warns(UserWarning, match="codes of classes") as told:
-        subsample_stability(ProjSe(k=2), X, codes, n_subsamples=M)
-    assert len(told) == 1
-    classes = subsample_stability(ProjSe(k=2, target="class"), X, codes, n_subsamples=M)
-    named = subsample_stability(ProjSe(k=2), X, codes.astype(str), n_subsamples=M)
+@pytest.mark.parametrize("kind", ["auto", "class"])
+def test_whole_numbers_are_classes_of_all_rows_or_of_none(kind):
+    codes = np.unique(LABELS, return_inverse=True)[1].astype(float)
+    classes = subsample_stability(ProjSe(k=2, target=kind), X, codes, n_subsamples=M)
+    named = subsample_stability(ProjSe(k=2), X, LABELS, n_subsamples=M)
     assert classes.selections == named.selections
 
 
@@ -210,7 +234,7 @@ def test_the_verdict_is_that_of_nogueira(value, verdict):
 
 def test_nothing_selected_has_no_stability():
     noise = np.random.default_rng(3).normal(size=N)
-    found = subsample_stability(Lasso(k=None, alphas=(1e6,)), X, noise, n_subsamples=2)
+    found = subsample_stability(Lasso(alphas=1e6), X, noise, n_subsamples=2)
     assert (found.index, found.verdict, found.frequency) == (None, "undefined", {})
     everything = subsample_stability(SelectKBest(k=P), X, Y, n_subsamples=2)
     assert everything.index is None

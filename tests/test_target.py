@@ -1,12 +1,17 @@
 """The target: labels and numbers, its space, relevance, and the noise floor."""
 
+import functools
 import importlib
-import warnings
+import pickle
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import sparse
 
-from streamsel import SOSPCA, ProjSe
+from streamsel import SOSPCA, Discriminant, ProjSe, SelectKBest, load, save
+from streamsel.columns import Block, chunks
 from streamsel.target.target import Target
 from tests.reference import noise
 from tests.reference import target as space
@@ -76,19 +81,111 @@ def test_targets_from_frames(X, library):
         np.testing.assert_allclose(one, relevances(Y[:, 0], X)[0], atol=1e-14)
 
 
-def test_few_distinct_integers_are_asked_about(X):
-    y = np.arange(40) % 5
-    with pytest.warns(UserWarning, match="class"):
-        relevances(y, X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        numeric = relevances(y, X, target="numeric")[0]
-        classes = relevances(y, X, target="class")[0]
-        relevances(y.astype(float), X)
-        relevances(np.arange(40), X)
-    np.testing.assert_allclose(numeric, relevances(y.astype(float), X)[0], atol=1e-14)
+@pytest.mark.parametrize("form", ["int", "float", "int8", "object", "list", "column", "nullable"])
+def test_few_whole_numbers_are_classes_whatever_their_type(X, form):
+    """As a Parquet column with a missing value, and a text file, bring them."""
+    codes = np.arange(40) % 5
+    y = {
+        "int": codes,
+        "float": codes.astype(float),
+        "int8": codes.astype(np.int8),
+        "object": codes.astype(object),
+        "list": codes.tolist(),
+        "column": codes[:, None],
+        "nullable": importlib.import_module("pandas").Series(codes, dtype="Int64"),
+    }[form]
+    classes, model = relevances(y, X)
+    assert model.report().target == "5 classes, 8 rows each"
+    np.testing.assert_array_equal(classes, relevances(codes.astype(str), X)[0])
+    numeric, model = relevances(y, X, target="numeric")
+    assert model.report().target == "numeric, 0 to 4"
     assert (classes >= numeric - 1e-12).all()
     assert (classes > numeric + 1e-3).any()
+
+
+@pytest.mark.parametrize(
+    ("y", "told"),
+    [
+        (np.arange(40) % 2, "2 classes: 0 (20 rows), 1 (20 rows)"),
+        (np.arange(40.0) % 20, "20 classes, 2 rows each"),
+        (np.arange(60) % 21, "numeric, 0 to 20"),
+        (np.arange(39) % 20, "numeric, 0 to 19"),
+        (np.arange(40) % 3 - 1, "3 classes: -1 (14 rows), 0 (13 rows), 1 (13 rows)"),
+        (np.arange(40) % 4 / 2, "numeric, 0 to 1.5"),
+        ([2.0**53, 2.0**54] * 4, "numeric, 9.0072e+15 to 1.80144e+16"),
+        ([0, 1, 1], "numeric, 0 to 1"),
+        ([True, False] * 3, "2 classes: False (3 rows), True (3 rows)"),
+        (["a" * 40, "b"] * 2, f"2 classes: {'a' * 23}… (2 rows), b (2 rows)"),
+        (np.arange(80).reshape(40, 2) % 3, "2 numeric columns"),
+    ],
+)
+def test_the_values_decide_and_the_description_shows_how(y, told):
+    assert Target(y).description == told
+
+
+@given(
+    st.lists(st.integers(-30, 30), min_size=4, max_size=90),
+    st.sampled_from([int, float, np.float32, np.int16]),
+)
+def test_the_rule_is_about_values(values, kind):
+    y = np.array(values, dtype=kind)
+    n_distinct = len(set(values))
+    assume(n_distinct > 1)
+    expected = n_distinct <= 20 and 2 * n_distinct <= len(values)
+    assert Target(y).is_class is expected
+    if expected:
+        assert all(type(name) is int for name in Target(y).names)
+        assert not Target(y + 0.5).is_class
+
+
+def test_columns_of_a_frame_are_not_judged_by_their_values(X):
+    frame = importlib.import_module("pandas").DataFrame(
+        {"a": np.arange(40) % 3, "b": ["x", "y"] * 20}
+    )
+    model = ProjSe()
+    model.learn_target(frame)
+    assert model._target.kinds == {"a": False, "b": True}
+    assert model.report().target == "1 numeric column, 1 column of labels"
+
+
+def test_two_classes_are_scanned_as_one_column(X, rng):
+    """The products with the second indicator are those with the first, negated, to the bit."""
+    y = np.arange(40) % 2
+    stats = {}
+    for kind in ("numeric", "class"):
+        target = Target(y, kind)
+        for form, chunk in {
+            "dense": next(chunks(Block(range(15), np.asfortranarray(X)), 40)),
+            "sparse": next(chunks(Block(range(15), sparse.csc_array(X * (X > 0))), 40)),
+            "offset": next(chunks(Block(range(15), np.asfortranarray(X + 1e6)), 40)),
+        }.items():
+            stats[kind, form] = chunk.scan(target, 1)
+    for form in ("dense", "sparse", "offset"):
+        one, two = stats["numeric", form], stats["class", form]
+        assert two.cxy.shape == (15, 2)
+        np.testing.assert_array_equal(two.cxy[:, 0], -two.cxy[:, 1])
+        np.testing.assert_allclose(two.cxy[:, [1]], one.cxy, rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(two.m2, one.m2)
+
+
+def test_two_values_are_a_quantity_where_no_classes_can_be_taken(X):
+    y = np.arange(40) % 2
+    signed = relevances_of(SOSPCA(1, signed=True), X, y)
+    assert signed.report().target == "numeric, 0 to 1"
+    expected = relevances_of(SOSPCA(1, signed=True, target="numeric"), X, y)
+    assert signed.relevance == expected.relevance
+    model = SOSPCA(1, signed=True)
+    with pytest.raises(ValueError, match=r"4 classes\.\nHint: target='numeric'"):
+        model.learn_target(np.arange(40) % 4)
+    with pytest.raises(ValueError, match="2 classes"):
+        model.learn_target(["a", "b"] * 20)
+    assert model.n_rows is None
+
+
+def relevances_of(model, X, y):
+    model.learn_target(y)
+    model.learn_columns(X)
+    return model
 
 
 def test_numeric_refuses_labels(X):
@@ -201,3 +298,127 @@ def test_a_target_whose_squares_vanish_is_refused(scale):
         Target(y * scale)
     with pytest.raises(ValueError, match="one value in all"):
         Target(np.full(4, scale))
+
+
+# ------------------------------------------------------------------- rows after columns of classes
+
+
+def after_columns(X, y, **options):
+    model = ProjSe(3, **options)
+    model.learn_target(y)
+    model.learn_columns(X)
+    return model
+
+
+ROW = dict(enumerate(np.random.default_rng(6).normal(size=15)))
+
+
+@pytest.mark.parametrize("label", [1, 1.0, np.int64(1), np.float32(1), True])
+@pytest.mark.parametrize("way", ["one", "many", "saved"])
+def test_rows_bring_the_same_classes_as_columns(X, label, way, tmp_path):
+    codes = np.arange(40) % 3
+    model, named = after_columns(X, codes.astype(float)), after_columns(X, codes.astype(str))
+    if way == "saved":
+        save(model, tmp_path / "model")
+        model = load(tmp_path / "model")
+    for each, y in ((model, label), (named, "1")):
+        if way == "many":
+            each.learn_many(np.array([list(ROW.values())] * 2), [y, y])
+        else:
+            each.learn_one(ROW, y)
+            each.learn_one(ROW, y)
+    assert model.report().target == "3 classes: 0, 1, 2"
+    assert model.relevance == named.relevance
+    model.learn_one(ROW, "1")  # a text is another class
+    assert model.report().target == "4 classes"
+
+
+def test_a_fraction_is_no_class_of_whole_numbers(X):
+    model = after_columns(X, np.arange(40) % 3)
+    for learn in (
+        lambda: model.learn_one(ROW, 0.5),
+        lambda: model.learn_many(np.array([list(ROW.values())]), [0.5]),
+    ):
+        with pytest.raises(TypeError, match=r"whole number as the label.*Got: 0\.5"):
+            learn()
+    for missing in (None, float("nan")):
+        with pytest.raises(ValueError, match="not missing"):
+            model.learn_one(ROW, missing)
+    assert model.n_rows == 40
+
+
+def test_rows_alone_take_whole_numbers_for_a_quantity():
+    model = ProjSe(3)
+    for i in range(20):
+        model.learn_one({**ROW, 0: i * 0.1}, i % 3)
+    assert model.report().target == "numeric"
+    several = ProjSe(3)
+    several.learn_one(ROW, {"a": 1, "b": "x"})
+    assert several.report().target == "1 numeric column, 1 column of labels"
+    assert ProjSe().report().target is None
+
+
+def test_labels_of_columns_that_are_text_are_not_whole_numbers(X):
+    model = after_columns(X, (np.arange(40) % 3).astype(str))
+    with pytest.raises(TypeError, match="Expected a label"):
+        model.learn_one(ROW, 1)
+
+
+# ------------------------------------------------------------------------------ too many classes
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Discriminant(2),
+        lambda: ProjSe(2, target="class"),
+        lambda: SelectKBest(2, score="margin", target="class", window_size=30),
+    ],
+)
+@pytest.mark.parametrize("way", ["one", "many"])
+def test_numbers_of_which_hardly_two_agree_are_no_classes_of_rows(make, way):
+    """A float target of 2,000 rows made 2,000 classes, in 16 seconds."""
+    rng = np.random.default_rng(12)
+    X, y = rng.normal(size=(200, 4)), rng.normal(size=200)
+    model = make()
+    with pytest.warns(UserWarning, match="21 classes in 21 rows") as told:
+        one_by_one(model, X[:50], y[:50])
+    assert len(told) == 1
+    before = pickle.dumps(model)
+    learn = functools.partial(one_by_one, model) if way == "one" else model.learn_many
+    with pytest.raises(ValueError, match=r"Got: \d+ classes in \d+ rows\.\nHint: target='numeric'"):
+        learn(X[50:], y[50:])
+    assert pickle.dumps(model) == before
+    # Rows of the classes that are there can follow.
+    one_by_one(model, X[50:], np.tile(y[:50], 3))
+    assert model.n_rows == 200
+
+
+def one_by_one(model, X, y):
+    for x, v in zip(X, y, strict=True):
+        model.learn_one(dict(enumerate(x)), v)
+
+
+def test_classes_that_come_now_and_then_are_not_doubted():
+    model = ProjSe(2)
+    rng = np.random.default_rng(13)
+    one_by_one(model, rng.normal(size=(400, 3)), [str(i // 4) for i in range(400)])
+    fresh = ProjSe(2)
+    with pytest.warns(UserWarning, match=r"in 120 rows, and each takes a column"):
+        fresh.learn_many(rng.normal(size=(120, 3)), np.arange(120).astype(str))
+    assert fresh.report().target == "120 classes"
+
+
+@pytest.mark.parametrize("kind", ["class", "auto"])
+def test_a_class_for_every_row_of_columns(X, kind):
+    y = np.arange(40.0) if kind == "class" else np.arange(40).astype(str)
+    for needs in (
+        Discriminant(2, target=kind),
+        SelectKBest(2, score="margin", target=kind),
+    ):
+        with pytest.raises(ValueError, match="40 classes in 40 rows"):
+            needs.learn_target(y)
+        assert needs.n_rows is None
+    with pytest.warns(UserWarning, match="40 classes in 40 rows") as told:
+        after_columns(X, y, target=kind)
+    assert told[0].filename == __file__

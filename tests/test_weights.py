@@ -301,7 +301,7 @@ def test_pca_shows_columns_as_it_sees_them_weighted(table):
 
 def test_lasso_is_that_of_scikit_learn_with_the_weights(table):
     X, y, w = table
-    model = learnt(streamsel.Lasso(k=None, alphas=(0.2,), scale=False), X, y, w)
+    model = learnt(streamsel.Lasso(alphas=[0.2], scale=False), X, y, w)
     linear = pytest.importorskip("sklearn.linear_model")
     expected = linear.Lasso(alpha=0.2, tol=1e-12, max_iter=100_000).fit(X, y, sample_weight=w)
     found = [model.coefficients.get(j, 0.0) for j in range(12)]
@@ -372,3 +372,41 @@ def test_a_class_that_does_not_count_is_as_though_left_out(learner):
     for one, other in rows:
         assert one["name"] == other["name"]
         assert one["relevance"] == pytest.approx(other["relevance"])
+
+
+@pytest.fixture(scope="module")
+def unequal():
+    """Noise and log-normal weights: 100 rows that count as 20 or so."""
+    rng = np.random.default_rng(1)
+    w = np.exp(1.5 * rng.normal(size=100))
+    return rng.normal(size=(100, 1000)), rng.normal(size=(20, 100)), w
+
+
+def p_values(X, y, **given):
+    """Return the p-values of all columns."""
+    model = SelectKBest(X.shape[1])
+    model.learn_target(y, **given)
+    model.learn_columns(X)
+    return list(model.p_values.values())
+
+
+def test_very_unequal_weights_make_p_values_too_large_and_never_too_small(unequal):
+    """As the page on weights says: a half of what they should be at 0.05, or so."""
+    X, targets, w = unequal
+    p = np.array([p_values(X, y, weights=w) for y in targets])
+    assert 0.005 < np.mean(p < 0.05) < 0.04
+    assert np.mean(p < 0.001) < 0.0005
+
+
+def test_of_weights_that_are_inverse_variances_the_root_makes_p_values_right(unequal):
+    X, targets, w = unequal
+    noisy, root = targets / np.sqrt(w), np.sqrt(w)
+    assert np.mean([p_values(X, y, weights=w) for y in noisy]) > 0.7
+    p = np.array([p_values(X * root[:, None], y * root, covariates=root) for y in noisy])
+    assert np.mean(p < 0.05) == pytest.approx(0.05, abs=0.01)
+    weighted, by_root = SelectKBest(1000), SelectKBest(1000)
+    learnt(weighted, X, noisy[0], w)
+    by_root.learn_target(noisy[0] * root, covariates=root)
+    by_root.learn_columns(X * root[:, None])
+    off = [weighted.relevance[j] - by_root.relevance[j] for j in range(1000)]
+    assert np.abs(off).mean() < 0.02

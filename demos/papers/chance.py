@@ -33,7 +33,7 @@ KINDS = ("noise", *RANGES)
 ORDERS = ("first", "spread", "last")
 # Name in the tables -> class, and parameters that are not by default.
 TESTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "SelectKBest, fdr 0.05": ("SelectKBest", {"k": None, "fdr": 0.05}),
+    "SelectKBest, fdr 0.05": ("SelectKBest", {"fdr": 0.05}),
     "OnlineFDR, lord++": ("OnlineFDR", {}),
     "OnlineFDR, saffron": ("OnlineFDR", {"rule": "saffron"}),
     "OnlineFDR, addis": ("OnlineFDR", {"rule": "addis"}),

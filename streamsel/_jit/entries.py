@@ -210,6 +210,32 @@ def add_row(
 
 
 @kernel()
+def add_row_in_any_order(
+    values: np.ndarray, places: np.ndarray, W: np.ndarray, largest: float, z: np.ndarray
+) -> int:
+    """Do as `add_row`, with sums to twice the digits: the order of the variables does not matter.
+
+    z begins with zeros. What each addition rounds off is found exactly, and added in the end.
+    """
+    off = np.zeros(z.shape[0])
+    for j in range(values.shape[0]):
+        x = values[j]
+        if abs(x) > largest:
+            return j + 1
+        if abs(x) > 0.0:
+            w = W[places[j]]
+            for c in range(z.shape[0]):
+                term = x * w[c]
+                total = z[c] + term
+                before = total - term
+                off[c] += (z[c] - before) + (term - (total - before))
+                z[c] = total
+    for c in range(z.shape[0]):
+        z[c] += off[c]
+    return 0
+
+
+@kernel()
 def add_sparsely(X: np.ndarray, W: np.ndarray, scratch: np.ndarray, Z: np.ndarray) -> None:
     """Add to Z (n, k) columns, the rows of X (b, n), times sparse W (b, k).
 

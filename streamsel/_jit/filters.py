@@ -1,4 +1,4 @@
-"""Scores of columns that need the samples: the best cut, and mutual information of bins.
+"""What scores of columns that need the samples are made of: the best cut, and bins.
 
 Every column is scored by the same instructions wherever it stands in a block. Columns arrive
 transposed, one a row, C-contiguous, finite; they may be read-only. What varies by rounding alone
@@ -124,52 +124,3 @@ def bin_by_width(X: np.ndarray, n_bins: int, bins: np.ndarray) -> None:
             bins[j, i] = 0
             if low < high:
                 bins[j, i] = min(np.int64(n_bins * (x[i] - low) / (high - low)), n_bins - 1)
-
-
-@kernel()
-def mutual_info(
-    bins: np.ndarray, codes: np.ndarray, n_bins: int, n_codes: int, out: np.ndarray, dof: np.ndarray
-) -> None:
-    """Mutual information of each column, in bins, and codes, in nats, less its mean under none.
-
-    Parameters
-    ----------
-    bins
-        (b, n) the bin of each sample in each column, in 0 to n_bins - 1; some may be empty.
-    codes
-        (n,) class, or bin of the target, of each sample, in 0 to n_codes - 1; some may be empty.
-    out, dof
-        (b,) filled. dof is (B - 1) (C - 1), of the B bins and C codes that have samples, and out
-        the plug-in estimate I less dof / 2n. Under independence 2n * I ~ χ² with so many degrees of
-        freedom, nearly.
-    """
-    b, n = bins.shape
-    # Of integers k from 0 to n: k log k.
-    k_log_k = np.zeros(n + 1)
-    for k in range(2, n + 1):
-        k_log_k[k] = k * np.log(k)
-    of_code = np.zeros(n_codes, np.int64)
-    for i in range(n):
-        of_code[codes[i]] += 1
-    codes_seen = 0
-    apart = -k_log_k[n]
-    for c in range(n_codes):
-        codes_seen += of_code[c] > 0
-        apart += k_log_k[of_code[c]]
-    table = np.empty(n_bins * n_codes, np.int64)
-    for j in range(b):
-        table[:] = 0
-        for i in range(n):
-            table[bins[j, i] * n_codes + codes[i]] += 1
-        bins_seen = 0
-        info = -apart
-        for t in range(n_bins):
-            of_bin = 0
-            for c in range(n_codes):
-                both = table[t * n_codes + c]
-                of_bin += both
-                info += k_log_k[both]
-            bins_seen += of_bin > 0
-            info -= k_log_k[of_bin]
-        dof[j] = (bins_seen - 1) * (codes_seen - 1)
-        out[j] = max(info / n, 0.0) - dof[j] / (2 * n)

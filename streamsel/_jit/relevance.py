@@ -222,15 +222,16 @@ def rotate_and_drop(
     second = _least(relevance, arrival, count, first, tie)
     low, high = min(first, second), max(first, second)
     # Jacobi's first is the direction of most variance whatever the order of the pair, but for
-    # signs: these are those of the slots.
-    a, b = (low, high) if jacobi else (first, second)
+    # signs: where relevance has none, these are those of the slots.
+    a, b = (low, high) if jacobi and not signed else (first, second)
     aa = Mzz[a, a] - _explained(Czy[a], Czy[a], given)
     bb = Mzz[b, b] - _explained(Czy[b], Czy[b], given)
     ab = Mzz[a, b] - _explained(Czy[a], Czy[b], given)
     size = math.sqrt(aa) * math.sqrt(bb)
     if abs(ab) <= _UNCORRELATED * size:
-        # No rotation, or an exchange: rounding of the angle must not leave loadings of 1e-17.
-        cos, sin = (1.0, 0.0) if aa >= bb or not jacobi else (0.0, math.copysign(1.0, ab))
+        # No rotation, or an exchange: rounding of the angle must not leave loadings of 1e-17, nor
+        # its sign decide that of a component.
+        cos, sin = (1.0, 0.0) if aa >= bb or not jacobi else (0.0, 1.0)
     else:
         theta = 0.5 * (math.atan2(2.0 * ab, aa - bb) if jacobi else math.atan(2.0 * ab / size))
         cos, sin = math.cos(theta), math.sin(theta)

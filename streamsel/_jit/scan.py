@@ -85,7 +85,7 @@ def _about(
         d = np.float64(x[i]) - shift
         s += d
         ss += d * d
-    for k in range(cxy.shape[0]):
+    for k in range(min(cxy.shape[0], Y.shape[0])):
         a = 0.0
         for i in range(n):
             a += (np.float64(x[i]) - shift) * Y[k, i]
@@ -185,6 +185,8 @@ def _scan_one_target(
                     cxy[j, 0] = sums[u, 2]
                     if v < _CANCELLED * ss:
                         mean[j], low[j], v = _about(X[j], mean[j], Y, cxy[j])
+                    if cxy.shape[1] == 2:
+                        cxy[j, 1] = -cxy[j, 0]
                     m2[j] = _seen(v, mean[j], n, X[j])
 
 
@@ -312,7 +314,8 @@ def scan_dense(
     X
         (b, n) columns as rows, float64, float32, int8 or uint8, read in place.
     Y
-        (c', n) centred target columns; one, or zero rows up to a multiple of four.
+        (c', n) centred target columns; one, or zero rows up to a multiple of four. One is enough
+        for two classes, c = 2: the second is the first, negated.
     mean, low, m2, cxy
         (b,), (b,), (b,), (b, c) filled; low is what rounding took from the mean. m2 is 0.0 for a
         constant column, not finite where a value is not finite, or the squares overflow or vanish.
@@ -490,6 +493,8 @@ def _sparse_one_target(
         v = ss - s * s / n
         if v < _CANCELLED * ss:
             mean[j], low[j], v = _dense_again(data, indices, start, stop, Y, mean[j], cxy[j])
+        if cxy.shape[1] == 2:
+            cxy[j, 1] = -cxy[j, 0]
         m2[j] = _seen(v, mean[j], n, data[start:stop])
     return True
 
@@ -551,7 +556,8 @@ def scan_sparse(
     data, indices, indptr
         CSC parts; indptr may start anywhere. Row indices must ascend strictly within a column.
     Y, YT
-        The centred target (c', n) and its transpose (n, c'), both C-contiguous.
+        The centred target (c', n), as `scan_dense` has it, and its transpose (n, c'), both
+        C-contiguous.
     mean, low, m2, cxy
         As in `scan_dense`.
 
@@ -559,6 +565,6 @@ def scan_sparse(
     -------
     Whether every row index was in range and in order; if not, what was filled is void.
     """
-    if cxy.shape[1] == 1:
+    if Y.shape[0] == 1:
         return _sparse_one_target(data, indices, indptr, Y, mean, low, m2, cxy)
     return _sparse_many_targets(data, indices, indptr, Y, YT, mean, low, m2, cxy)

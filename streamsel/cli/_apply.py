@@ -109,7 +109,7 @@ def all_but_dropped(source: Source, notes: dict[str, Any]) -> ColumnStream:
     from streamsel.stream._screen import Screen
 
     apart = [*notes.get("dropped", ()), *([parted(notes["id"])[0]] if notes.get("id") else [])]
-    apart += [notes["weights"]] if notes.get("weights") else []
+    apart += [notes[name] for name in ("weights", "strata") if notes.get(name)]
     names = {source.name(name) for name in dropped(source, apart, strict=False)}
     there = names if source.stream.names is None else names & {*source.stream.names}
     stream = source.stream.without(sorted(there, key=str)) if there else source.stream

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from streamsel import __version__
 from streamsel._jit.policy import leave_it_unsaid
-from streamsel.cli._alarms import of_result
 from streamsel.cli._errors import note, stop
 from streamsel.cli._interrupt import Interrupts, exit_code_of
 from streamsel.cli._job import Job
@@ -21,7 +21,7 @@ from streamsel.cli._progress import meter
 from streamsel.cli._request import make_request
 from streamsel.cli._results import check_skipped
 from streamsel.cli._rows import row_writer
-from streamsel.cli._skipped import learn_good
+from streamsel.cli._skipped import Skipped, learn_good
 from streamsel.cli._warmup import compile_for
 from streamsel.words import count, skipped_text
 
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from streamsel.evaluate._crowd import Crowd
     from streamsel.stream import ColumnStream
 
+MEGABYTE = 1_000_000
+# What models hold is announced if it is more than this.
+_WORTH_SAYING = 10_000_000
 # Options of `select` that these runs do without: they save no model, and are not gone on with.
 NOT_ASKED = {
     "model": None,
@@ -62,6 +65,8 @@ def job_of(ctx: click.Context) -> Iterator[tuple[Job, Interrupts]]:
         job = Job(request)
         try:
             yield job, interrupts
+        except (ValueError, TypeError) as error:
+            raise job.named(error) from error
         except KeyboardInterrupt as error:
             interrupts.end()
             n_read = job.notes["columns_read"]
@@ -73,7 +78,8 @@ def learn_crowd(
     crowd: Crowd,
     title: str,
     interrupts: Interrupts,
-    see: Callable[[Block], None] = lambda _: None,
+    max_bytes: int,
+    see: Callable[[Block], None] | None = None,
 ) -> None:
     """Let many models learn all columns of a job, with progress.
 
@@ -87,34 +93,50 @@ def learn_crowd(
         What is being done.
     interrupts
         What must not interrupt it while it learns a block.
+    max_bytes
+        What the models of a pass may hold together.
     see
-        Called with what was learnt.
+        Called with each block of the first pass.
     """
-
-    def learn(block: Block) -> None:
-        crowd.learn_block(block)
-        see(block)
-
+    plan = crowd.plan(job.screen.n_columns)
+    if len(plan.passes) > 1 or plan.n_alone or plan.bytes_each >= _WORTH_SAYING:
+        note(plan.text(max_bytes))
     log().begin(job.request.command, file=job.request.given, n_columns=job.screen.n_columns)
+    job.report_target()
     with meter(title, job.screen.n_columns) as bar:
         bar.compiling()
         compile_for(job.model, job.source.stream, supervised=job.given.y is not None)
         bar.begin()
         job.begin()
         job.skipped.listening = True
-        for block in job.screen.blocks():
-            with interrupts.held():
-                learn_good(learn, block, job.skipped)
+        skipped = job.skipped
+        for number, part in enumerate(plan.passes):
+            learn = partial(_learn, crowd, part, see if number == 0 else None)
+            stream = job.screen if number == 0 else watched(job.whole(), bar, f"pass {number + 1}")
+            for block in stream.blocks():
+                with interrupts.held():
+                    learn_good(learn, block, skipped)
+                    if number == 0:
+                        job.note_progress(0)
+                        bar.update(job.notes["columns_read"])
+            if number == 0:
                 job.note_progress(0)
-                bar.update(job.notes["columns_read"])
-        job.note_progress(0)
-        job.skipped.listening = False
+                skipped.listening = False
+                # What later passes refuse was counted by the first.
+                skipped = Skipped(None)
+            crowd.end(part)
         crowd.read_alone(watched(job.whole(), bar, "each model by itself"))
     job.notes["complete"] = True
     job.note_time()
     check_skipped(job)
-    # One speaks for all: what stands among the candidates is the same for each.
-    job._sound(of_result(crowd.members[0][0].report(), job.notes, job.request.target))
+
+
+def _learn(
+    crowd: Crowd, part: Sequence[int], see: Callable[[Block], None] | None, block: Block
+) -> None:
+    crowd.learn_block(block, part)
+    if see is not None:
+        see(block)
 
 
 def watched(stream: ColumnStream, bar: Meter, reading: str) -> ColumnStream:
@@ -167,6 +189,8 @@ def show(
     on_terminal = sys.stdout.isatty()
     if job.request.as_json:
         known = {"streamsel": __version__, **found.as_dict(), "alarms": job.notes["alarms"]}
+        known["target"] = job.model._target_description()
+        known["rows_left_out"] = job.model._rows_left_out()
         known["notes"] = job.notes
         sys.stdout.write(as_json(known, indent=2) + "\n")
     elif on_terminal:

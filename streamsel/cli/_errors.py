@@ -85,7 +85,13 @@ def no_column(path: str, error: KeyError) -> str:
 def _in_terms_of_options(text: str) -> str:
     """Put a message in one line, and parameters of Python as options of the command."""
     text = re.sub(r"merge\(other, along='(\w+)'\)", r"--along \1", " ".join(text.split()))
-    return re.sub(r"target='(\w+)'", r"--target-kind \1", text)
+    text = text.replace("learn_target(y, missing='drop')", "--missing-target drop")
+    text = re.sub(r"\btarget='(\w+)'", r"--target-kind \1", text)
+    return (
+        re.sub(r"\b(family|score)='(\w+)'", r"--set \1=\2", text)
+        .replace("signed=True", "--set signed=yes")
+        .replace("signed=False", "--set signed=no")
+    )
 
 
 def note(message: str) -> None:

@@ -14,6 +14,7 @@ from streamsel.cli._options import (
     input_options,
     json_option,
     log_options,
+    max_memory_option,
     method_options,
     option,
 )
@@ -103,6 +104,7 @@ class Sizes(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8
     section=OUTPUT,
     help="Write the scores of every fold, as .csv, .tsv, .parquet, .feather or .arrow.",
 )
+@max_memory_option
 @json_option
 @log_options
 @click.pass_context

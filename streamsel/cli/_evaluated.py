@@ -8,7 +8,7 @@ import click
 import numpy as np
 from click.core import ParameterSource
 
-from streamsel.cli._crowd import learn_crowd, show, watched
+from streamsel.cli._crowd import MEGABYTE, learn_crowd, show
 from streamsel.cli._errors import note
 from streamsel.cli._methods import learner_of
 from streamsel.cli._outputs import write_table
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from streamsel.cli._job import Job
 
 TITLES = ("variables", "score", "value", "low", "high", "difference", "diff_low", "diff_high")
-MAX_BYTES = 256_000_000
 WORDS = {"balanced_accuracy": "balanced accuracy", "accuracy": "accuracy", "auc": "AUC", "r2": "R²"}
-OTHERS = {RANDOM: "as many by lot", ALL: "all variables", NOTHING: "no variable"}
+OTHERS = {RANDOM: "as many random variables", ALL: "all variables", NOTHING: "no variables"}
 
 
 def stand_in(ctx: click.Context) -> Any:
@@ -34,12 +33,6 @@ def stand_in(ctx: click.Context) -> Any:
 
     For a method without one the options then ask for another, which says what the target is.
     """
-    if ctx.params["covariate"]:
-        raise click.UsageError(
-            "--covariate: what predicts would need them too. Hint: streamsel.sklearn, where they "
-            "are columns of X",
-            ctx,
-        )
     if ctx.params["weights"] is not None:
         raise click.UsageError("--weights: scores count every row as one", ctx)
     said = ctx.get_parameter_source("target_kind")
@@ -62,8 +55,10 @@ def stand_in(ctx: click.Context) -> Any:
 def judge(job: Job, interrupts: Interrupts, *, options: dict[str, Any], learner: Any) -> None:
     """Learn all folds, and write and print what they predict."""
     nested = Nested(
-        learner,
+        learner.clone({"covariates": job.model.covariates}),
+        job.whole(),
         job.given.y,
+        covariates=job.given.covariates or None,
         sizes=options["sizes"],
         model=options["predictor"],
         target=job.model.target,
@@ -72,12 +67,19 @@ def judge(job: Job, interrupts: Interrupts, *, options: dict[str, Any], learner:
         n_inner=options["inner_folds"],
         seed=options["seed"],
         level=0.95,
-        max_bytes=MAX_BYTES,
+        max_bytes=MEGABYTE * options["max_memory"],
     )
-
-    learn_crowd(job, nested.crowd, "learning folds", interrupts, nested.see)
-    with meter("judging", job.screen.n_columns) as bar:
-        found = nested.result(watched(job.whole(), bar, "fetching"))
+    learn_crowd(
+        job,
+        nested.crowd,
+        "learning folds",
+        interrupts,
+        MEGABYTE * options["max_memory"],
+        nested.see,
+    )
+    job.check(nested.first)
+    with meter("predicting", job.screen.n_columns):
+        found = nested.result()
     if job.request.out is not None:
         write_table(job.request.out, *_by_folds(found))
     show(job, found, _show_table, TITLES, _lines(found), _words(found))
@@ -101,14 +103,14 @@ def _words(found: NestedScores) -> list[str]:
     lines = [f"{WORDS[score]} {value:.3f} ({low:.3f} to {high:.3f}) on rows held out"]
     for other in found.contestants[1:]:
         value, low, high = found.difference(other)
-        verdict = "better than" if low > 0 else "worse than" if high < 0 else "not told apart from"
+        verdict = "better than" if low > 0 else "worse than" if high < 0 else "no different from"
         lines.append(f"{verdict} {OTHERS[other]}: {value:+.3f} ({low:+.3f} to {high:+.3f})")
     if found.why_not_all:
-        lines.append(f"all variables were not tried: {found.why_not_all}")
+        lines.append(f"a model of all variables was not fitted: {found.why_not_all}")
     if found.sizes is not None and len(found.sizes) > 1:
         chosen = [fold.size for fold in found.folds]
         told = ", ".join(f"{size} in {count(chosen.count(size), 'fold')}" for size in found.sizes)
-        lines.append(f"chosen inside: {told}")
+        lines.append(f"size chosen by inner folds: {told}")
     return lines
 
 
@@ -125,7 +127,7 @@ def _show_table(found: NestedScores) -> None:
         table.add_column(WORDS[score], justify="right")
     for contestant in found.contestants:
         intervals = [found.score(contestant, score) for score in found.scores]
-        cells = [f"{value:.3f} ± {high - value:.3f}" for value, _, high in intervals]
+        cells = [f"{value:.3f} ({low:.3f} to {high:.3f})" for value, low, high in intervals]
         table.add_row(OTHERS.get(contestant, found.learner), *cells)
     console.print(table)
     for line in _words(found):

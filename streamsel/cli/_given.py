@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel.cli._carried import carried
+from streamsel.cli._counted import Counted, report_left_out, rows_that_count, without_phenotype
 from streamsel.cli._drop import dropped, may_be_pattern
-from streamsel.cli._ids import parted, refuse_position
-from streamsel.cli._target import TargetFile, read_covariates, read_target, together
+from streamsel.cli._ids import identifiers_of, parted, refuse_position
+from streamsel.cli._request import STDIN
+from streamsel.cli._target import TargetFile, complete, read_covariates, read_target, together
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -32,8 +34,10 @@ class Given:
         Names of columns of FILE that are not to be learnt.
     wanted
         Names that are in FILE.
-    y, covariates, weights
-        What is to be explained, given what, and how much each row counts, once they are read; None,
+    counted
+        Which rows count, and what rows are called.
+    y, covariates, weights, strata
+        The target, covariates, weights and strata of the rows that count, once they are read; None,
         or empty, where there are none.
     carried
         Columns that go along into what is written.
@@ -46,7 +50,7 @@ class Given:
         if request.target_file:
             self._file = TargetFile(request.target_file, request.target, of_target)
         # In either file.
-        either = [*request.covariates, *([] if request.weights is None else [request.weights])]
+        either = list(dict.fromkeys([*request.covariates, *request.of_rows]))
         self.left_out = [*([] if self._file else request.target), *either]
         self.left_out += [] if of_file is None else [of_file]
         # A name that the target's file has may not be in this one.
@@ -54,9 +58,11 @@ class Given:
         wanted = [*self.left_out, *(name for name in request.drop if not may_be_pattern(name))]
         self.wanted = [name for name in wanted if name not in elsewhere]
         self._none_of_target = {*request.target, *either}
+        self.counted = Counted()
         self.y: Any = None
         self.covariates: dict[Hashable, Any] = {}
         self.weights: Any = None
+        self.strata: Any = None
         self.carried: dict[str, Any] = {}
 
     def ids(self) -> list[str]:
@@ -81,28 +87,58 @@ class Given:
         self._match(source, begins=begins)
         header = None if request.id is None else parted(request.id)[1]
         self.carried = carried(request.keep, source, request.out, file, header)
-        self.covariates = read_covariates(request.covariates, source, file)
-        if request.weights is not None:
-            ((_, values),) = read_covariates([request.weights], source, file, "weight").items()
-            self.weights = np.asarray(values)
-        self.y = read_target(request, source, file, request.learner.target)
+        covariates = read_covariates(request.covariates, source, file)
+        of_rows = read_covariates(list(dict.fromkeys(request.of_rows)), source, file)
+        y = read_target(request, source, file, request.learner.target)
+        y = without_phenotype(y) if source.format == "bed" else y
+        rows = None if file is None else file.rows
+        drop = request.missing_target == "drop"
+        self.counted = counted = rows_that_count(
+            y, rows, self.counted, f"not in {self._target_file}", drop=drop
+        )
+        self.y = None if y is None else counted.of(y, "target")
+        self.covariates = complete(covariates, counted, "covariate")
+        self.weights = self._of_rows(request.weights, of_rows, "weight")
+        self.strata = self._of_rows(request.strata, of_rows, "stratum")
+
+    def _of_rows(self, name: str | None, found: dict[Hashable, Any], what: str) -> Any:
+        """Return a column, of the rows that count; None without a name."""
+        if name is None:
+            return None
+        values = {key: column for key, column in found.items() if str(key) == name}
+        return np.asarray(*complete(values, self.counted, what).values())
 
     def beside(self) -> dict[str, Any]:
         """Return what goes with the target, as `learn_target` takes it."""
-        known: dict[str, Any] = {"weights": self.weights} if self.weights is not None else {}
+        of_rows = {"weights": self.weights, "strata": self.strata}
+        known = {name: values for name, values in of_rows.items() if values is not None}
         return known | {"covariates": together(self.covariates) if self.covariates else None}
 
     def values(self) -> list[Any]:
         """Return all values that a result goes by, besides those of the columns."""
-        weights = [] if self.weights is None else [self.weights]
-        return [self.y, *self.covariates.values(), *weights]
+        of_rows = [values for values in (self.weights, self.strata) if values is not None]
+        kept = [] if self.counted.kept is None else [self.counted.kept.index]
+        return [self.y, *self.covariates.values(), *of_rows, *kept]
+
+    def report_left_out(self) -> None:
+        """Report which rows do not count."""
+        n_ignored = 0 if self._file is None else self._file.n_ignored
+        report_left_out(self.counted, n_ignored, self._target_file, self._request.file)
+
+    @property
+    def _target_file(self) -> str:
+        """What the target's file is called in a message."""
+        file = self._request.target_file
+        return "standard input" if file == STDIN else str(file)
 
     def _match(self, source: Source, *, begins: bool) -> None:
         """Find the rows of the target's file that belong to those of FILE."""
         request, file = self._request, self._file
         if request.id is not None and file is not None:
-            file.join(source, parted(request.id)[0])
+            file.join(source, parted(request.id)[0], drop=request.missing_target == "drop")
         elif request.id is not None and not source.lines:
             source.take([parted(request.id)[0]])
         elif file is not None and file.table is not None and begins and not request.by_position:
             refuse_position(source, file.table, self._none_of_target)
+        if request.id is not None and (file is not None or not source.lines):
+            self.counted = Counted(ids=identifiers_of(source, parted(request.id)[0]).values)

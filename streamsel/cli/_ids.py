@@ -68,8 +68,8 @@ def parted(text: str) -> tuple[str, str]:
     return of_file, of_target if sign else of_file
 
 
-def rows_of(wanted: Identifiers, known: Identifiers) -> NDArray[np.intp]:
-    """Return where in one file the rows of another stand.
+def rows_of(wanted: Identifiers, known: Identifiers, *, drop: bool) -> NDArray[np.intp]:
+    """Return the rows of one file that belong to those of another; -1 for a row that it lacks.
 
     Parameters
     ----------
@@ -77,6 +77,8 @@ def rows_of(wanted: Identifiers, known: Identifiers) -> NDArray[np.intp]:
         Of FILE.
     known
         Of the target's file, which may have more.
+    drop
+        Whether it may lack some, though not all.
 
     Raises
     ------
@@ -94,14 +96,14 @@ def rows_of(wanted: Identifiers, known: Identifiers) -> NDArray[np.intp]:
     _refuse_repeated(known, asked)
     place = {value: row for row, value in enumerate(known.values)}
     missing = [value for value in wanted.values if value not in place]
-    if missing:
+    if missing and not (drop and len(missing) < len(wanted.values)):
         others = [value for value in known.values if value is not None]
         there = f", where there is {_some(others)}" if len(missing) == len(wanted.values) else ""
         raise CommandError(
             f"--id: {_of(len(missing), wanted)} are not in {known}: {_some(missing)}{there}. "
-            "Hint: leave them out, or add their targets"
+            "Hint: --missing-target drop leaves them out; or add their targets"
         )
-    return np.array([place[value] for value in wanted.values], dtype=np.intp)
+    return np.array([place.get(value, -1) for value in wanted.values], dtype=np.intp)
 
 
 def _of(n: int, identifiers: Identifiers) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from streamsel import __version__
@@ -90,7 +91,10 @@ class Job:
         known = {"covariates": tuple(given.covariates)} if given.covariates else {}
         self.model = request.learner.clone(known)
         self._sound(of_target(columns_of(given.y, request.target), self.model.target))
-        self.model.learn_target(given.y, **given.beside())
+        with warnings.catch_warnings():
+            # The alarm above has the same content, and the name of the column.
+            warnings.filterwarnings("ignore", "Expected classes that several rows share")
+            self._learn_target()
         self.notes["fingerprint"] = fingerprint(source, given.values())
         self._screen_source(source, given)
 
@@ -120,6 +124,31 @@ class Job:
         self._note_force(compared)
         self._screen_source(source, given, compared)
 
+    def _learn_target(self) -> None:
+        """Let the model learn the target of the rows that count."""
+        given = self.given
+        try:
+            if given.counted.kept is None:
+                self.model.learn_target(given.y, **given.beside())
+            else:
+                known = {"weights": None} | given.beside()
+                self.model._learn_target(given.y, **known, kept=given.counted.kept)
+        except (ValueError, TypeError) as error:
+            raise self.named(error) from error
+
+    def report_target(self) -> None:
+        """Report how the target was taken, and how to change that where its values decided."""
+        target, taken = self.model._target, self.model._target_description()
+        if target is None or taken is None:
+            return
+        text = f"target: {taken}"
+        if target.by_rule and target.is_class:
+            text += " (taken as classes; --target-kind numeric takes it as a quantity)"
+        elif target.by_rule:
+            text += " (taken as a quantity; --target-kind class takes its values as classes)"
+        log().say("target", text, target=taken, by_rule=target.by_rule)
+        self.given.report_left_out()
+
     def _open(self, given: Given) -> Source:
         request = self.request
         # Whoever reads a part counts its bad lines too.
@@ -148,6 +177,7 @@ class Job:
         # In their order, and quick to find in.
         self.skipped.left_out = dict.fromkeys(given.left_out)
         self.skipped.strict = self.notes["missing"] == "error"
+        self.skipped.named = given.counted.named
         # Lines that are no columns of numbers do not count where the stream is concerned.
         n_read = self.notes["columns_read"] - self.notes["bad_lines"]
 
@@ -167,6 +197,12 @@ class Job:
         self.screen = self._screened(
             rest_of(source.stream, self._left_out(), n_read, self._seen, check), self.skipped.list_
         )
+
+    def named(self, error: BaseException) -> BaseException:
+        """Return an error that names a row by its identifier, if that is known."""
+        if type(error) not in (ValueError, TypeError):
+            return error
+        return type(error)(self.given.counted.named(str(error)))
 
     def _look_at(self, n_read: int) -> bool:
         """Take note of columns that others have read, if the file says what they are called."""
@@ -200,8 +236,8 @@ class Job:
     def _screened(self, stream: ColumnStream, report: Any) -> Screen:
         from streamsel.stream._screen import Screen
 
-        notes = self.notes
-        return Screen(stream, self.model.n_rows, notes["missing"], report, notes["min_count"])
+        notes, kept = self.notes, self.given.counted.kept
+        return Screen(stream, self.model.n_rows, notes["missing"], report, notes["min_count"], kept)
 
     def begin(self) -> None:
         """Count the time of learning from now on."""
@@ -235,11 +271,17 @@ class Job:
         """Sound the alarms that what was found gives cause for; return whether there are any."""
         report, space = self.report(), self.model._space
         found = of_result(report, self.notes, self.request.target)
+        found += [Alarm(*caution) for caution in report.warnings]
         if is_ranking(report, None if space is None else space.rank):
             alarm = ranking(len(report.found), self._count_alike(report))
             found += [] if alarm is None else [alarm]
         self._sound(found)
         return bool(found)
+
+    def check(self, report: Report) -> None:
+        """Warn of what looks wrong about one of the models of a run of many."""
+        found = of_result(report, self.notes, self.request.target)
+        self._sound([*found, *(Alarm(*caution) for caution in report.warnings)])
 
     def _count_alike(self, report: Report) -> int | None:
         """Count the variables that repeat one before them; None where looking costs too much."""
@@ -285,7 +327,9 @@ def _new_notes(request: Request) -> dict[str, Any]:
         "id": request.id,
         "covariates": list(request.covariates),
         "weights": request.weights,
+        "strata": request.strata,
         "dropped": list(request.drop),
+        "missing_target": request.missing_target,
         "missing": request.missing or ("keep" if request.learner.takes_missing else "skip"),
         "min_count": request.min_count,
         "max_skipped": request.max_skipped,

@@ -105,6 +105,8 @@ class Keeper:
                 words = ["streamsel", request.command, *request.given, *request.readers]
                 words += ["--resume", request.model]
                 further.append(f"to go on: {shlex.join(words)}")
+        if request.model is not None and job.model._one_source and not job.notes["complete"]:
+            further.append("an --exact run cannot go on; one with --checkpoint or --no-exact can")
         if request.out is not None:
             further.append(f"{request.out} was not written")
         stop(f"interrupted {what}", exit_code, *further)

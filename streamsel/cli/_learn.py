@@ -112,6 +112,7 @@ class Learning:
         total, done = job.screen.n_columns, job.notes["columns_read"]
         n_columns = None if total is None else total + done
         log().begin(job.request.command, **_about(job), n_columns=n_columns, columns_read=done)
+        job.report_target()
         job.begin()
         try:
             with meter(
@@ -132,7 +133,7 @@ class Learning:
                     self._read_again(bar)
         except EXPECTED as error:
             with self._interrupts.held():
-                self._keeper.fail(error)
+                self._keeper.fail(job.named(error))
         finally:
             job.skipped.listening = False
         with self._interrupts.held():

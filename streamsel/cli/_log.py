@@ -54,8 +54,8 @@ class Log:
         Parameters
         ----------
         event
-            What: `begin`, `copying`, `progress`, `checkpoint`, `skipped`, `note`, `warning`,
-            `alarm`, `error`, `interrupted` or `end`.
+            What: `target`, `begin`, `copying`, `progress`, `checkpoint`, `skipped`, `note`,
+            `warning`, `alarm`, `error`, `interrupted` or `end`.
         message
             In words; without them only programs are told.
         *further

@@ -22,6 +22,8 @@ SHARED = (
     "id",
     "covariates",
     "weights",
+    "strata",
+    "missing_target",
     "missing",
     "min_count",
     "orientation",

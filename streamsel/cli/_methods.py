@@ -18,7 +18,7 @@ from streamsel import catalogue
 from streamsel.cli._options import LEARNER
 from streamsel.cli._sections import Command, Option
 from streamsel.cli._words import WORDS
-from streamsel.params import rules_of
+from streamsel.params import default_texts, rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from streamsel.cli._sections import Record
     from streamsel.params import Rule
 
-# Parameters that say in another way how many are asked for: with them it is None, if not said.
-INSTEAD = {"fdr": "k"}
 # A learner's words on a parameter, for the user of an option.
 PARAMETER_OF = re.compile(r"The '(\S+)' parameter of \w+ ")
 
@@ -68,12 +66,12 @@ class MethodCommand(Command):
         """Yield the records that apply to a method, with its defaults, and its other parameters."""
         cls = catalogue.fetch(method)
         rules, told = rules_of(cls), _told(cls)
-        defaults = {name: p.default for name, p in inspect.signature(cls).parameters.items()}
+        defaults = default_texts(cls)
         says = {option.get_help_record(ctx): option.parameter for option in _options(self)}
         for title, record in records:
             parameter, (spelt, text) = says.get(record), record
-            default = defaults.get(str(parameter))
-            if default is not None and default is not False and "[default: " not in text:
+            default = defaults.get(str(parameter), "None")
+            if default not in ("None", "False") and "[default: " not in text:
                 text = f"{text}  [default: {default}]"
             if parameter is None or parameter in rules:
                 yield title, (spelt, text)
@@ -91,7 +89,7 @@ def learner_of(ctx: click.Context) -> Any:
     click.UsageError
         For a parameter that the method does not have, that is said twice, or that it refuses.
     """
-    method = ctx.params["method"]
+    method = _method(ctx)
     cls = catalogue.fetch(method)
     rules = rules_of(cls)
     said = {name: value for name, (_, value) in parameters_said(ctx, method).items()}
@@ -100,13 +98,33 @@ def learner_of(ctx: click.Context) -> Any:
     bounded = "max_pool_bytes" in rules or said.get("max_candidates") is not None
     if said.get("exact") and not bounded:
         raise click.UsageError("--exact goes with --max-candidates: without, all is exact", ctx)
-    for name, other in INSTEAD.items():
-        if said.get(name) is not None and other in rules and rules[other].admits(None):
-            said.setdefault(other, None)
+    if _reads_again(ctx) and "max_candidates" in said and "exact" in rules:
+        said.setdefault("exact", True)
     try:
         return cls(**said)
     except ValueError as error:
         raise click.UsageError(_in_terms_of_options(str(error), ctx), ctx) from error
+
+
+def _method(ctx: click.Context) -> str:
+    """Return the method that is asked for; by default, without a target, the first without one."""
+    method: str = ctx.params["method"]
+    is_default = ctx.get_parameter_source("method") is ParameterSource.DEFAULT
+    if not (is_default and ctx.params.get("no_target")):
+        return method
+    names = catalogue.names(getattr(ctx.command, "kind", None))
+    return next(name for name in names if catalogue.fetch(name).takes_no_target)
+
+
+def _reads_again(ctx: click.Context) -> bool:
+    """Whether a run may read its files again; one that is to go on after a kill reads them once."""
+    given = ctx.params
+    return (
+        "exact" in given
+        and given["checkpoint"] is None
+        and given["resume"] is None
+        and "-" not in given["files"]
+    )
 
 
 def parameters_said(ctx: click.Context, method: str) -> dict[str, tuple[str, Any]]:
@@ -158,9 +176,12 @@ def _read(rule: Rule, spelt: str, value: Any, ctx: click.Context) -> Any:
 
 
 def _no_such(name: str, spelt: str, method: str, rules: Mapping[str, Rule]) -> str:
+    kind = next(entry.kind for entry in catalogue.LEARNERS if entry.name == method)
+    others = [m for m in catalogue.names(kind) if name in rules_of(catalogue.fetch(m))]
     close = difflib.get_close_matches(name, rules)
     hint = f"did you mean {' or '.join(close)}? It" if close else "it"
-    return f"{spelt}: {method} has no such parameter. Hint: {hint} has {', '.join(rules)}"
+    hint = f"--method {' or '.join(others)}" if others else f"{hint} has {', '.join(rules)}"
+    return f"{spelt}: {method} has no such parameter. Hint: {hint}"
 
 
 def _in_terms_of_options(text: str, ctx: click.Context) -> str:

@@ -172,7 +172,17 @@ input_options = all_of(
         section=INPUT,
         parameter="target",
         help="Whether the target is labels (class), quantities (numeric), or time and event "
-        "(survival); auto takes numbers for quantities.  [default: auto]",
+        "(survival); auto takes whole numbers of 2 to 20 distinct values, at most one for every "
+        "two rows, as labels, and other numbers as quantities.  [default: auto]",
+    ),
+    option(
+        "--missing-target",
+        type=click.Choice(["drop", "error"]),
+        default="drop",
+        show_default=True,
+        section=INPUT,
+        help="Rows without a target (an empty or NA cell, NaN, -9 with a .bed FILE, an --id that "
+        "the --target-file lacks): leave them out, or stop.",
     ),
     names_option(
         "--covariate",
@@ -231,6 +241,12 @@ input_options = all_of(
 )
 
 
+def _beside_default(kind: str | None) -> str:
+    if kind != "selector":
+        return ""
+    return " BackwardElimination selects 10 and more variables as well, where all fit in memory."
+
+
 def method_options(kind: str | None) -> Decorator:
     """Return the options that say a method of a kind, or of any, and any parameter of it."""
     methods = catalogue.names(kind)
@@ -244,7 +260,8 @@ def method_options(kind: str | None) -> Decorator:
             # Before --help, which then tells of this method.
             is_eager=True,
             section=LEARNER,
-            help="One of those below; with --help after it: its parameters, and their defaults.",
+            help="One of those below; with --help after it: its parameters, and their defaults."
+            + _beside_default(kind),
         ),
         option(
             "--set",
@@ -257,6 +274,23 @@ def method_options(kind: str | None) -> Decorator:
     )
 
 
+permutation_options = all_of(
+    option(
+        "--permutations",
+        metavar="B",
+        section=LEARNER,
+        parameter="permutations",
+        help="Compare with B permuted targets in the same pass: noise floor and p-values then hold "
+        "for counts, rare variants and small classes, too; 1000 is usual.  [default: 0]",
+    ),
+    option(
+        "--strata",
+        metavar="NAME",
+        section=INPUT,
+        help="Column of groups, such as batch or family, within which the target is permuted: of "
+        "FILE, or of the --target-file.",
+    ),
+)
 # Of the rows that a saved model is applied to.
 orientation_option = option(
     "--orientation",
@@ -277,9 +311,19 @@ no_target_option = option(
     "--no-target",
     is_flag=True,
     section=INPUT,
-    help="Select the variables that explain all the others.",
+    help="Select the variables that explain all the others, by ProjSe.",
 )
 # Of many models that learn at once.
+max_memory_option = option(
+    "--max-memory",
+    type=click.IntRange(min=1),
+    default=512,
+    show_default=True,
+    metavar="MB",
+    section=LONG,
+    help="What the models that learn in one pass may hold together; FILE is read as often as that "
+    "takes.",
+)
 candidates_each_option = option(
     "--max-candidates",
     metavar="M",

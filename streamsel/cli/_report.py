@@ -13,7 +13,8 @@ from streamsel.cli._rows import row_writer
 from streamsel.cli._words import OF_COLUMNS, OF_COMPONENTS, meaning
 from streamsel.escape import shown
 from streamsel.learner.report import NOISE_LEVEL
-from streamsel.words import bytes_text, count, seconds_text, skipped_text
+from streamsel.page._verdict import is_certificate_needed, verdict
+from streamsel.words import bytes_text, count, rows_left_out_text, seconds_text, skipped_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -57,8 +58,9 @@ def _show_text(report: Report) -> None:
         writer.writerow(report.found[0] if report.found else OF_SELECTED)
         writer.writerows(map(_cell, row.values()) for row in report.found)
         return
-    writer.writerow(["component", "relevance", "above_noise", "variable", "weight"])
-    of_rows = [{"variable": None, "weight": None}] if "n_landmarks" in report.facts else []
+    writer.writerow(["component", "relevance", "above_noise", "variable", "loading", "weight"])
+    empty = dict.fromkeys(("variable", "loading", "weight"))
+    of_rows = [empty] if "n_landmarks" in report.facts else []
     for row in report.found:
         for loading in row["loadings"] or of_rows:
             cells = [row["name"], row["relevance"], row["above_noise"], *loading.values()]
@@ -81,8 +83,11 @@ def _show_table(report: Report, notes: Any) -> None:
     console = Console(highlight=False)
     table = _selection(report) if report.kind == "selected" else _components(report)
     console.print(table)
+    console.print(Text(shown(verdict(report)), style="bold"))
     if report.found:
         known = OF_COLUMNS if report.kind == "selected" else OF_COMPONENTS
+        if report.score_meaning is not None:
+            known = known | {"score": report.score_meaning}
         line = meaning([str(column.header) for column in table.columns], known)
         console.print(Text(line, style="dim"))
     for line in _footer(report, notes):
@@ -113,7 +118,8 @@ def _selection(report: Report) -> Table:
     rows = report.found
     table = _table(f"{count(len(rows), 'variable')} of {report.columns_seen:,} selected")
     has_rounds = any(row["round"] != rows[0]["round"] for row in rows)
-    has_doubts = not all(row["certified"] for row in rows)
+    needed = is_certificate_needed(report)
+    has_doubts = needed and not all(row["certified"] for row in rows)
     further = [name for name in (rows[0] if rows else ()) if name not in OF_SELECTED]
     table.add_column("", justify="right", style="dim")
     table.add_column("variable", overflow="fold", style="bold")
@@ -158,7 +164,9 @@ def _components(report: Report) -> Table:
         largest = Text()
         for loading in row["loadings"][:TOP_LOADINGS]:
             # No line may end between a weight and its variable: \xa0 does not break.
-            largest.append(f"{loading['weight']:+.2f}\xa0", style="cyan" if style is None else None)
+            value = loading["loading"]
+            size = "?" if value is None else f"{value:+.2f}"
+            largest.append(f"{size}\xa0", style="cyan" if style is None else None)
             largest.append(f"{shown(loading['variable'])}  ")
         if len(row["loadings"]) > TOP_LOADINGS:
             largest.append("…")
@@ -180,13 +188,18 @@ def _of_landmarks(report: Report) -> Table:
 
 
 def _footer(report: Report, notes: Any) -> list[str]:
-    """Say what the table leaves open: noise, certificate, what was read and left out."""
-    lines = []
+    """Return what the table leaves open: the target, noise, what was read and left out."""
+    lines = [] if report.target is None else [f"Target: {report.target}."]
     if report.noise_floor is not None:
         lines.append(
-            f"Noise floor {report.noise_floor:.4f}: among "
-            f"{count(report.columns_seen, 'column')} of pure noise the best would reach "
-            f"it in {NOISE_LEVEL:.0%} of cases."
+            f"Noise floor {report.noise_floor:.4f}: the largest relevance of "
+            f"{count(report.columns_seen, 'column')} of pure noise exceeds it in "
+            f"{NOISE_LEVEL:.0%} of cases, {_assumption(report)}."
+        )
+    if report.inflation is not None:
+        lines.append(
+            f"Inflation factor {report.inflation:.2f}: the median statistic of all columns, 1 if "
+            "none is associated."
         )
     n_above = report.facts.get("n_above_noise")
     if n_above is not None:
@@ -199,24 +212,28 @@ def _footer(report: Report, notes: Any) -> list[str]:
         )
     if caution := report.facts.get("caution"):
         lines.append(f"Caution: {caution}.")
-    n = len(report.found)
-    n_certified = report.facts.get("n_certified", n)
-    if n_certified < n:
-        lines.append(
-            f"{count(n_certified, 'pick')} of {n} certified: proven to be those of a search "
-            "over all columns at once."
-        )
     if not isinstance(notes, Mapping) or "columns_read" not in notes:
         return lines
     skipped, n_passes = skipped_text(notes["skipped"]), report.facts.get("n_passes", 1)
+    rest = rows_left_out_text(report.rows_left_out)
+    rest += "," if rest else ""
     lines.append(
-        f"{count(notes['columns_read'], 'column')} of {report.rows:,} rows read in "
+        f"{count(notes['columns_read'], 'column')} of {report.rows:,} rows{rest} read in "
         f"{seconds_text(notes['seconds'])}"
         + (f" and {n_passes:.3g} passes" if n_passes > 1 else "")
         + (f", {bytes_text(notes['peak_memory'])} of memory" if notes.get("peak_memory") else "")
         + (f"; left out: {skipped}." if skipped else ".")
     )
     return lines
+
+
+def _assumption(report: Report) -> str:
+    """Return what the noise floor stands on."""
+    if report.n_permutations is not None:
+        return f"by {report.n_permutations:,} permutations"
+    if report.normal_scores:
+        return "by normal scores of the target, whose tails are heavy"
+    return "if columns or target are normal"
 
 
 def show_info(path: str, report: Report, notes: Any, *, as_json: bool) -> None:
@@ -254,14 +271,17 @@ def facts(path: str, report: Report, notes: Any) -> list[tuple[str, str]]:
     rows = [
         ("model file", path),
         ("model", f"{report.learner}({parameters})"),
-        ("rows", f"{report.rows:,}"),
+        ("rows", f"{report.rows:,}{rows_left_out_text(report.rows_left_out)}"),
         ("columns seen", f"{report.columns_seen:,}"),
     ]
+    if report.target is not None:
+        rows.append(("target taken as", report.target))
     if report.columns_constant:
         rows.append(("constant", f"{report.columns_constant:,}"))
-    known = dict(report.facts)
-    if "n_certified" in known:
-        rows.append(("certified", f"{known.pop('n_certified')} of {len(report.found)}"))
+    known = {k: v for k, v in report.facts.items() if k != "pool_complete"}
+    n_certified = known.pop("n_certified", None)
+    if n_certified is not None and is_certificate_needed(report):
+        rows.append(("certified", f"{n_certified} of {len(report.found)}"))
     if n_passes := known.pop("n_passes", 0):  # a model that learnt from rows has made none
         rows.append(("passes", f"{n_passes:.3g}"))
     known |= notes if isinstance(notes, Mapping) else {"notes": notes}

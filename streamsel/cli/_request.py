@@ -39,11 +39,15 @@ class Request:
         A fresh one, of the method and the parameters asked for.
     weights
         Name of the column that says how much each row counts.
+    strata
+        Name of the column of groups within which the target is permuted.
     target, target_file
         Where the target is; neither of them learns without one.
     id, by_position
         Which columns of FILE and of the target's file say which row is which, as `--id` has them;
         whether their rows are taken as they stand.
+    missing_target
+        "drop" where rows without a target are left out, "error" where they end the run.
     drop
         Names of columns to leave out.
     orientation, delimiter, decimal, missing, min_count, max_skipped
@@ -70,10 +74,12 @@ class Request:
     files: Sequence[str]
     learner: Any
     weights: str | None
+    strata: str | None
     target: Sequence[str]
     target_file: str | None
     id: str | None
     by_position: bool
+    missing_target: str
     drop: Sequence[str]
     orientation: str
     delimiter: str | None
@@ -118,6 +124,11 @@ class Request:
         """Names of the columns given which everything is asked."""
         return [str(name) for name in self.learner.covariates or ()]
 
+    @property
+    def of_rows(self) -> list[str]:
+        """Names of the columns that say something of each row but are not learnt."""
+        return [name for name in (self.weights, self.strata) if name is not None]
+
 
 def make_request(ctx: click.Context) -> Request:
     """Check what click cannot: options that exclude or need each other, and the parameters."""
@@ -144,10 +155,12 @@ def make_request(ctx: click.Context) -> Request:
         files=files_of(options["files"]),
         learner=learner,
         weights=options["weights"],
+        strata=options.get("strata"),
         target=options["target"],
         target_file=options["target_file"],
         id=options["id"],
         by_position=options["by_position"],
+        missing_target=options["missing_target"],
         drop=options["drop"],
         orientation=options["orientation"],
         delimiter=options["delimiter"],
@@ -244,9 +257,14 @@ def _check_target(ctx: click.Context, learner: Any) -> None:
     covariates = learner.covariates or ()
     if covariates and not has_target:
         raise click.UsageError("--covariate goes with a target", ctx)
-    weights = options["weights"]
-    if weights is not None and weights in {*covariates, *options["target"]}:
-        raise click.UsageError(f"--weights {weights}: it is target or covariate", ctx)
+    for name in ("weights", "strata"):
+        column = options.get(name)
+        also = () if name == "strata" else covariates
+        if column is not None and column in {*also, *options["target"]}:
+            which = "target" if name == "strata" else "target or covariate"
+            raise click.UsageError(f"--{name} {column}: it is {which}", ctx)
+    if options.get("strata") is not None and not getattr(learner, "permutations", 0):
+        raise click.UsageError("--strata goes with --permutations, such as 1000", ctx)
     if both := set(covariates).intersection(options["target"]):
         raise click.UsageError(f"--covariate {min(both)}: it is the target", ctx)
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from streamsel.cli._alarms import left_out
 from streamsel.cli._carried import beside
@@ -11,9 +14,12 @@ from streamsel.cli._errors import EXPECTED, CommandError, note, reason_of
 from streamsel.cli._outputs import write_table
 from streamsel.cli._report import n_found
 from streamsel.cli._report import show as show_report
+from streamsel.stream._base import ColumnStream
 from streamsel.words import count, skipped_text
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
     from streamsel.cli._job import Job
     from streamsel.learner.report import Report
 
@@ -81,7 +87,7 @@ def _why_no_more(job: Job, report: Report) -> str:
     if not n_usable:
         n_read = job.notes["columns_read"]
         return f"of {count(n_read, 'column')} read none could be used"
-    if report.asked is None:
+    if report.asked is None and report.kind == "selected":
         return f"none of {count(n_usable, 'column')} passes"
     n = n_found(report)
     if n == n_usable:
@@ -99,7 +105,7 @@ def _why_no_more(job: Job, report: Report) -> str:
 def _write(job: Job, out: str, report: Report) -> None:
     if report.kind == "selected":
         names = [row["name"] for row in report.found]
-        found = job.screen.take(names)
+        found = in_all_rows(job, names)
         columns = [found[name] for name in names]
     else:
         matrix = _components(job)
@@ -114,4 +120,35 @@ def _components(job: Job) -> Any:
         # are known better.
         return job.model.embedding
     # What they are made of is read again, and nothing else.
-    return job.model.transform_many(job.whole())
+    if job.given.counted.kept is None:
+        return job.model.transform_many(job.whole())
+    return job.model.transform_many(
+        ColumnStream(tuple, n_rows=job.given.counted.kept.n, take=partial(in_all_rows, job))
+    )
+
+
+def in_all_rows(job: Job, names: Sequence[Hashable]) -> dict[Hashable, Any]:
+    """Return columns with a value in every row of FILE, also in those that do not count.
+
+    There a value that is missing, or infinite, is the mean of the others where `--missing mean`
+    has it in the rows that count, and NaN otherwise.
+    """
+    found, kept = job.screen.take(names), job.given.counted.kept
+    if kept is None:
+        return found
+    others = np.ones(kept.n, dtype=np.bool_)
+    others[kept.index] = False
+    whole = job.source.stream.take(names)
+    for name in names:
+        values, mine = (_dense(columns[name]) for columns in (whole, found))
+        if values.dtype.kind not in "biu":
+            values = np.array(values, dtype=mine.dtype)
+            fill = mine.mean() if job.notes["missing"] == "mean" else np.nan
+            values[others & ~np.isfinite(values)] = fill
+            values[kept.index] = mine
+        whole[name] = values
+    return whole
+
+
+def _dense(values: Any) -> Any:
+    return values.toarray()[:, 0] if hasattr(values, "toarray") else np.asarray(values)

@@ -25,11 +25,13 @@ _NOTES: dict[str, tuple[tuple[type, ...], Any]] = {
     "target_file": ((str, type(None)), None),
     "id": ((str, type(None)), None),
     "weights": ((str, type(None)), None),
+    "strata": ((str, type(None)), None),
     "covariates": ((list,), []),
     "dropped": ((list,), []),
     "orientation": ((str, type(None)), None),
     "delimiter": ((str, type(None)), None),
     "decimal": ((str, type(None)), None),
+    "missing_target": ((str,), "error"),
     "missing": ((str,), "skip"),
     "min_count": ((int,), 0),
     "max_skipped": ((int, float, type(None)), None),
@@ -125,6 +127,8 @@ def agreed(ctx: click.Context, saved: Saved) -> dict[str, Any]:
         "target_file": ctx.params["target_file"] or notes["target_file"],
         "id": notes["id"],
         "weights": notes["weights"],
+        "strata": notes["strata"],
+        "missing_target": notes["missing_target"],
         "drop": notes["dropped"],
         "orientation": notes["orientation"] or "auto",
         "delimiter": notes["delimiter"],
@@ -152,8 +156,8 @@ def _told_twice(ctx: click.Context, saved: Saved) -> Iterator[tuple[str, Any, An
         elif name != "n_jobs":
             yield spelt, known, value
     yield from _targets(ctx, notes)
-    for name in ("id", "weights"):
-        if is_said(ctx, name):
+    for name in ("id", "weights", "strata"):
+        if name in options and is_said(ctx, name):
             yield f"--{name}", notes[name], options[name]
     if options["by_position"] and notes["id"]:
         yield "--by-position", False, True
@@ -161,7 +165,7 @@ def _told_twice(ctx: click.Context, saved: Saved) -> Iterator[tuple[str, Any, An
         yield "--drop", notes["dropped"], options["drop"]
     if options["orientation"] != "auto" and notes["orientation"] is not None:
         yield "--orientation", notes["orientation"], options["orientation"]
-    for name in ("delimiter", "decimal", "min_count"):
+    for name in ("delimiter", "decimal", "min_count", "missing_target"):
         if is_said(ctx, name):
             yield f"--{name.replace('_', '-')}", notes[name], options[name]
     # Where nothing was to be missing, nothing was: from here on it may be.

@@ -43,6 +43,8 @@ class Skipped:
         Whether the first of those is an error.
     left_out
         Names of which nothing is to be said: they were not to be learnt.
+    named
+        Makes of a text about a row one that has its identifier, if that is known.
     """
 
     def __init__(self, path: str | None) -> None:
@@ -50,6 +52,7 @@ class Skipped:
         self.listening = False
         self.strict = False
         self.left_out: Collection[str] = ()
+        self.named: Callable[[str], str] = str
         self._path = path
         self._to: io.FileIO | None = None
         self._n_bad_lines = 0
@@ -101,7 +104,7 @@ class Skipped:
 
     def list_(self, name: Hashable, reason: str, detail: str) -> None:
         """Write a line of the list."""
-        cells = str(name), reason, " ".join(detail.split())
+        cells = str(name), reason, " ".join(self.named(detail).split())
         if self._path == "-":
             _say(*cells)
         elif self._to is not None and self._n_bytes is not None:

@@ -14,6 +14,7 @@ from streamsel.cli._options import (
     input_options,
     json_option,
     log_options,
+    max_memory_option,
     method_options,
     no_target_option,
     option,
@@ -71,6 +72,7 @@ DRAWS = "Subsamples"
     section=OUTPUT,
     help="Write how often each variable was selected, as .csv, .tsv, .parquet, .feather or .arrow.",
 )
+@max_memory_option
 @json_option
 @log_options
 @click.pass_context

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsel.cli._crowd import learn_crowd, n_rows, show
+from streamsel.cli._crowd import MEGABYTE, learn_crowd, n_rows, show
 from streamsel.cli._errors import CommandError
 from streamsel.cli._outputs import write_table
 from streamsel.escape import shown
@@ -36,8 +36,10 @@ def judge(job: Job, interrupts: Interrupts, *, options: dict[str, Any]) -> None:
         share=options["share"],
         seed=options["seed"],
         level=0.95,
+        max_bytes=MEGABYTE * options["max_memory"],
     )
-    learn_crowd(job, drawn.crowd, "selecting of subsamples", interrupts)
+    learn_crowd(job, drawn.crowd, "selecting", interrupts, MEGABYTE * options["max_memory"])
+    job.check(drawn.whole.report())
     found = drawn.result()
     if job.request.out is not None:
         write_table(job.request.out, TITLES, _columns(found))

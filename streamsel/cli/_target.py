@@ -11,6 +11,7 @@ from streamsel.cli._ids import identifiers_of, likely, rows_of
 from streamsel.cli._inputs import Source, integral, numbers_or_labels, open_source
 from streamsel.cli._orientation import is_number, orientation_that_fits
 from streamsel.cli._spool import spooled
+from streamsel.stream._cells import to_number
 from streamsel.stream._decimal import decimal_of
 from streamsel.stream._formats import BINARY_SUFFIXES, TEXT_SUFFIXES, suffix_of
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streamsel.cli._counted import Counted
     from streamsel.cli._request import Request
 
 
@@ -43,7 +45,10 @@ class TargetFile:
     table
         Its columns, if it has names for them.
     rows
-        Which of its rows are meant, in their order; None for all of them as they are.
+        Which of its rows are meant, in their order, -1 where it lacks one; None for all of them as
+        they are.
+    n_ignored
+        How many of its rows are those of no row of FILE.
     """
 
     def __init__(self, path: str, names: Sequence[str], id_: str | None = None) -> None:
@@ -56,6 +61,7 @@ class TargetFile:
         is_text = suffix in {".csv", ".tsv"} or (is_table and suffix in TEXT_SUFFIXES)
         self.table: Source | None = None
         self.rows: NDArray[np.intp] | None = None
+        self.n_ignored = 0
         if suffix != ".npy" and (is_text or suffix in BINARY_SUFFIXES):
             # A list of numbers has no header.
             is_list = is_text and not is_table and is_plain_list(path)
@@ -65,8 +71,11 @@ class TargetFile:
         """Whether it has a column of this name."""
         return self.table is not None and name in (self.table.stream.names or ())
 
-    def target(self, kind: str, apart: Sequence[str]) -> Any:
-        """Read the target; identifiers, and other columns that are named, are none of it."""
+    def target(self, kind: str, apart: Sequence[str], n: int | None) -> Any:
+        """Read the target; identifiers, and other columns that are named, are none of it.
+
+        A text of one value a line has n lines, if that is known, and some may be empty.
+        """
         if self.table is not None:
             known = {*apart, self._id}
             names = self._names or [
@@ -76,15 +85,15 @@ class TargetFile:
                 raise CommandError(f"{self.path}: covariates, and no target")
             return target_of(self.table, names, kind, self.rows)
         is_array = suffix_of(self.path) == ".npy"
-        return load_array(self.path) if is_array else one_per_line(self.path)
+        return load_array(self.path) if is_array else one_per_line(self.path, n or 0)
 
     def take(self, names: Sequence[str]) -> dict[Hashable, Any]:
         """Read columns of the table, in the rows that are meant."""
         assert self.table is not None  # noqa: S101
         return {name: _rows_of(v, self.rows) for name, v in self.table.take(names).items()}
 
-    def join(self, source: Source, column: str) -> None:
-        """Put its rows into the order of a file of columns, by identifier."""
+    def join(self, source: Source, column: str, *, drop: bool) -> None:
+        """Put its rows into the order of a file of columns, by identifier; it may lack some."""
         if self.table is None or self._id is None:
             raise CommandError(
                 f"--id: {self.path} has no columns with names, and so no identifiers. Hint: a "
@@ -93,7 +102,8 @@ class TargetFile:
         known = identifiers_of(self.table, self._id)
         if fits := orientation_that_fits(source, self.ids(())):
             raise CommandError(f"--id: no row of {source.path} is in {known}. Hint: {fits}")
-        self.rows = rows_of(identifiers_of(source, column), known)
+        self.rows = rows_of(identifiers_of(source, column), known, drop=drop)
+        self.n_ignored = len(known.values) - int(np.count_nonzero(self.rows >= 0))
 
     def ids(self, apart: Collection[str]) -> list[str]:
         """Return what its rows may be called, other columns apart."""
@@ -110,8 +120,9 @@ def read_target(request: Request, source: Source, file: TargetFile | None, kind:
     """Read what is to be explained; None where nothing is."""
     if file is None:
         return target_of(source, request.target, kind) if request.target else None
-    apart = [*request.covariates, *([] if request.weights is None else [request.weights])]
-    y, n_rows = file.target(kind, apart), source.stream.n_rows
+    apart = [*request.covariates, *request.of_rows]
+    n_rows = source.stream.n_rows
+    y = file.target(kind, apart, n_rows)
     if n_rows is not None and len(y) != n_rows:
         text = f"{request.target_file}: {len(y):,} values, but {request.file} has {n_rows:,} rows"
         fits = orientation_that_fits(source, n=len(y))
@@ -120,14 +131,14 @@ def read_target(request: Request, source: Source, file: TargetFile | None, kind:
 
 
 def read_covariates(
-    names: Sequence[str], source: Source, file: TargetFile | None, what: str = "covariate"
+    names: Sequence[str], source: Source, file: TargetFile | None
 ) -> dict[Hashable, Any]:
     """Read covariates from the file of columns, or else from the target's.
 
     Raises
     ------
     CommandError
-        For one that is in neither, or does not have a value in every row.
+        For one that is in neither, and where their lengths differ.
     """
     if not names:
         return {}
@@ -143,8 +154,6 @@ def read_covariates(
             raise CommandError(f"not in {source.path}, nor in {error.message}") from None
         columns = {name: found[name] for name in wanted}
     columns = {name: np.asarray(values) for name, values in columns.items()}
-    for name, values in columns.items():
-        _check_complete(name, values, what)
     first, *others = columns
     for name in others:
         if len(columns[name]) != len(columns[first]):
@@ -155,8 +164,15 @@ def read_covariates(
     return columns
 
 
-def _check_complete(name: Hashable, values: Any, what: str) -> None:
-    """Refuse a covariate, or weights, that some row does not have."""
+def complete(columns: Mapping[Hashable, Any], counted: Counted, what: str) -> dict[Hashable, Any]:
+    """Return columns of the rows that count; refuse one that has no value in some of these."""
+    found = {name: counted.of(values, f"{what} {name}") for name, values in columns.items()}
+    for name, values in found.items():
+        _check_complete(name, values, what, counted)
+    return found
+
+
+def _check_complete(name: Hashable, values: Any, what: str, counted: Counted) -> None:
     if values.dtype.kind in "iu":
         return
     if values.dtype.kind == "f":
@@ -167,7 +183,7 @@ def _check_complete(name: Hashable, values: Any, what: str) -> None:
         row = int(np.argmax(bad))
         raise CommandError(
             f"{what} {name}: no value in {int(bad.sum()):,} of {len(values):,} rows (the first "
-            f"is row {row}: {values[row]}). Hint: leave these rows out, or fill them in"
+            f"is {counted.called(row)}: {values[row]}). Hint: leave these rows out, or fill them in"
         )
 
 
@@ -181,8 +197,17 @@ def together(columns: Mapping[Hashable, Any]) -> Any:
 
 
 def _rows_of(values: Any, rows: NDArray[np.intp] | None) -> Any:
-    """Return some rows of a column, all of them for None."""
-    return np.asarray(values) if rows is None else np.asarray(values)[rows]
+    """Return some rows of a column, all of them for None; one that it lacks (-1) is missing."""
+    array = np.asarray(values)
+    if rows is None:
+        return array
+    found, lacks = array[rows], rows < 0
+    if not lacks.any():
+        return found
+    is_number = found.dtype.kind in "biuf"
+    found = found.astype(np.float64 if is_number else object)
+    found[lacks] = np.nan if is_number else None
+    return found
 
 
 def target_of(
@@ -190,7 +215,7 @@ def target_of(
 ) -> Any:
     """Read the target from columns of a file; None takes all rows."""
     columns = source.take([source.name(name) for name in names])
-    arrays = {str(name): _rows_of(values, rows) for name, values in columns.items()}
+    arrays = {str(name): _rows_of(_with_gaps(v), rows) for name, v in columns.items()}
     if source.format in ("samples", "variables"):
         arrays = {name: integral(values) for name, values in arrays.items()}
     return as_target(arrays, kind)
@@ -205,8 +230,15 @@ def as_target(columns: dict[str, Any], kind: str) -> Any:
     table = {}
     for name, values in columns.items():
         labels = kind == "class" and values.dtype.kind in "biuf"
-        table[name] = [str(v) for v in values.tolist()] if labels else values.tolist()
+        table[name] = list(map(_label, values.tolist())) if labels else values.tolist()
     return _table(table)
+
+
+def _label(value: float) -> str | None:
+    """Return a number as the label of a class, 3 for 3.0; None for a missing one."""
+    if np.isnan(value):
+        return None
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def _table(columns: Mapping[Any, list[Any]]) -> Any:
@@ -231,7 +263,24 @@ def load_array(path: str) -> Any:
 
     array = np.array(open_npy(path))
     check_characters(array, path)
-    return array
+    return _with_gaps(array)
+
+
+def _with_gaps(values: Any) -> Any:
+    """Return labels with None for texts that stand for a missing value, as in text files."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "OU" or array.ndim != 1:
+        return values
+    labels = array.tolist()
+    texts = {label for label in set(map(_hashed, labels)) if isinstance(label, str)}
+    gaps = {text for text in texts if (number := to_number(text)) is not None and np.isnan(number)}
+    if not gaps:
+        return values
+    return np.array([None if _hashed(label) in gaps else label for label in labels], dtype=object)
+
+
+def _hashed(label: Any) -> Any:
+    return label if isinstance(label, str) else None
 
 
 def is_plain_list(path: str) -> bool:
@@ -242,17 +291,17 @@ def is_plain_list(path: str) -> bool:
         return is_number(file.readline().strip() or "empty")
 
 
-def one_per_line(path: str) -> Any:
-    """Read one value a line: numbers if all of them are, labels otherwise."""
+def one_per_line(path: str, n: int = 0) -> Any:
+    """Read one value a line: numbers if all of them are, labels otherwise; none in an empty line.
+
+    Empty lines at the end belong to the rows if there are n of these.
+    """
     from streamsel.stream._cells import open_text, text_of
 
     with open_text(path) as file, text_of(path):
         lines = [line.strip() for line in file]
-    while lines and not lines[-1]:
+    while len(lines) > n and not lines[-1]:
         lines.pop()
-    if not lines:
+    if not any(lines):
         raise CommandError(f"{path}: the file is empty")
-    if "" in lines:
-        number = lines.index("") + 1
-        raise CommandError(f"{path}, line {number}: the line is empty, a value was expected")
-    return numbers_or_labels(lines, decimal_of(lines))
+    return numbers_or_labels(lines, decimal_of([line for line in lines if line]))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 OF_COLUMNS = {
-    "relevance": "how much of the target a variable tells by itself, from 0 to 1",
-    "score": "what decided the pick: of ProjSe the square of its relevance to what those before it "
-    "leave of the target",
+    "relevance": "how much of the target a variable explains by itself, from 0 to 1",
+    "score": "what decided the pick, as the method defines it",
     "round": "0, and one more each time the target was explained in full and the selection began "
     "again",
     "certified": "proven to be the pick of a search over all columns at once",
@@ -15,8 +14,9 @@ OF_RESULTS = {
     "cases; what lies below may be chance",
 }
 OF_COMPONENTS = {
-    "relevance": "how much of the target a component tells by itself, from 0 to 1",
-    "loading": "the weight of a variable in a component",
+    "relevance": "how much of the target a component explains by itself, from 0 to 1",
+    "loading": "the weight of a variable in a component, times the standard deviation of the "
+    "variable",
 }
 WORDS = {"selector": {**OF_COLUMNS, **OF_RESULTS}, "extractor": {**OF_COMPONENTS, **OF_RESULTS}}
 

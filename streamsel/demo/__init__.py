@@ -1,11 +1,12 @@
-"""The demonstration: which of eight sub-packages of SciPy is a docstring from.
+"""The demonstration: from which sub-package of SciPy is a docstring, by its words and phrases.
 
 Everything it needs is installed already. The documents are the docstrings in the source files of
-SciPy; the target is which of eight sub-packages a docstring comes from; the variables say which of
-all 1- to 3-grams of the training documents, hundreds of thousands, occur in which documents.
-`ForwardSelection` looks for the few phrases that tell most beside each other; `RidgeComponents`
-makes seven new variables of all. Then one and the same classifier is trained on what each of the
-two was left with and on all single words, and judged on documents held out.
+eight sub-packages of SciPy; the variables are all 1- to 3-grams of the training documents, hundreds
+of thousands. The first question has two answers, one sub-package or another, and
+`ForwardSelection` selects 20 phrases for it. The second has eight, for 100 phrases and for seven
+components of `RidgeComponents`. One and the same classifier is then trained on these, and on all
+single words, and applied to test documents. The report says where fewer variables are better, and
+where they are worse.
 
 What would make the task too easy is taken out: the names of the sub-packages are blanks, lines that
 import are left out, a docstring that occurs twice counts once (one that two sub-packages have, not
@@ -20,13 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsel.demo._docstrings import LIBRARY, PACKAGES, Document, read_docstrings, split
+from streamsel.demo._docstrings import LIBRARY, Document, read_docstrings, split
 from streamsel.demo._judge import judge
-from streamsel.demo._report import DemoReport, Phrase, Score
+from streamsel.demo._plan import Plan, plans
+from streamsel.demo._report import DemoReport, Phrase, Score, Task
 from streamsel.demo._variables import variables_of
-from streamsel.extraction.ridge_components import RidgeComponents
 from streamsel.memory import peak_bytes, resident_bytes
-from streamsel.selection.forward_selection import ForwardSelection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,13 +37,10 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str, int, int], None]
 
-__all__ = ["DemoReport", "Phrase", "Score", "render", "run"]
+# Words of the longest n-grams; one fewer in a quick run.
+LONGEST = 3
 
-# Compared on one or two splits of the training files.
-K = 100
-N_COMPONENTS = 7  # what tells eight classes apart has seven dimensions
-RELEVANCE_POWER = 1.0
-MAX_SUPPORT = 500
+__all__ = ["DemoReport", "Phrase", "Score", "Task", "render", "run"]
 
 
 def run(*, quick: bool = False, progress: Progress | None = None) -> DemoReport:
@@ -52,14 +49,15 @@ def run(*, quick: bool = False, progress: Progress | None = None) -> DemoReport:
     Parameters
     ----------
     quick
-        Read every second source file only, and stop at 2-grams: some seconds.
+        Ask the first question only, of every second source file, and stop at 2-grams: a few
+        seconds.
     progress
-        Called now and then with what is being done, how much of it is done, and how much it is.
+        Called now and then with the stage, how much of it is done, and how much it is.
 
     Returns
     -------
     DemoReport
-        What was found; `render` prints it.
+        The results; `render` prints them.
 
     Raises
     ------
@@ -69,14 +67,14 @@ def run(*, quick: bool = False, progress: Progress | None = None) -> DemoReport:
     Notes
     -----
     Deterministic but for the times and the memory. Under a minute on one core. Memory: the
-    documents, what `streamsel.stream.iter_ngrams` holds, and what the two models do.
+    documents, what `streamsel.stream.iter_ngrams` holds, and what the models do.
 
     Examples
     --------
     >>> from streamsel import demo
     >>> report = demo.run(quick=True)
-    >>> [(score.n_variables, score.variables) for score in report.scores[1::2]]
-    [(100, 'phrases, ForwardSelection'), (7, 'components, RidgeComponents')]
+    >>> [(score.n_variables, score.variables) for score in report.tasks[0].scores[2:]]
+    [(20, 'phrases, ForwardSelection')]
     """
     tell = progress or (lambda *_: None)
     watch = _Watch()
@@ -84,51 +82,53 @@ def run(*, quick: bool = False, progress: Progress | None = None) -> DemoReport:
     train, test = split(documents)
     watch.lap("reading the source files")
 
-    longest = 2 if quick else 3
+    longest = LONGEST - quick
     stream = variables_of([document.text for document in train], longest)
     n_columns = stream.n_columns or 0
     watch.lap("counting words and sorting n-grams")
 
-    selector = ForwardSelection(K)
-    extractor = RidgeComponents(
-        N_COMPONENTS, relevance_power=RELEVANCE_POWER, max_support=MAX_SUPPORT
-    )
-    _compile(selector.clone(), extractor.clone())
+    asked = plans(quick=quick)
+    models = [model for plan in asked for model in plan.models]
+    _compile(*(model.clone() for model in models))
     watch.lap("loading or compiling kernels")
 
-    packages = [document.package for document in train]
     before = most = resident_bytes() or 0
-    selector.learn_target(packages)
-    extractor.learn_target(packages)
-    for block in stream.blocks():
-        selector.learn_columns(block.values, names=block.names)
-        extractor.learn_columns(block.values, names=block.names)
+    for plan in asked:
+        for model in plan.models:
+            model.learn_target(plan.labels(train))
+    for n_read, block in _counted(stream):
+        for model in models:
+            model.learn_columns(block.values, names=block.names)
         most = max(most, resident_bytes() or 0)
-        tell("streaming n-grams", extractor.n_columns, n_columns)
-    selected = _chosen(selector, stream, train)
-    watch.lap("streaming n-grams through both models")
-    n_loadings = len(extractor.loadings)
+        tell("streaming n-grams", n_read, n_columns)
+    selected = [_selected(plan, stream, train) for plan in asked]
+    watch.lap("streaming n-grams through the models")
+    extractor = asked[-1].extractor
+    n_loadings = None if extractor is None else len(extractor.loadings)
     most = max(most, resident_bytes() or 0)
-    watch.lap("solving for the components")
+    if extractor is not None:
+        watch.lap("solving for the components")
 
     tell("judging on documents held out", 0, 1)
-    verdict = judge(train, test, stream, selector, extractor)
-    watch.lap("training and judging the classifiers")
+    tasks = []
+    for plan, phrases in zip(asked, selected, strict=True):
+        scores, recall = judge(train, test, stream, plan)
+        tasks.append(Task(plan.question, _sizes(plan, train), phrases, scores, recall))
+    watch.lap("training and testing the classifiers")
     peak = peak_bytes()
     return DemoReport(
         version=version(LIBRARY),
-        documents={name: packages.count(name) for name in PACKAGES},
         n_train=len(train),
         n_test=len(test),
         n_columns=n_columns,
         longest=longest,
-        noise_floor=extractor.noise_floor(),
-        n_above_noise=extractor.n_above_noise,
-        selected=selected,
+        tasks=tasks,
+        n_models=len(models),
+        noise_floor=models[-1].noise_floor(),
+        n_above_noise=None if extractor is None else extractor.n_above_noise,
         n_loadings=n_loadings,
-        **verdict._asdict(),
         seconds=watch.laps | {"all together": sum(watch.laps.values())},
-        columns_per_second=n_columns / watch.laps["streaming n-grams through both models"],
+        columns_per_second=n_columns / watch.laps["streaming n-grams through the models"],
         peak_bytes=peak or None,
         growth_bytes=most - before if peak else None,
         dense_bytes=8 * len(train) * n_columns,
@@ -136,7 +136,7 @@ def run(*, quick: bool = False, progress: Progress | None = None) -> DemoReport:
 
 
 def render(report: DemoReport, console: Console) -> None:
-    """Print what the demonstration found.
+    """Print the results of the demonstration.
 
     Parameters
     ----------
@@ -160,19 +160,33 @@ def _compile(*models: Any) -> None:
         model.transform_many(stream)
 
 
-def _chosen(
-    selector: ForwardSelection, stream: ColumnStream, train: list[Document]
-) -> list[Phrase]:
-    """Describe what `ForwardSelection` selected."""
-    packages = np.array([PACKAGES.index(document.package) for document in train])
-    sizes = np.bincount(packages, minlength=len(PACKAGES))
-    columns = stream.take(selector.selected)
-    chosen = []
-    for name in selector.selected:
-        counts = np.bincount(packages[columns[name].indices], minlength=len(PACKAGES))
-        package = PACKAGES[int(np.argmax(counts / sizes))]
-        chosen.append(Phrase(str(name), package, dict(zip(PACKAGES, counts.tolist(), strict=True))))
-    return chosen
+def _counted(stream: ColumnStream) -> Any:
+    """Yield the blocks of a stream, each with the number of columns up to its end."""
+    n_read = 0
+    for block in stream.blocks():
+        n_read += len(block.names)
+        yield n_read, block
+
+
+def _sizes(plan: Plan, documents: list[Document]) -> dict[str, int]:
+    """Return how many documents are of each class."""
+    labels = plan.labels(documents)
+    return {name: labels.count(name) for name in plan.classes}
+
+
+def _selected(plan: Plan, stream: ColumnStream, train: list[Document]) -> list[Phrase]:
+    """Describe the phrases that `ForwardSelection` selected."""
+    classes = plan.classes
+    codes = np.array([*map(classes.index, plan.labels(train))])
+    sizes = np.bincount(codes, minlength=len(classes))
+    selected = plan.selector.selected
+    columns = stream.take(selected)
+    phrases = []
+    for name in selected:
+        counts = np.bincount(codes[columns[name].indices], minlength=len(classes))
+        label = classes[int(np.argmax(counts / sizes))]
+        phrases.append(Phrase(str(name), label, dict(zip(classes, counts.tolist(), strict=True))))
+    return phrases
 
 
 class _Watch:

@@ -1,23 +1,22 @@
-"""One classifier for every set of variables: softmax regression, judged on documents held out."""
+"""Softmax regression on each set of variables, and its accuracy on test documents."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import csr_array, diags_array, hstack
 from scipy.special import log_softmax
 
-from streamsel.demo._docstrings import PACKAGES, Document, split
+from streamsel.demo._docstrings import Document, split
 from streamsel.demo._report import Score
 from streamsel.demo._variables import variables_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from streamsel.extraction.ridge_components import RidgeComponents
-    from streamsel.selection.forward_selection import ForwardSelection
+    from streamsel.demo._plan import Plan
     from streamsel.stream import ColumnStream
 
     Floats = NDArray[np.float64]
@@ -28,68 +27,71 @@ if TYPE_CHECKING:
 # trial does not tell. To components it is nearly all the same (82 % either way).
 _POWER = 0.5
 _PENALTIES = (0.1, 0.01, 0.001)
-
-
-class Verdict(NamedTuple):
-    """What the documents held out say.
-
-    Parameters
-    ----------
-    scores
-        Of every set of variables.
-    recall
-        Of the documents of each sub-package the share that the components got right.
-    gained, lost
-        How many documents the components get right and all single words do not, and the reverse.
-    """
-
-    scores: list[Score]
-    recall: dict[str, float]
-    gained: int
-    lost: int
+# What all other sets of variables are compared with.
+WORDS = "all single words"
 
 
 def judge(
-    train: list[Document],
-    test: list[Document],
-    stream: ColumnStream,
-    selector: ForwardSelection,
-    extractor: RidgeComponents,
-) -> Verdict:
-    """Train the classifier on each set of variables and judge it on the documents held out.
+    train: list[Document], test: list[Document], stream: ColumnStream, plan: Plan
+) -> tuple[list[Score], dict[str, float]]:
+    """Train the classifier on each set of variables, and apply it to the test documents.
 
-    `stream` is that of the training documents. In the documents held out only those n-grams are
-    counted that something was trained on.
+    Parameters
+    ----------
+    train, test
+        The documents; of the latter only those n-grams are counted that a classifier uses.
+    stream
+        The n-grams of the training documents.
+    plan
+        The question, with its fitted models.
+
+    Returns
+    -------
+    The score of every set of variables, and the recall of each class with the last set.
     """
-    y, y_test = (np.array([PACKAGES.index(d.package) for d in part]) for part in (train, test))
-    # Penalties are tried out on some files of the training part.
+    classes = plan.classes
+    y, y_test = (np.array([*map(classes.index, plan.labels(part))]) for part in (train, test))
+    # Penalties are compared on some files of the training part.
     inner = {document.file for document in split(train, seed=1)[1]}
     tried = np.array([document.file in inner for document in train])
 
     words, X_words = _single_words(stream)
-    wanted = list(dict.fromkeys(map(str, [*words, *selector.selected, *extractor.loadings])))
-    unseen = variables_of([document.text for document in test], 1, wanted)
+    used = [*words, *plan.selector.selected]
+    used += [] if plan.extractor is None else plan.extractor.loadings
+    unseen = variables_of(
+        [document.text for document in test], 1, list(dict.fromkeys(map(str, used)))
+    )
 
-    def right(X: Any, X_test: Any) -> NDArray[np.bool_]:
-        got: NDArray[np.bool_] = classify(X, y, X_test, tried) == y_test
-        return got
+    def correct(X: Any, X_test: Any) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = classify(X, y, X_test, tried) == y_test
+        return found
 
-    by_words = right(X_words, _single_words(unseen)[1])
-    by_selected = right(*(selector.transform_many(s) for s in (stream, unseen)))
-    by_components = right(*(extractor.transform_many(s) for s in (stream, unseen)))
+    by_words = correct(X_words, _single_words(unseen)[1])
     majority = int(np.bincount(y).argmax())
     found = [
-        (f'none: always "{PACKAGES[majority]}"', 0, y_test == majority),
-        ("phrases, ForwardSelection", len(selector.selected), by_selected),
-        ("all single words", len(words), by_words),
-        ("components, RidgeComponents", extractor.n_components, by_components),
+        (f'none: always "{classes[majority]}"', 0, y_test == majority),
+        (WORDS, len(words), by_words),
     ]
-    return Verdict(
-        [Score(variables, number, float(got.mean())) for variables, number, got in found],
-        {name: float(by_components[y_test == k].mean()) for k, name in enumerate(PACKAGES)},
-        int((by_components & ~by_words).sum()),
-        int((by_words & ~by_components).sum()),
-    )
+    names = {
+        "phrases, ForwardSelection": plan.selector,
+        "components, RidgeComponents": plan.extractor,
+    }
+    for name, model in names.items():
+        if model is not None:
+            sets = [model.transform_many(part) for part in (stream, unseen)]
+            found.append((name, sets[0].shape[1], correct(*sets)))
+    scores = [
+        Score(
+            name,
+            number,
+            float(right.mean()),
+            int((right & ~by_words).sum()),
+            int((by_words & ~right).sum()),
+        )
+        for name, number, right in found
+    ]
+    last = found[-1][2]
+    return scores, {name: float(last[y_test == k].mean()) for k, name in enumerate(classes)}
 
 
 def _single_words(stream: ColumnStream) -> tuple[list[str], Any]:

@@ -2,74 +2,98 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
+from streamsel.demo._judge import WORDS
+
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from streamsel.demo._report import DemoReport, Phrase
+    from streamsel.demo._report import DemoReport, Phrase, Score, Task
 
 _PHRASES = 5  # shown of each sub-package
 _BAR = 30  # characters of 100 %
 
-_NEXT = """\
-streamsel reduce FILE --target COLUMN -q 7 --out scores.csv
+_SELECT = """\
+streamsel select FILE --target COLUMN --method ForwardSelection -k 20 -o selected.csv
 
-model = RidgeComponents(n_components=7)
+model = ForwardSelection(k=20)
 model.learn_target(y)            # labels or numbers
 model.learn_columns(X)           # an array, frame, file or generator of columns
-Z = model.transform_many(X_new)"""
+model.selected"""
+_REDUCE = """
+
+streamsel reduce FILE --target COLUMN -q 7 --out scores.csv"""
 
 
 def render_report(report: DemoReport, console: Console) -> None:
-    """Print the report: what passed, what was found, how good it is, what it cost, what next."""
-    console.print(
-        f"[bold]Which of eight sub-packages of SciPy {report.version} is a docstring from?[/]\n"
+    """Print what was read, the answers and how good they are, what it cost, what to do next."""
+    console.print(Text(_read(report)))
+    for task in report.tasks:
+        console.print("", f"[bold]{task.question}[/]", "", sep="\n")
+        console.print(_phrases(task) if len(task.classes) == 2 else _table(task))
+        console.print("", _scores(task), sep="\n")
+        for score in task.scores[2:]:
+            console.print(Text(_compared(score, task.scores[1])))
+    if report.n_loadings is not None and report.n_above_noise is not None:
+        console.print(
+            f"The components are weighted sums of {report.n_loadings:,} words and phrases; "
+            f"{report.n_above_noise:,} are more relevant than noise (floor "
+            f"{report.noise_floor:.3f})."
+        )
+    following = _SELECT if report.n_loadings is None else _SELECT + _REDUCE
+    console.print("", _costs(report), "", "[bold]On your own data[/]", Text(following), sep="\n")
+
+
+def _read(report: DemoReport) -> str:
+    """Describe the data."""
+    models = "one model" if report.n_models == 1 else f"{report.n_models} models at once"
+    return (
+        f"{report.n_columns:,} columns × {report.n_train:,} rows were read once: all 1- to "
+        f"{report.longest}-grams of as many docstrings of SciPy {report.version}, "
+        f"{report.columns_per_second:,.0f} columns/s through {models}. Names of sub-packages and "
+        f"imports are blanks (___). The test set: {report.n_test:,} docstrings of other source "
+        "files."
     )
-    console.print(_passed(report), "", _told(report), "", _scores(report), sep="\n")
-    console.print(
-        f"The components get {report.gained} docstrings right that all single words get wrong, and "
-        f"{report.lost} the other way round. They are weighted sums of {report.n_loadings:,} "
-        f"words and phrases; {report.n_above_noise:,} are more relevant than noise would be "
-        f"(floor {report.noise_floor:.3f}).\n"
+
+
+def _phrases(task: Task) -> Text:
+    """List the phrases of a question that has two answers."""
+    first = next(iter(task.classes))
+    listed = ", ".join(f"{phrase.name} {_share(phrase, first)}" for phrase in task.selected)
+    return Text(
+        f"The {len(task.selected)} phrases of ForwardSelection, in order of selection, each with "
+        f"the share of training docstrings containing it that are from {first} "
+        f"({task.classes[first]:,} of {sum(task.classes.values()):,}):\n{listed}"
     )
-    console.print(_costs(report), "", "[bold]On your own data[/]", Text(_NEXT), sep="\n")
 
 
-def _passed(report: DemoReport) -> Text:
-    """Say what went by."""
-    text = (
-        f"{report.n_columns:,} columns × {report.n_train:,} rows went by: all 1- to "
-        f"{report.longest}-grams of as many docstrings, {report.columns_per_second:,.0f} columns/s "
-        f"through two models at once. Names and imports are blanks (___). Judged on "
-        f"{report.n_test:,} docstrings of other source files."
-    )
-    return Text(text)
-
-
-def _told(report: DemoReport) -> Table:
-    """Lay out what tells each sub-package."""
+def _table(task: Task) -> Table:
+    """Lay out the phrases of each class."""
     table = Table(
-        title=f"What tells: the first of {len(report.selected)} phrases, ForwardSelection",
-        caption="Of docstrings with the phrase so many are from there. Right: held out, by the "
-        "components.",
+        title=f"The first of {len(task.selected)} phrases of ForwardSelection",
+        caption="With each phrase, the share of training docstrings containing it that are from "
+        "that sub-package. Last column: recall on the test set, with the components.",
         title_justify="left",
         caption_justify="left",
     )
     table.add_column("sub-package")
     table.add_column("docstrings", justify="right")
     table.add_column("phrases")
-    table.add_column("right", justify="right")
-    for package, count in report.documents.items():
-        phrases = ", ".join(
-            f"{phrase.name} {phrase.documents[package] / sum(phrase.documents.values()):.0%}"
-            for phrase in _first([p for p in report.selected if p.package == package])
-        )
-        table.add_row(package, f"{count:,}", Text(phrases), f"{report.recall[package]:.0%}")
+    table.add_column("recall", justify="right")
+    for label, count in task.classes.items():
+        mine = _first([phrase for phrase in task.selected if phrase.label == label])
+        phrases = ", ".join(f"{phrase.name} {_share(phrase, label)}" for phrase in mine)
+        table.add_row(label, f"{count:,}", Text(phrases), f"{task.recall[label]:.0%}")
     return table
+
+
+def _share(phrase: Phrase, label: str) -> str:
+    return f"{phrase.documents[label] / sum(phrase.documents.values()):.0%}"
 
 
 def _first(phrases: list[Phrase]) -> list[Phrase]:
@@ -83,32 +107,50 @@ def _first(phrases: list[Phrase]) -> list[Phrase]:
     return first
 
 
-def _scores(report: DemoReport) -> Table:
-    """Lay out how the classifiers did."""
+def _scores(task: Task) -> Table:
+    """Lay out the accuracies."""
     table = Table(
-        title="How good that is: one and the same classifier, docstrings held out",
+        title="Accuracy on the test set of one and the same model: softmax regression",
         title_justify="left",
     )
-    table.add_column("given", justify="right")
+    table.add_column("number", justify="right")
     table.add_column("variables")
-    table.add_column("right", justify="right")
+    table.add_column("accuracy", justify="right")
     table.add_column("")
-    for score in report.scores:
+    for score in task.scores:
         bar = "█" * round(_BAR * score.accuracy)
-        given = f"{score.n_variables:,}"
-        table.add_row(given, score.variables, f"{score.accuracy:.1%}", bar.ljust(_BAR))
+        number = f"{score.n_variables:,}"
+        table.add_row(number, score.variables, f"{score.accuracy:.1%}", bar.ljust(_BAR))
     return table
 
 
+def _compared(score: Score, words: Score) -> str:
+    """Compare a few variables with all single words, by the documents on which they differ."""
+    number, what = score.n_variables, score.variables.split(",")[0]
+    beyond_chance = abs(score.gained - score.lost) > 2.0 * sqrt(score.gained + score.lost)
+    if not beyond_chance:
+        said = f"{number} {what} do as well as {WORDS}, within chance"
+    elif score.gained > score.lost:
+        said = f"{number} {what} do better than {WORDS}"
+    else:
+        said = f"{number} {what} do worse than {WORDS}: so few lose accuracy here"
+    return (
+        f"{said}. {score.accuracy:.1%} against {words.accuracy:.1%}; {score.gained} test "
+        f"docstrings are classified correctly only with the {what}, {score.lost} only with the "
+        f"{words.n_variables:,} words."
+    )
+
+
 def _costs(report: DemoReport) -> Text:
-    """Say what it cost."""
+    """List times and memory."""
     lines = [f"{seconds:6.1f} s  {stage}" for stage, seconds in report.seconds.items()]
     dense = f"a dense matrix of the variables would take {_size(report.dense_bytes)}."
     if report.peak_bytes is None or report.growth_bytes is None:
-        lines.append(f"Memory: not told by this system; {dense}")
+        lines.append(f"Memory: not reported by this system; {dense}")
     else:
+        added = "the model" if report.n_models == 1 else f"the {report.n_models} models"
         lines.append(
-            f"Memory: {_size(report.peak_bytes)} at most, of which the two models added "
+            f"Memory: {_size(report.peak_bytes)} at most, of which {added} added "
             f"{_size(report.growth_bytes)}; {dense}"
         )
     return Text("\n".join(lines))

@@ -1,4 +1,4 @@
-"""Who predicts best on rows that it has not seen: models of scikit-learn, and their scores."""
+"""Models of scikit-learn that predict rows they were not fitted to, and their scores."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ from streamsel.extras import sklearn
 
 _WHAT_FOR = "Nested folds"
 
-_Known = tuple[str, str, dict[str, Any]]
-
-# Name -> module and class, for classes and for numbers.
-MODELS: dict[str, tuple[_Known, _Known | None]] = {
-    "logistic": (("linear_model", "LogisticRegression", {"max_iter": 1000}), None),
-    "ridge": (("linear_model", "RidgeClassifier", {}), ("linear_model", "Ridge", {})),
-    "knn": (("neighbors", "KNeighborsClassifier", {}), ("neighbors", "KNeighborsRegressor", {})),
-}
+# Penalties to choose from, of standardized features.
+_PENALTIES = np.logspace(-2, 5, 15)
+_FOLDS = 3
+MODELS = ("logistic", "ridge", "knn")
 SCORES = {True: ("balanced_accuracy", "accuracy", "auc"), False: ("r2",)}
 """Of classes, and of numbers; by the first of them a size is chosen."""
+LIMITS = {"r2": (-math.inf, 1.0)}
+"""What a score can be, where that is not 0 to 1."""
 
 
 class Interval(NamedTuple):
@@ -43,7 +41,7 @@ class Interval(NamedTuple):
 
 
 def model_of(model: Any, *, is_class: bool) -> Any:
-    """Return what predicts: a pipeline of a name, or a model of scikit-learn as it is."""
+    """Return the model that predicts: a pipeline, given its name, or a model of scikit-learn."""
     if model is not None and not isinstance(model, str):
         if not hasattr(model, "fit") or not hasattr(model, "predict"):
             raise TypeError(
@@ -51,22 +49,39 @@ def model_of(model: Any, *, is_class: bool) -> Any:
             )
         return model
     name = model or ("logistic" if is_class else "ridge")
-    known = {name: both[0 if is_class else 1] for name, both in MODELS.items()}
-    found = known.get(name)
-    if found is None:
-        names = [name for name, each in known.items() if each is not None]
+    known = MODELS if is_class else MODELS[1:]
+    if name not in known:
         kind = "classes" if is_class else "numbers"
-        raise ValueError(f"Expected a model of {kind}, {' or '.join(names)}. Got: {name}.")
-    module, cls, settings = found
+        raise ValueError(f"Expected a model of {kind}, {' or '.join(known)}. Got: {name}.")
     preprocessing, pipeline = sklearn("preprocessing", _WHAT_FOR), sklearn("pipeline", _WHAT_FOR)
     # What they are handed are copies of rows: they may change them in place.
     impute = sklearn("impute", _WHAT_FOR).SimpleImputer(keep_empty_features=True, copy=False)
-    estimator = getattr(sklearn(module, _WHAT_FOR), cls)(**settings)
-    return pipeline.make_pipeline(impute, preprocessing.StandardScaler(copy=False), estimator)
+    scale = preprocessing.StandardScaler(copy=False)
+    return pipeline.make_pipeline(impute, scale, _estimator(name, is_class=is_class))
+
+
+def _estimator(name: str, *, is_class: bool) -> Any:
+    """Return the estimator of this name, which chooses its penalty by itself."""
+    linear, neighbors = sklearn("linear_model", _WHAT_FOR), sklearn("neighbors", _WHAT_FOR)
+    if name == "knn":
+        return neighbors.KNeighborsClassifier() if is_class else neighbors.KNeighborsRegressor()
+    if name == "ridge":
+        kind = linear.RidgeClassifierCV if is_class else linear.RidgeCV
+        return kind(alphas=_PENALTIES)
+    search = sklearn("model_selection", _WHAT_FOR).GridSearchCV
+    penalties = {"C": (1.0 / _PENALTIES[::2]).tolist()}
+    return search(linear.LogisticRegression(max_iter=1000), penalties, cv=_FOLDS)
 
 
 def scores_of(
-    model: Any, train: Floats, test: Floats, y: Any, rows: Sequence[Any], *, is_class: bool
+    model: Any,
+    train: Floats,
+    test: Floats,
+    y: Any,
+    rows: Sequence[Any],
+    *,
+    is_class: bool,
+    rotate: bool,
 ) -> dict[str, float]:
     """Fit a model to training rows, and return how it does on the test rows.
 
@@ -83,11 +98,15 @@ def scores_of(
         The training rows and the test rows.
     is_class
         Which of them.
+    rotate
+        Whether more features than rows may be replaced by their principal axes.
     """
     dummy, metrics = sklearn("dummy", _WHAT_FOR), sklearn("metrics", _WHAT_FOR)
     if not train.shape[1]:
         train, test = np.zeros((len(train), 1)), np.zeros((len(test), 1))
         model = dummy.DummyClassifier() if is_class else dummy.DummyRegressor()
+    elif rotate and train.shape[1] > len(train):
+        model = _of_axes(model)
     known, truth = y[rows[0]], y[rows[1]]
     fitted = sklearn("base", _WHAT_FOR).clone(model).fit(train, known)
     told = fitted.predict(test.copy())
@@ -98,6 +117,17 @@ def scores_of(
         "accuracy": float(np.mean(told == truth)),
         "auc": _auc(metrics, truth, _certainties(fitted, test), fitted.classes_),
     }
+
+
+def _of_axes(model: Any) -> Any:
+    """Return a pipeline of `model_of` that turns its features into all their principal axes.
+
+    Its predictions depend on distances and inner products alone: they are the same, and take a
+    fraction of the time where there are more features than rows.
+    """
+    axes = sklearn("decomposition", _WHAT_FOR).PCA(svd_solver="full")
+    pipeline = sklearn("pipeline", _WHAT_FOR).Pipeline
+    return pipeline([*model.steps[:-1], ("axes", axes), model.steps[-1]])
 
 
 def _certainties(fitted: Any, test: Floats) -> Floats:
@@ -119,8 +149,10 @@ def _auc(metrics: Any, truth: NDArray[Any], certain: Floats, classes: NDArray[An
     return float(np.mean(areas)) if areas else math.nan
 
 
-def interval_of(values: Sequence[float], share: float, level: float) -> Interval:
-    """Return the mean over folds and its interval, which heeds that folds share training rows.
+def interval_of(
+    values: Sequence[float], share: float, level: float, limits: tuple[float, float]
+) -> Interval:
+    """Return the mean over folds and its interval, which allows for shared training rows.
 
     That of Nadeau and Bengio (2003): Student's t, the variance of the mean of J folds taken as
     (1/J + n_test/n_train) times the variance between folds.
@@ -133,10 +165,13 @@ def interval_of(values: Sequence[float], share: float, level: float) -> Interval
         n_test / n_train.
     level
         The chance with which the interval is to hold.
+    limits
+        What a value can be: the interval ends there.
     """
     from scipy.stats import t
 
     J, mean = len(values), float(np.mean(values))
     deviation = float(np.std(values, ddof=1))
     margin = float(t.ppf(0.5 + 0.5 * level, J - 1)) * math.sqrt(1 / J + share) * deviation
-    return Interval(mean, mean - margin, mean + margin)
+    least, most = limits
+    return Interval(mean, max(mean - margin, least), min(mean + margin, most))

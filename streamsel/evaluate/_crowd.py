@@ -1,25 +1,35 @@
-"""Models that learn the same columns side by side, each of rows of its own: by one reading."""
+"""Models that learn the same columns, each of its own rows, in as few passes as memory allows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsel import params
 from streamsel.columns import Block, wrong_length
-from streamsel.evaluate._subsets import Picker, Rows, picked, rows_of
+from streamsel.evaluate._subsets import Picker, Rows, rows_of
 from streamsel.learner.undo import Undo
 from streamsel.stream import ColumnStream
 from streamsel.target.encode import encode
+from streamsel.target.kept import picked
+from streamsel.target.target import Target
+from streamsel.words import bytes_text, count
+
+# Of columns whose number is not known so many are expected.
+_UNKNOWN = 100_000
+# What the models of a pass may hold together, if nothing else is said.
+MAX_BYTES = 512_000_000
 
 
 class Crowd:
     """Models that learn the same columns, each of some of the rows.
 
-    Every block that is read is handed to all of them, so that one reading serves all. Those that
-    read their source again until their answer is proven (`exact=True`) read it by themselves.
+    Every block that is read is passed to all models of a pass. There are as many passes as it takes
+    for the models of each to stay within the memory allowed: when a pass ends, `finish` keeps what
+    is needed of each model, and the model is dropped. Models with `exact=True` read their source by
+    themselves, one after the other.
 
     Parameters
     ----------
@@ -29,6 +39,10 @@ class Crowd:
         What all rows have for a target, for covariates and for weights; None for none.
     n
         How many rows there are.
+    finish
+        Called with the number of a model and the model once it has learnt all columns.
+    max_bytes
+        Bytes that the models of a pass may hold together.
     """
 
     def __init__(
@@ -39,46 +53,121 @@ class Crowd:
         weights: Any = None,
         *,
         n: int,
+        finish: Callable[[int, Any], object],
+        max_bytes: int,
     ) -> None:
-        self.members, self._n = members, n
+        self._members: list[tuple[Any, Rows]] = list(members)
+        self._n, self._finish, self._max_bytes = n, finish, max_bytes
         for model, rows in members:
             of_rows = (
                 None if each is None else picked(each, rows) for each in (y, covariates, weights)
             )
             target, *beside = of_rows
             model.learn_target(target, *beside)
-        self._together = [member for member in members if not member[0]._one_source]
-        self._alone = [member for member in members if member[0]._one_source]
+        places = range(len(members))
+        self._together = [i for i in places if not members[i][0]._one_source]
+        self._alone = [i for i in places if members[i][0]._one_source]
+
+    def plan(self, n_columns: int | None) -> Plan:
+        """Return which models learn in which pass, and what they will hold.
+
+        Parameters
+        ----------
+        n_columns
+            How many columns will come; None where that is not known.
+        """
+        p = _UNKNOWN if n_columns is None else n_columns
+        size = max(
+            (model._new_columns(len(rows)).bytes_for(p) for model, rows in self._members), default=0
+        )
+        n_passes = 1
+        if self._together:
+            at_once = max(1, self._max_bytes // max(1, size))
+            n_passes = -(-len(self._together) // at_once)
+        passes = [part.tolist() for part in np.array_split(self._together, n_passes)]
+        return Plan(passes, len(self._alone), size)
 
     def learn(self, stream: ColumnStream, on_block: Callable[[Block], object]) -> None:
-        """Learn a stream: by one reading, and more for each model that reads again by itself.
-
-        The function is called with each block of the one reading that was learnt.
-        """
-        for block in stream.blocks():
-            self.learn_block(block)
-            on_block(block)
+        """Learn a stream; the function is called with each block that the first pass has learnt."""
+        plan = self.plan(stream.n_columns)
+        if stream.n_columns is None and not stream.rereadable:
+            # Of unknown length: it is read once, whatever that takes.
+            plan = plan._replace(passes=[self._together])
+        if len(plan.passes) > 1 and not stream.rereadable:
+            raise ValueError(
+                f"Expected columns that can be read again: {plan.text(self._max_bytes)}. Got: a "
+                "source that can be read once.\nHint: max_bytes allows more memory; "
+                "max_candidates bounds that of each model."
+            )
+        for number, part in enumerate(plan.passes):
+            for block in stream.blocks():
+                self.learn_block(block, part)
+                if number == 0:
+                    on_block(block)
+            self.end(part)
         self.read_alone(stream)
 
-    def learn_block(self, block: Block) -> None:
-        """Let all learn a block that learn together; where one cannot, none has learnt it."""
+    def learn_block(self, block: Block, part: Sequence[int]) -> None:
+        """Let the models of a pass learn a block; where one cannot, none has learnt it."""
         # Of too many rows some would be taken for others, and no model would see it.
         if block.values.shape[0] != self._n:
             raise wrong_length(block.names, block.values.shape[0], self._n)
         picker = Picker(block.values)
-        undone = [Undo(model) for model, _ in self._together]
+        members = [self._members[i] for i in part]
+        undone = [Undo(model) for model, _ in members]
         try:
-            for model, rows in self._together:
+            for model, rows in members:
                 model._learn_block(Block(block.names, picker.of(rows)))
         except BaseException:
             for undo in undone:
                 undo.settle()
             raise
 
+    def end(self, part: Sequence[int]) -> None:
+        """End a pass: keep what is needed of its models, and drop them."""
+        for i in part:
+            model, rows = self._members[i]
+            self._finish(i, model)
+            self._members[i] = (None, rows)
+
     def read_alone(self, stream: ColumnStream) -> None:
         """Let those learn that read the stream again, one after the other."""
-        for model, rows in self._alone:
+        for i in self._alone:
+            model, rows = self._members[i]
             model.learn_columns(rows_of(stream, rows))
+            self.end([i])
+
+
+class Plan(NamedTuple):
+    """Which models learn in which pass.
+
+    Parameters
+    ----------
+    passes
+        Numbers of the models of each pass.
+    n_alone
+        How many models read the columns by themselves.
+    bytes_each
+        About how many bytes a model holds.
+    """
+
+    passes: list[list[int]]
+    n_alone: int
+    bytes_each: int
+
+    def text(self, max_bytes: int) -> str:
+        """Return what it takes, in words."""
+        n, at_once = sum(map(len, self.passes)), max(map(len, self.passes), default=0)
+        said = f"{count(n + self.n_alone, 'model')} of up to {bytes_text(self.bytes_each)} each"
+        if self.n_alone:
+            return f"{said} read the columns one after the other"
+        held = bytes_text(at_once * self.bytes_each)
+        if len(self.passes) == 1:
+            return f"{said} learn in one pass, {held}"
+        said += f" learn in {len(self.passes)} passes of {at_once}, {held}"
+        if at_once * self.bytes_each > max_bytes:
+            return f"{said}: one takes more than the bound of {bytes_text(max_bytes)}"
+        return f"{said}, to stay within {bytes_text(max_bytes)}"
 
 
 def check_learner(learner: Any) -> None:
@@ -93,8 +182,8 @@ def check_learner(learner: Any) -> None:
 def prepared(learner: Any, y: Any, covariates: Any, weights: Any) -> tuple[Any, Any]:
     """Return a learner for parts of these rows, and the classes of all rows.
 
-    Whether integers are classes is told of all rows, not of every part again; what is wrong with
-    the target is said here.
+    All rows decide whether numbers are classes, not every part by itself; a target that cannot be
+    learnt is refused here.
 
     Returns
     -------
@@ -102,13 +191,12 @@ def prepared(learner: Any, y: Any, covariates: Any, weights: Any) -> tuple[Any, 
     """
     whole = learner.clone()
     whole.learn_target(y, covariates, weights)
-    if y is None or learner.target == "survival":
+    target = whole._target
+    # Each column of a frame is what it is.
+    if not isinstance(target, Target) or target.kinds or learner.target == "survival":
         return learner.clone(), None
-    encoded = encode(y, learner.target)
-    if encoded.kinds:  # a frame: each column is what it is
-        return learner.clone(), None
-    known = {"target": "class" if encoded.is_class else "numeric"}
-    codes = encoded.columns.argmax(axis=1) if encoded.is_class else None
+    known = {"target": "class" if target.is_class else "numeric"}
+    codes = encode(y, "class").columns.argmax(axis=1) if target.is_class else None
     return learner.clone(known), codes
 
 

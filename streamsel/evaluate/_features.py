@@ -1,4 +1,4 @@
-"""What models make of training and test rows: columns fetched once, or components."""
+"""Features of training and test rows: columns that are read once, or components."""
 
 from __future__ import annotations
 
@@ -13,41 +13,39 @@ from streamsel.stream import ColumnStream
 
 
 class Features:
-    """What models make of training and test rows.
+    """Selected columns, as features.
 
     Parameters
     ----------
     stream
         All columns.
     names
-        Those of them that are fetched, once.
+        Those of them that are read, once.
     """
 
     def __init__(self, stream: ColumnStream, names: list[Hashable]) -> None:
         self._stream = stream
         self._columns = stream.take(names) if names else {}
 
-    @staticmethod
-    def names(model: Any) -> list[Hashable]:
-        """Return the names of what a model puts out."""
-        return list(model.selected if hasattr(model, "selected") else model.components)
-
-    def of(self, model: Any, train: Rows, test: Rows) -> tuple[Floats, Floats]:
-        """Return what a model makes of its training and its test rows."""
-        if hasattr(model, "selected"):
-            values = self.columns(self.names(model))
-            return values[train], values[test]
-        known = rows_of(self._stream, train)
-        if model._reads_again:
-            model.learn_loadings(known)
-        new = rows_of(self._stream, test)
-        return _numbers(model.transform_many(known)), _numbers(model.transform_many(new))
-
     def columns(self, names: list[Hashable]) -> Floats:
         """Return columns that were fetched, side by side."""
         if not names:
             return np.empty((self._stream.n_rows or 0, 0))
         return np.column_stack([_dense(self._columns[name]) for name in names])
+
+
+def names_of(model: Any) -> list[Hashable]:
+    """Return the names of what a model puts out."""
+    return list(model.selected if hasattr(model, "selected") else model.components)
+
+
+def built(model: Any, stream: ColumnStream, train: Rows, test: Rows) -> tuple[Floats, Floats]:
+    """Return what an extractor makes of its training and its test rows."""
+    known = rows_of(stream, train)
+    if model._reads_again:
+        model.learn_loadings(known)
+    new = rows_of(stream, test)
+    return _numbers(model.transform_many(known)), _numbers(model.transform_many(new))
 
 
 def _numbers(values: Any) -> Floats:

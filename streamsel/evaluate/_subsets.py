@@ -1,8 +1,8 @@
-"""Some of the rows: of a stream of columns, and of what belongs to its rows."""
+"""Some of the rows of a stream of columns."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,19 +12,6 @@ from streamsel.columns import Block
 from streamsel.stream import ColumnStream
 
 Rows = NDArray[np.intp]
-
-
-def picked(values: Any, rows: Rows) -> Any:
-    """Return some rows of a target or covariates: arrays, sequences, frames, or a dict of them."""
-    if isinstance(values, Mapping):
-        return {name: picked(column, rows) for name, column in values.items()}
-    if isinstance(values, np.ndarray):
-        return values[rows]
-    if isinstance(values, list | tuple):
-        return [values[i] for i in rows.tolist()]
-    import narwhals.stable.v2 as nw
-
-    return nw.from_native(values, allow_series=True, eager_only=True)[rows].to_native()
 
 
 def rows_of(stream: ColumnStream, rows: Rows) -> ColumnStream:

@@ -1,4 +1,4 @@
-"""What is kept of all columns as they pass: some names by lot, and all values if they are few."""
+"""What is kept of all columns as they pass: random names, and all values if they are few."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamsel.stream import ColumnStream
 
 
 class Lots:
-    """Draws names by lot, of as many as come: all have the same chance.
+    """Draws names at random from a stream: each has the same chance.
 
     Parameters
     ----------

@@ -10,14 +10,16 @@ import numpy as np
 from streamsel import params
 from streamsel.columns import Block
 from streamsel.evaluate._contest import SCORES, model_of, scores_of
-from streamsel.evaluate._crowd import Crowd, check_learner
-from streamsel.evaluate._features import Features
+from streamsel.evaluate._crowd import MAX_BYTES, Crowd, check_learner, prepared
+from streamsel.evaluate._features import Features, built, names_of
 from streamsel.evaluate._matrices import Floats
 from streamsel.evaluate._subsets import Rows
 from streamsel.evaluate._wholly import Lots, Wholly
 from streamsel.evaluate.nested_result import ALL, NOTHING, RANDOM, SELECTED, Fold, NestedScores
 from streamsel.extras import sklearn
+from streamsel.learner.report import Report
 from streamsel.stream import ColumnStream, as_stream
+from streamsel.target.covariates import encode_covariates
 from streamsel.target.encode import encode
 
 _WHAT_FOR = "Nested folds"
@@ -30,6 +32,7 @@ def nested_scores(
     X: Any,
     y: Any,
     *,
+    covariates: Any = None,
     sizes: Iterable[int] | None = None,
     model: Any = None,
     target: str | None = None,
@@ -38,14 +41,14 @@ def nested_scores(
     n_inner: int = 3,
     seed: int = 0,
     level: float = 0.95,
-    max_bytes: int = 256_000_000,
+    max_bytes: int = MAX_BYTES,
 ) -> NestedScores:
     """Return how well selected or extracted variables predict rows that had no part in it.
 
     The learner learns the training rows of each fold, a model of scikit-learn is fitted to what it
     selects or builds there, and judged on the rows held out. Of several sizes the best is chosen
-    inside the training rows, by inner folds. Beside it stand as many variables drawn by lot, all
-    variables, and none.
+    inside the training rows, by inner folds. It is compared with as many variables drawn at random,
+    with all variables, and with none.
 
     Parameters
     ----------
@@ -55,29 +58,34 @@ def nested_scores(
         The columns, as `learn_columns` takes them, of a source that can be read again.
     y
         (n,) classes or numbers.
+    covariates
+        What the learner adjusts for, as `learn_target` takes it. The model that predicts has them
+        as features too, next to the selected variables, those drawn at random, all, or none.
     sizes
         Values of `k`, or of `n_components`, to choose from; None for the learner's own.
     model
         "logistic" (the default of classes), "ridge" (that of numbers) or "knn", behind a
-        StandardScaler; or a model of scikit-learn, which is taken as it is.
+        StandardScaler, the penalty of the first two chosen by cross-validation of the training
+        rows; or a model of scikit-learn, which is taken as it is.
     target
         Whether y is classes, as the learner's parameter of this name; None takes the learner's.
     n_folds, n_repeats
-        Outer folds, and how often the rows are dealt out to them anew.
+        Outer folds, and how often the rows are divided into them.
     n_inner
         Inner folds, where there are several sizes.
     seed
-        Of the folds and the lots.
+        Of the folds and of the random variables.
     level
         The chance with which intervals are to hold.
     max_bytes
-        Bytes that all columns may take as float64, if all are to be tried.
+        Bytes that the models which learn in one pass may hold together, and that all columns may
+        take as float64, if all are to be tried.
 
     Raises
     ------
     ValueError, TypeError
-        As the learner raises it, for survival, several targets and covariates, and for fewer rows,
-        or rows of a class, than there are folds.
+        As the learner raises it, for survival and several targets, and for fewer rows, or rows of a
+        class, than there are folds.
     ImportError
         If scikit-learn is not installed: ``pip install "streamsel[evaluate]"``.
 
@@ -88,17 +96,17 @@ def nested_scores(
     Notes
     -----
     All models of all folds and sizes, ``n_repeats * n_folds * len(sizes) * (1 + n_inner)`` of them,
-    learn by one reading of the columns; then those that were selected are fetched. Where all
-    columns fit into `max_bytes` they are held, and nothing is read again. Otherwise an extractor
-    that needs a second reading for its loadings makes one for each of its models, and
-    ``exact=True`` as many as it has to.
+    learn in as few passes over the columns as `max_bytes` allows; then the selected columns are
+    read. Where all columns fit into `max_bytes` they are kept, and nothing is read a second time.
+    Otherwise an extractor that needs a second pass for its loadings makes one for each of its
+    models, and ``exact=True`` as many as it has to.
 
     Scores of classes are balanced accuracy, accuracy, and the area under the curve of each class
     against the others, averaged over classes; of numbers R² on the rows held out.
 
     Folds share training rows, so that their scores are not independent. Intervals are Student's t
-    with the variance that Nadeau and Bengio[^1] correct for that; those of differences are paired,
-    fold by fold.
+    with the variance that Nadeau and Bengio[^1] correct for that, cut off where no score can be;
+    those of differences are paired, fold by fold.
 
     References
     ----------
@@ -125,7 +133,9 @@ def nested_scores(
         )
     nested = Nested(
         learner,
+        stream,
         y,
+        covariates=covariates,
         sizes=sizes,
         model=model,
         target=target,
@@ -137,7 +147,7 @@ def nested_scores(
         max_bytes=max_bytes,
     )
     nested.crowd.learn(stream, nested.see)
-    return nested.result(stream)
+    return nested.result()
 
 
 class _Task(NamedTuple):
@@ -155,20 +165,30 @@ class Nested:
 
     Parameters
     ----------
-    learner, y, sizes, model, target, n_folds, n_repeats, n_inner, seed, level, max_bytes
+    learner, y, covariates, sizes, model, target, n_folds, n_repeats, n_inner, seed, level
         As `nested_scores` has them.
+    stream
+        All columns, to be read after the passes in which they are learnt.
+    max_bytes
+        As `nested_scores` has it.
 
     Attributes
     ----------
     crowd
         What learns columns.
+    first
+        The report of the first model, once it has learnt all columns.
     """
+
+    first: Report
 
     def __init__(
         self,
         learner: Any,
+        stream: ColumnStream,
         y: Any,
         *,
+        covariates: Any,
         sizes: Iterable[int] | None,
         model: Any,
         target: str | None,
@@ -183,23 +203,32 @@ class Nested:
             n_folds=n_folds, n_repeats=n_repeats, n_inner=n_inner, seed=seed, level=level
         )
         check_learner(learner)
-        if learner.covariates:
-            raise ValueError(
-                "Expected a learner without covariates: what predicts would need them too. Got: "
-                f"{list(learner.covariates)}."
-            )
-        self._learner = learner
+        self._learner, self._stream = learner, stream
         self.sizes = None if sizes is None else sorted(set(sizes))
         if self.sizes == []:
             raise ValueError("Expected sizes to choose from, or None. Got: no size.")
         self.is_class, self._y = _one_target(y, target or learner.target)
         self._model = model_of(model, is_class=self.is_class)
+        self._rotate = model is None or isinstance(model, str)
+        self._covariates: Floats = np.empty((len(self._y), 0))
+        if covariates is not None:
+            self._covariates = encode_covariates(covariates, learner.covariates).columns
         self._tasks = list(self._all_tasks())
-        known = {"target": "class" if self.is_class else "numeric"} if learner.supervised else {}
-        models = [
-            (learner.clone(known | self._sized(task.size)), task.train) for task in self._tasks
-        ]
-        self.crowd = Crowd(models, y if learner.supervised else None, n=len(self._y))
+        if learner.supervised:
+            # All rows decide whether numbers are classes, not those of every fold by themselves.
+            own = learner.clone({"target": target or learner.target})
+            learner, _ = prepared(own, y, covariates, None)
+        models = [(learner.clone(self._sized(task.size)), task.train) for task in self._tasks]
+        # What each model puts out, and of extractors training and test features.
+        self._made: dict[int, tuple[list[Hashable], tuple[Floats, Floats] | None]] = {}
+        self.crowd = Crowd(
+            models,
+            y if learner.supervised else None,
+            covariates,
+            n=len(self._y),
+            finish=self._finish,
+            max_bytes=max_bytes,
+        )
         n_outer = n_folds * n_repeats
         self._lots = [Lots(_MOST_LOTS, (seed, outer)) for outer in range(n_outer)]
         self._wholly = Wholly(max_bytes)
@@ -250,17 +279,30 @@ class Nested:
         for lots in self._lots:
             lots.see(block)
 
-    def result(self, stream: ColumnStream) -> NestedScores:
-        """Return what came of it, after the last column, of which some are fetched."""
-        held = self._wholly.stream()
-        source = stream if held is None else held
-        features = Features(source, self._names_needed())
+    def _finish(self, number: int, model: Any) -> None:
+        """Keep what a model puts out, once it has learnt all columns."""
+        task, made = self._tasks[number], None
+        if not hasattr(model, "selected"):
+            made = built(model, self._source(), task.train, task.test)
+        self._made[number] = (names_of(model), made)
+        if number == 0:
+            self.first = model.report()
+
+    def _source(self) -> ColumnStream:
+        """Return all columns: those that are kept, or those to read."""
+        return self._wholly.stream() or self._stream
+
+    def result(self) -> NestedScores:
+        """Return what came of it, after the last column, of which some are read."""
+        features = Features(self._source(), self._names_needed())
         by_task = {}
-        for task, (model, _) in zip(self._tasks, self.crowd.members, strict=True):
-            by_task[task.outer, task.size, task.inner] = (
-                self._predicted(features.of(model, task.train, task.test), task),
-                features.names(model),
-            )
+        for number, task in enumerate(self._tasks):
+            names, made = self._made[number]
+            if made is None:
+                values = features.columns(names)
+                made = values[task.train], values[task.test]
+            key = task.outer, task.size, task.inner
+            by_task[key] = (self._predicted(made, task), names)
         everything = self._wholly.matrix()
         outers = {task.outer: task for task in self._tasks if task.inner is None}
         folds = []
@@ -291,9 +333,9 @@ class Nested:
     def _names_needed(self) -> list[Hashable]:
         """Return the columns that models of selectors need, and those drawn by lot."""
         needed: dict[Hashable, None] = {}
-        for task, (model, _) in zip(self._tasks, self.crowd.members, strict=True):
-            names = Features.names(model)
-            if hasattr(model, "selected"):
+        for number, task in enumerate(self._tasks):
+            names, made = self._made[number]
+            if made is None:
                 needed.update(dict.fromkeys(names))
             if task.inner is None:
                 needed.update(dict.fromkeys(self._lots[task.outer].drawn(len(names))))
@@ -301,7 +343,21 @@ class Nested:
 
     def _predicted(self, pair: tuple[Floats, Floats], task: _Task) -> dict[str, float]:
         rows = task.train, task.test
-        return scores_of(self._model, *pair, self._y, rows, is_class=self.is_class)
+        if self._covariates.shape[1]:
+            train, test = (
+                np.hstack([x, self._covariates[of]]) for x, of in zip(pair, rows, strict=True)
+            )
+            pair = train, test
+        train, test = pair
+        return scores_of(
+            self._model,
+            train,
+            test,
+            self._y,
+            rows,
+            is_class=self.is_class,
+            rotate=self._rotate,
+        )
 
     def _best(self, outer: int, by_task: dict[Any, Any]) -> int | None:
         """Return the size that inner folds are best for, the smallest if several are."""
@@ -344,7 +400,7 @@ def _one_target(y: Any, kind: str) -> tuple[bool, Any]:
             "Expected classes or numbers, which models of scikit-learn predict. Got: "
             "target='survival'.\nHint: subsample_stability takes it."
         )
-    encoded = encode(y, kind)
+    encoded = encode(y, kind, by_values=True)
     if encoded.is_class:
         return True, encoded.columns.argmax(axis=1)
     if encoded.columns.shape[1] != 1 or encoded.kinds:
@@ -355,6 +411,6 @@ def _one_target(y: Any, kind: str) -> tuple[bool, Any]:
     if bad.size:
         raise ValueError(
             f"Expected a finite target. Got: {encoded.columns[bad[0], 0]} in row {bad[0]}.\n"
-            "Hint: drop the rows whose target is missing, in the columns too."
+            "Hint: leave out the rows whose target is missing, in the columns too."
         )
     return False, encoded.columns[:, 0]

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsel.evaluate._contest import SCORES, Interval, interval_of
+from streamsel.evaluate._contest import LIMITS, SCORES, Interval, interval_of
 
 SELECTED, RANDOM, ALL, NOTHING = "selected", "random", "all", "nothing"
-"""Who predicts: the learner's variables, as many by lot, all of them, and none."""
+"""What predicts: the learner's variables, as many at random, all of them, and none."""
 
 
 class Fold(NamedTuple):
@@ -26,7 +26,7 @@ class Fold(NamedTuple):
     n_train, n_test
         Rows.
     scores
-        Who predicts -> score -> value.
+        What predicts -> score -> value.
     """
 
     size: int | None
@@ -60,8 +60,8 @@ class NestedScores:
     Attributes
     ----------
     contestants
-        Who predicted: "selected", "random" (as many variables by lot), "all" (if they are few
-        enough) and "nothing" (the most frequent class, or the mean).
+        What predicted: "selected", "random" (as many variables at random), "all" (if they are few
+        enough) and "nothing" (the most frequent class, or the mean; with covariates these alone).
     scores
         What was scored, the one by which sizes are chosen first.
 
@@ -94,7 +94,7 @@ class NestedScores:
 
     @property
     def contestants(self) -> list[str]:
-        """Who predicted."""
+        """What predicted."""
         return list(self.folds[0].scores)
 
     @property
@@ -104,12 +104,15 @@ class NestedScores:
 
     def score(self, contestant: str = SELECTED, score: str | None = None) -> Interval:
         """Return the mean of a score over the folds, and its interval."""
-        return self._interval(self._values(contestant, score))
+        limits = LIMITS.get(score or self.scores[0], (0.0, 1.0))
+        return self._interval(self._values(contestant, score), limits)
 
     def difference(self, other: str, score: str | None = None) -> Interval:
         """Return by how much the selected are better than another, fold by fold, on average."""
         mine, others = self._values(SELECTED, score), self._values(other, score)
-        return self._interval([a - b for a, b in zip(mine, others, strict=True)])
+        least, most = LIMITS.get(score or self.scores[0], (0.0, 1.0))
+        differences = [a - b for a, b in zip(mine, others, strict=True)]
+        return self._interval(differences, (least - most, most - least))
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -146,6 +149,6 @@ class NestedScores:
         score = self.scores[0] if score is None else score
         return [fold.scores[contestant][score] for fold in self.folds]
 
-    def _interval(self, values: Sequence[float]) -> Interval:
+    def _interval(self, values: Sequence[float], limits: tuple[float, float]) -> Interval:
         share = float(np.mean([fold.n_test / fold.n_train for fold in self.folds]))
-        return interval_of(values, share, self.level)
+        return interval_of(values, share, self.level, limits)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ class Stability(NamedTuple):
     value
         The estimate, at most 1; about 0 for selections that have no more in common than chance.
     low, high
-        The interval around it. It is not cut off at 1.
+        The interval around it, inside [-1, 1].
 
     Examples
     --------
@@ -75,11 +74,26 @@ def selection_stability(
 
     Notes
     -----
-    The interval is $\hat\Phi \pm z \sqrt{v}$, v the variance that the paper estimates (Theorem 7
-    and Corollary 9). It is asymptotic in M: in a simulation with 20 variables, selected
-    independently, an interval of level 0.95 held the truth in 70 % of trials with M = 5, 83 % with
-    10, 91 % with 20 and 94 % with 50. It takes the selections as drawn independently. Resamples of
-    one data set share rows, and speak of drawing again from these data, not of other data.
+    The interval is $\tanh(\operatorname{artanh}\hat\Phi \pm t\, s / (1 - \hat\Phi^2))$, with the
+    jackknife's standard error s over the M selections and the quantile t of Student's distribution
+    with M - 1 degrees of freedom. Where all selections are the same s is 0; then `low` is the
+    stability at which M equal selections still come with probability 1 - level, if a selection that
+    differs exchanges one variable. Two selections that differ have no s: the interval is [-1, 1].
+
+    In 8 simulated designs, other than those by which it was chosen, an interval of level 0.95
+    covered the truth in this share of trials, compared with the normal interval of the paper
+    (Theorem 7 and Corollary 9):
+
+    | M | jackknife: mean, worst design | normal: mean, worst |
+    |---|---|---|
+    | 5 | .95, .80 | .73, .28 |
+    | 10 | .96, .93 | .85, .54 |
+    | 20 | .97, .94 | .91, .78 |
+    | 50 | .96, .93 | .94, .89 |
+    | 100 | .96, .94 | .94, .90 |
+
+    It takes the selections as drawn independently. Resamples of one data set share rows, and show
+    what drawing again from these data would select, not what other data would.
 
     Time and memory are those of the names that were selected, whatever d is.
 
@@ -92,7 +106,7 @@ def selection_stability(
     --------
     >>> from streamsel.evaluate import selection_stability
     >>> selection_stability([["a", "b"], ["b", "a"], ["a", "c"]], n_variables=10)
-    Stability(value=0.5833, low=0.3611, high=0.8056)
+    Stability(value=0.5833, low=-0.9386, high=0.9976)
     """
     params.check(
         "selection_stability",
@@ -117,12 +131,47 @@ def selection_stability(
     share = float(sizes.mean()) / n_variables
     by_chance = float(sizes.mean()) * (1.0 - share)
     value = 1.0 - M / (M - 1) * float((p * (1.0 - p)).sum()) / by_chance
-    # Half the influence of every selection on the estimate, but for what is the same in all.
-    shared = np.array([sum(counts[name] for name in names) for names in chosen]) / M
-    influence = (shared - sizes * share + value * sizes * (share - 0.5)) / by_chance
-    deviation = 2.0 / M * float(np.linalg.norm(influence - influence.mean()))
-    margin = NormalDist().inv_cdf(0.5 + 0.5 * float(level)) * deviation
-    return Stability(value, value - margin, value + margin)
+    if value == 1.0:
+        return Stability(value, _least_of_equals(M, float(sizes[0]), share, level), 1.0)
+    left_out = _each_left_out(chosen, counts, sizes, n_variables)
+    return Stability(value, *_interval(value, left_out, level))
+
+
+def _each_left_out(
+    chosen: list[set[Hashable]], counts: Counter[Hashable], sizes: Floats, d: int
+) -> Floats:
+    """Return the estimates without each of the selections; not finite where one is undefined."""
+    M = len(chosen)
+    c = np.fromiter(counts.values(), np.float64, len(counts))
+    shared = np.array([sum(counts[name] for name in names) for names in chosen])
+    # Sums of c (m - c) over the variables, of the other m selections.
+    spread = float((c * (M - 1 - c)).sum()) + 2.0 * shared - M * sizes
+    mean = (sizes.sum() - sizes) / (M - 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(1.0 - spread / ((M - 1) * (M - 2)) / (mean * (1.0 - mean / d)))
+
+
+def _interval(value: float, left_out: Floats, level: float) -> tuple[float, float]:
+    """Return the interval around an estimate, by the estimates without each of the selections."""
+    from scipy.special import stdtrit
+
+    M = left_out.size
+    if not np.isfinite(left_out).all():
+        return -1.0, 1.0
+    deviation = math.sqrt((M - 1) / M) * float(np.linalg.norm(left_out - left_out.mean()))
+    margin = float(stdtrit(M - 1, 0.5 + 0.5 * level)) * deviation / (1.0 - value * value)
+    middle = math.atanh(value)
+    return math.tanh(middle - margin), math.tanh(middle + margin)
+
+
+def _least_of_equals(M: int, size: float, share: float, level: float) -> float:
+    """Return at which stability M selections are still equal with a probability of 1 - level.
+
+    A selection that differs has any one of its variables exchanged, each time for another one.
+    """
+    differs = 1.0 - math.pow(1.0 - level, 1.0 / M)
+    spread = 2.0 * differs - differs**2 / size
+    return max(-1.0, 1.0 - spread / (size * (1.0 - share)))
 
 
 def importance_stability(importances: Any, n_variables: int | None) -> float:

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from streamsel import params
-from streamsel.evaluate._crowd import Crowd, check_learner, count_rows, prepared
+from streamsel.evaluate._crowd import MAX_BYTES, Crowd, check_learner, count_rows, prepared
 from streamsel.evaluate._subsets import Rows
 from streamsel.evaluate.stability import Stability, selection_stability
 from streamsel.learner.watched import OnBlock
@@ -172,12 +172,13 @@ def subsample_stability(
     share: float = 0.5,
     seed: int = 0,
     level: float = 0.95,
+    max_bytes: int = MAX_BYTES,
     on_block: OnBlock | None = None,
 ) -> SubsampleStability:
     """Return what a selector selects of many subsamples of the rows, and how stable that is.
 
     A model for each subsample, and one for all rows, learn the same columns: each block that is
-    read is handed to all of them, so that the source is read once.
+    read is passed to all of them, in as few passes as `max_bytes` allows.
 
     Parameters
     ----------
@@ -196,8 +197,11 @@ def subsample_stability(
         Of the draws.
     level
         The chance with which the interval of the index is to hold.
+    max_bytes
+        Bytes that the models which learn in one pass may hold together: about as many models learn
+        at a time, and the columns are read as often as that takes.
     on_block
-        Called with the model of all rows after each block, to show how far it is.
+        Called with the model of all rows after each block of the first pass, to show progress.
 
     Raises
     ------
@@ -210,10 +214,10 @@ def subsample_stability(
 
     Notes
     -----
-    Time is that of learning ``1 + n_subsamples * share`` times as many rows, and memory that of as
-    many models; of the rows of a block one copy is made at a time. A selector with ``exact=True``
-    and a bounded pool is not fed by the one reading: each of its models reads the source by itself,
-    as often as it has to.
+    Time is that of learning ``1 + n_subsamples * share`` times as many rows. Memory is bounded by
+    `max_bytes`, or by what one model holds where that is more. A source that can be read once is
+    enough where all models fit. The models of a selector with ``exact=True`` and a bounded pool
+    read the source by themselves, one after the other.
 
     Whether integers are classes is decided on all rows.
 
@@ -238,6 +242,7 @@ def subsample_stability(
         share=share,
         seed=seed,
         level=level,
+        max_bytes=max_bytes,
     )
     drawn.crowd.learn(stream, lambda _: None if on_block is None else on_block(drawn.whole))
     return drawn.result()
@@ -248,7 +253,7 @@ class Subsampling:
 
     Parameters
     ----------
-    learner, y, covariates, weights, n_subsamples, share, seed, level
+    learner, y, covariates, weights, n_subsamples, share, seed, level, max_bytes
         As `subsample_stability` has them.
     n
         How many rows there are.
@@ -273,6 +278,7 @@ class Subsampling:
         share: float,
         seed: int,
         level: float,
+        max_bytes: int = MAX_BYTES,
     ) -> None:
         params.check(
             "subsample_stability",
@@ -281,8 +287,15 @@ class Subsampling:
                 "share": params.Real(0.0, open=True, below=1.0),
                 "seed": params.Whole(0),
                 "level": params.Real(0.0, open=True, below=1.0),
+                "max_bytes": params.Whole(1),
             },
-            {"n_subsamples": n_subsamples, "share": share, "seed": seed, "level": level},
+            {
+                "n_subsamples": n_subsamples,
+                "share": share,
+                "seed": seed,
+                "level": level,
+                "max_bytes": max_bytes,
+            },
         )
         check_learner(learner)
         if not hasattr(learner, "selected"):
@@ -296,13 +309,19 @@ class Subsampling:
         self._parameters = dict(learner._get_params())
         every = np.arange(n)
         members = [(model.clone(), rows) for rows in (every, *self._drawn)]
-        self.crowd = Crowd(members, y, covariates, weights, n=n)
+        self._selections: dict[int, list[Hashable]] = {}
+        self.crowd = Crowd(
+            members, y, covariates, weights, n=n, finish=self._finish, max_bytes=max_bytes
+        )
         self.whole = members[0][0]
+
+    def _finish(self, number: int, model: Any) -> None:
+        self._selections[number] = list(model.selected)
 
     def result(self) -> SubsampleStability:
         """Return what was selected, after the last column."""
-        whole, *others = (model for model, _ in self.crowd.members)
-        selections = [list(model.selected) for model in others]
+        whole = self.whole
+        selections = [self._selections[i] for i in range(1, len(self._drawn) + 1)]
         n_variables = whole.n_columns - whole.n_constant
         sizes = sum(map(len, selections))
         index = None

@@ -14,6 +14,8 @@ _LEAST = 1e-6
 _VOID = 1e-6
 # Where values lack, a component has a priori one part in so many of the mean square of a value.
 _PARTS = 100.0
+# On rows loadings whose squares sum to less than this part of the noise are none.
+_FAINT = 1e-2
 # How often a column and its outliers are told apart, one by the other.
 _ALTERNATIONS = 4
 # The standard deviation of normal values in units of their median and of their mean size.
@@ -75,7 +77,7 @@ class GaussianCode:
 
     def renew_rows(self, fit: Fit) -> Fit:
         """Return the fit with the loadings, and the noise, of the largest likelihood."""
-        return _most_likely(fit, float(len(fit.D)))
+        return _along_axes(_most_likely(fit, float(len(fit.D))))
 
     def weights(self, W: Floats, noise: float) -> Floats:
         """Return what turns a row into the posterior means of its components."""
@@ -221,6 +223,24 @@ def _most_likely(fit: Fit, values: float) -> Fit:
     left = fit.squares - float(np.vdot(D, fit.B)) - prior * float(np.vdot(D, D))
     fit = fit._replace(D=D, noise=left / (fit.weight * values))
     return fit._replace(noise=noise_of(fit))
+
+
+def _along_axes(fit: Fit) -> Fit:
+    """Return the fit with loadings along their principal axes, and of no others.
+
+    Which directions of the codes have no loadings is then exactly known. Of others whose loadings
+    are small beside the noise rounding would decide, and grow from one renewal to the next.
+    """
+    m, q = fit.D.shape
+    D = np.vstack([fit.D, np.zeros((max(0, q - m), q))])
+    _, sizes, turn = np.linalg.svd(D, full_matrices=False)
+    least = max(_VOID * sizes[0], np.sqrt(_FAINT * noise_of(fit)))
+    lost = sizes <= least
+    D, A, B = fit.D @ turn.T, turn @ fit.A @ turn.T, fit.B @ turn.T
+    # Of codes that nothing is made of nothing is known but that their variance is 1.
+    D[:, lost] = B[:, lost] = A[lost] = A[:, lost] = 0.0
+    A[lost, lost] = fit.weight
+    return fit._replace(D=D, A=A, B=B)
 
 
 def _centred(X: Floats) -> Floats:

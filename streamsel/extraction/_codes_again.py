@@ -42,7 +42,8 @@ class CodesAgain:
         self._same = same
         self._least = 0.0
         self._names: list[Hashable] = []
-        self._means: Floats = np.empty(0)
+        # Means and standard deviations.
+        self._moments: Floats = np.empty((0, 2))
         self._loadings: Floats | None = None
 
     def read(self, chunk: Chunk, stats: Stats) -> None:
@@ -56,7 +57,9 @@ class CodesAgain:
             loadings = self._loadings_of(self.held.units_of(chunk, stats, piece) * length)
             large = np.flatnonzero(_sizes(loadings) > self._least)
             self._names += [chunk.names[place] for place in piece[large].tolist()]
-            self._means = np.append(self._means, stats.mean[piece[large]])
+            deviations = np.sqrt(stats.m2[piece[large]] / chunk.n)
+            own = np.column_stack([stats.mean[piece[large]], deviations])
+            self._moments = np.concatenate([self._moments, own])
             before = loadings[:0] if self._loadings is None else self._loadings
             self._loadings = np.concatenate([before, loadings[large]])
             if len(self._names) >= 2 * self.limit:
@@ -68,7 +71,7 @@ class CodesAgain:
         largest = np.sort(np.argsort(-sizes, kind="stable")[: self.limit])
         self._least = float(sizes[largest].min(initial=np.inf))
         self._names = [self._names[place] for place in largest.tolist()]
-        self._means, self._loadings = self._means[largest], self._loadings[largest]
+        self._moments, self._loadings = self._moments[largest], self._loadings[largest]
 
     def found(self) -> Loadings:
         """Return the loadings of what was read; ValueError where that is not what was learnt."""
@@ -76,7 +79,8 @@ class CodesAgain:
         if len(self._names) > self.limit:
             self._cut_back()
         assert self._loadings is not None  # noqa: S101
-        return Loadings(self._names, self._means, self._loadings)
+        means, deviations = self._moments.T
+        return Loadings(self._names, means, self._loadings, deviations)
 
 
 def _sizes(loadings: Floats) -> Floats:

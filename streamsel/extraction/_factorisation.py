@@ -19,7 +19,7 @@ from streamsel.held.moments import Moments
 from streamsel.held.part import Floats
 from streamsel.held.same import Same
 from streamsel.held.sketch import Entries
-from streamsel.learner.base import until_learnt
+from streamsel.learner.cached import until_learnt
 from streamsel.learner.extractor import Extractor, LinearMap, least_motion, weights_for
 from streamsel.params import param
 from streamsel.stream import ColumnStream, as_stream
@@ -173,7 +173,7 @@ class Factorisation(Extractor):
             noise = found.fit.noise * found.fit.unit**2
             names, means, loadings = held.names, held.table["mean"], found.loadings
             if held.loadings is not None:
-                names, means, loadings = held.loadings
+                names, means, loadings, _ = held.loadings
         weights = self._padded(self._code.weights(loadings, noise))
         there = np.flatnonzero(weights.any(axis=1))
         return LinearMap([names[place] for place in there.tolist()], means[there], weights[there])

@@ -17,7 +17,7 @@ from streamsel.held.gram import check_rows
 from streamsel.held.gram_columns import GramColumns
 from streamsel.held.inner import left_of, of_variables
 from streamsel.held.part import Floats, Places
-from streamsel.learner.base import until_learnt
+from streamsel.learner.cached import until_learnt
 from streamsel.learner.extractor import LinearMap
 from streamsel.learner.report import Report
 from streamsel.learner.sharing import Sharing
@@ -49,7 +49,7 @@ class GramExtractor(OfInner, ReadsAgain, Sharing):
     @property
     def _rank(self) -> int:
         """How many of the leading axes are kept where there is no more."""
-        return 2 * self.n_components + _SPARE
+        return 2 * (self._n_asked or 0) + _SPARE
 
     # What it keeps
 
@@ -76,7 +76,7 @@ class GramExtractor(OfInner, ReadsAgain, Sharing):
             check_rows(held.n, self.max_rows_gram, self._needs_matrix)
         if held.rank < self._rank:
             raise ValueError(
-                f"Expected a model of at least {self.n_components} components, for {held.n} rows "
+                f"Expected a model of at least {self._n_asked} components, for {held.n} rows "
                 f"are too many for a Gram matrix. Got: {held.rank} axes.\n"
                 "Hint: let the one of most components learn, and the others from it."
             )
@@ -160,7 +160,8 @@ class GramExtractor(OfInner, ReadsAgain, Sharing):
     def _settling(self) -> Settling:
         """Return what is known of the leading axes, from readings since the first."""
         assert isinstance(self._columns, GramColumns)  # noqa: S101
-        return Settling(self._columns, self.n_components)
+        assert self._n_asked is not None  # noqa: S101
+        return Settling(self._columns, self._n_asked)
 
     def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
         held = self._columns

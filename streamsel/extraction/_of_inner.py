@@ -16,7 +16,7 @@ from streamsel.held.foremost import Foremost
 from streamsel.held.inner import About, Inner, left_of, of_variables
 from streamsel.held.part import Floats, Held, Places
 from streamsel.held.pool import Pool
-from streamsel.learner.base import until_learnt
+from streamsel.learner.cached import until_learnt
 from streamsel.learner.extractor import LinearMap
 from streamsel.learner.joint_extractor import JointExtractor
 from streamsel.params import param
@@ -119,7 +119,7 @@ class OfInner(JointExtractor, Foremost):
     def _components_of(
         self, inner: Inner, weighted: Floats, places: Places, scale: Floats, probes: int = 0
     ) -> Solution:
-        alpha = self._duals(inner, self.n_components)
+        alpha = self._duals(inner, inner.size if self._n_asked is None else self._n_asked)
         loadings = weighted @ alpha
         up = signs(loadings)
         scores = inner.times(alpha) * up
@@ -172,7 +172,7 @@ class OfInner(JointExtractor, Foremost):
         del names
         held, found = self._held, self._solution()
         if held is None or found is None:
-            return LinearMap([], np.zeros(0), np.zeros((0, self.n_components)))
+            return LinearMap([], np.zeros(0), np.zeros((0, self._n_asked or 1)))
         weights = found.scale[:, None] * self._loadings_of(found)
         mean = held.stats(found.places).mean
         known = [held.names[place] for place in found.places]
@@ -180,7 +180,9 @@ class OfInner(JointExtractor, Foremost):
 
     def _padded(self, weights: Floats) -> Floats:
         """Return weights (m, k) with void ones for the components that are not."""
-        return np.pad(weights, ((0, 0), (0, self.n_components - weights.shape[1])))
+        k = weights.shape[1]
+        width = max(1, k) if self._n_asked is None else self._n_asked
+        return np.pad(weights, ((0, 0), (0, width - k)))
 
     # What was learnt
 
@@ -193,7 +195,8 @@ class OfInner(JointExtractor, Foremost):
         found = self._solution()
         if found is None:
             return {}
-        return dict(zip(self.components, found.relevance.tolist(), strict=False))
+        names = self._names_of(found.relevance.size)
+        return dict(zip(names, found.relevance.tolist(), strict=True))
 
     def _embedding(self) -> Floats:
         found = self._solution()

@@ -62,7 +62,7 @@ class Kept(NamedTuple):
 
     Parameters
     ----------
-    names, means, scale
+    names, means, deviations, scale
         (s,) of them, and what they are multiplied by.
     weighted, loadings
         (s, n) what comes of it, and its products with α, (s, q).
@@ -70,6 +70,7 @@ class Kept(NamedTuple):
 
     names: list[Hashable]
     means: Floats
+    deviations: Floats
     scale: Floats
     weighted: Floats
     loadings: Floats
@@ -114,7 +115,7 @@ class LoadingsFound:
         self.n_read, self.seen = 0, set[Hashable]()
         self.of_probe, self.let_go = np.zeros_like(probe), False
         self._limit, self._least = limit, -1.0
-        self._kept = [Kept([], none, none, np.empty((0, n)), np.empty((0, q)))]
+        self._kept = [Kept([], none, none, none, np.empty((0, n)), np.empty((0, q)))]
 
     def large(self, loadings: Floats) -> Places:
         """Return which columns are to be kept, by their loadings, (b, q); note the rest."""
@@ -243,6 +244,7 @@ class LoadingsReading:
             piece = places[start : start + step]
             names = [chunk.names[place] for place in piece.tolist()]
             means, factors = stats.mean[piece], scale[piece]
+            deviations = np.sqrt(stats.m2[piece] / chunk.n)
             dense = None
             if isinstance(chunk, SparseChunk):
                 stored = Stored.of(chunk, stats, piece, factors, np.ones((piece.size, 1)))
@@ -258,7 +260,8 @@ class LoadingsReading:
                 if self._observed:
                     weighted = weigh(piece[large]) if dense is None else dense[large]
                 names = [names[place] for place in large.tolist()]
-                found.keep(Kept(names, means[large], factors[large], weighted, loadings[large]))
+                own = (means[large], deviations[large], factors[large])
+                found.keep(Kept(names, *own, weighted, loadings[large]))
 
     def _loadings_of(self, columns: Operand, found: LoadingsFound) -> Floats:
         """Return the products of columns with α; note what they make of the probe."""
@@ -277,7 +280,7 @@ def loadings_of(
     if not np.allclose(_left(found.of_probe, given), before, rtol=0.0, atol=least):
         raise unlike_before("columns of other values")
     found.cut_back()
-    names, means, scale, weighted, loadings = found.kept()
+    names, means, deviations, scale, weighted, loadings = found.kept()
     if found.let_go:
         scores = again.scores
         missed = scores - weighted.T @ loadings
@@ -286,7 +289,7 @@ def loadings_of(
         loadings = as_long(loadings, weighted, scores)
     if again.hidden is not None:
         loadings = without(loadings, weighted @ again.hidden)
-    return Loadings(names, means, loadings * scale[:, None])
+    return Loadings(names, means, loadings * scale[:, None], deviations)
 
 
 def _left(V: Floats, given: Floats | None) -> Floats:

@@ -151,7 +151,7 @@ class Discriminant(GramExtractor, Supervised):
     _aims: ClassVar[bool] = True
 
     shrinkage: str | float = param(
-        params.NamedOr(params.Choice(("auto",)), params.Real(0.0, below=1.0, closed=True)),
+        params.NamedOr(params.Choice(("auto",)), (params.Real(0.0, below=1.0, closed=True),)),
         default="auto",
     )
     target: str = param(params.Choice(KINDS), default="class")
@@ -168,6 +168,10 @@ class Discriminant(GramExtractor, Supervised):
             "grace_period": 20,
         }
 
+    @property
+    def _needs_classes(self) -> bool:
+        return True
+
     def _duals(self, inner: Inner, q: int) -> Floats:
         duals, self._found["shrinkage_"] = discriminants(inner, q, self.shrinkage)
         return duals
@@ -178,11 +182,6 @@ class Discriminant(GramExtractor, Supervised):
         if not isinstance(target, Target) or space is None or found is None:
             return super()._why_no_more
         if not found.duals.size:
-            if target.is_class and space.rank == target.n - 1:
-                return (
-                    "every row is a class of its own. Hint: with target=numeric numbers are "
-                    "quantities; most other methods need no classes"
-                )
             return "the target tells nothing of the columns, or all"
         if found.duals.shape[1] < space.rank:
             return "the columns tell of the target in no more directions"
@@ -217,7 +216,7 @@ def discriminants(inner: Inner, q: int, asked: str | float) -> tuple[Floats, flo
     between = float(np.square(axes.h).sum())
     within = (1.0 - between) / max(1, inner.p)
     if not between or within * inner.p <= _SPENT * between:
-        # Every row is a class of its own.
+        # Nothing varies within the classes.
         return np.zeros((inner.size, 0)), np.nan
     used = _likeliest(axes, inner.p, within) if isinstance(asked, str) else float(asked)
     found = _directions(axes, within, used)

@@ -14,7 +14,7 @@ from streamsel.extraction._spectra import lowest, nearest
 from streamsel.held.landmarks import Likeness
 from streamsel.held.neighbours import Graph
 from streamsel.held.part import Floats, Places
-from streamsel.learner.base import until_learnt
+from streamsel.learner.cached import until_learnt
 from streamsel.learner.embedder import Embedder
 from streamsel.learner.window import Window
 from streamsel.params import param

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -37,11 +38,11 @@ class PCA(GramExtractor, Unsupervised):
 
     Parameters
     ----------
-    choose
-        How many of the components are worth having: `"all"` of `n_components`; with a number in
-        (0, 1) the first that have this share of the variance; `"elbow"`: those before the bend of
-        the eigenvalues' curve; `"profile"`: those that the profile likelihood sets apart;
-        `"parallel"`: those that vary more than components of noise. The others are 0.
+    n_components
+        The number of components, or how the data determine it: a share of the variance, in (0, 1),
+        for the fewest components that have it; `"parallel"` for those that vary more than
+        components of noise (parallel analysis), `"profile"` for those that the profile likelihood
+        separates from the rest, `"elbow"` for those before the bend of the scree plot.
 
     Attributes
     ----------
@@ -53,7 +54,7 @@ class PCA(GramExtractor, Unsupervised):
     ------
     ValueError
         For a parameter out of its range; and for columns of more observations than a Gram matrix is
-        kept of, where `choose` asks for all eigenvalues.
+        kept of, where `n_components` is not a number of components.
 
     Notes
     -----
@@ -80,9 +81,11 @@ class PCA(GramExtractor, Unsupervised):
     **What it does not look at.** The target: the directions of most variance need not tell anything
     about it. `PLS`, `Discriminant` and `RidgeComponents` ask for those that do.
 
-    **How many.** The share needs a number from you; the elbow and the profile likelihood look at
-    the eigenvalues alone, and at all of them; parallel analysis asks which are above those of 20
-    draws of noise, at 0.95. All decompose the whole matrix, $O(n^3)$.
+    **How many.** A share of the variance, the elbow[^1] and the profile likelihood[^2] depend on
+    the eigenvalues alone; parallel analysis[^3] compares each with the 0.95 quantile of 20 draws of
+    noise. All four decompose the whole matrix, $O(n^3)$. On rows they are evaluated at every
+    refresh: components in use remain, and further ones follow them. Where there is none yet, a
+    transform returns one that is 0.
 
     **Cost.** $n^2$ for each column, one product of matrices for hundreds of them, half of it saved
     by symmetry; a sparse column of $s$ values $s^2$. Components, when they are asked for, $O(n^3)$,
@@ -96,8 +99,9 @@ class PCA(GramExtractor, Unsupervised):
     **Rows.** The variables of the pool, and all that come with rows, are tracked by their joint
     moments: components are those of all rows so far. See `max_features` for those that come late.
     With `max_features=None` nobody is let go: of up to 1,000 variables joint moments are kept, and
-    of more the $2q + 10$ leading axes, by incremental singular values[^6], unless `scale` or
-    `choose` needs more: $10 q$ numbers a variable, and $O(q)$ operations a row and variable.
+    of more the $2q + 10$ leading axes, by incremental singular values[^6], unless `scale`
+    or an `n_components` that is no number needs more: $10 q$ numbers a variable, and $O(q)$
+    operations a row and variable.
 
     **Missing and new features.** A column with a missing value is refused. In a row a variable that
     is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
@@ -137,7 +141,7 @@ class PCA(GramExtractor, Unsupervised):
     >>> hidden = rng.normal(size=(100, 3))
     >>> X = hidden @ rng.normal(size=(3, 2_000)) + rng.normal(size=(100, 2_000))
 
-    >>> model = PCA(n_components=10, choose="parallel")
+    >>> model = PCA(n_components="parallel")
     >>> model.learn_columns(X)
     >>> model.n_components_
     3
@@ -159,27 +163,41 @@ class PCA(GramExtractor, Unsupervised):
 
     rows = Beyond
 
-    choose: str | float = param(
-        params.NamedOr(params.Choice(("all", *CHOICES)), params.Real(0.0, open=True, below=1.0)),
-        default="all",
+    n_components: int | float | str = param(  # type: ignore[assignment]
+        params.NamedOr(
+            params.Choice(tuple(CHOICES)),
+            (params.Whole(1, below=params.MANY), params.Real(0.0, open=True, below=1.0)),
+        ),
+        default=10,
+        kw_only=False,
     )
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"n_components": 2, "warm_up": 10}
         yield {
-            "n_components": 3,
+            "n_components": 0.8,
             "scale": True,
-            "choose": 0.8,
             "fading_factor": 0.05,
             "max_features": 8,
             "grace_period": 20,
         }
 
     @property
+    def _n_asked(self) -> int | None:
+        asked = self.n_components
+        return int(asked) if isinstance(asked, numbers.Integral) else None
+
+    @property
+    def _width(self) -> int:
+        if self._n_asked is not None:
+            return self._n_asked
+        return int(self._used().weights.shape[1]) if self._on_rows else max(1, self.n_components_)
+
+    @property
     def _needs_matrix(self) -> str:
-        if self.choose in CHOICES:
-            return 'choose="all", or a share of the variance, needs the leading axes only.'
+        if self._n_asked is None:
+            return "n_components as a number of components needs the leading axes only."
         return ""
 
     # Rows
@@ -203,24 +221,25 @@ class PCA(GramExtractor, Unsupervised):
     # What it finds
 
     def _duals(self, inner: Inner, q: int) -> Floats:
-        if isinstance(self.choose, float):
-            q = min(q, by_share(inner, self.choose))
-        elif self.choose != "all":
-            q = min(q, CHOICES[self.choose](inner))
+        asked = self.n_components
+        if isinstance(asked, str):
+            q = CHOICES[asked](inner)
+        elif self._n_asked is None:
+            q = min(q, by_share(inner, asked))
         d, E = inner.axes(q)
         return E / np.sqrt(d)
 
     @property
     def _why_no_more(self) -> str:
-        return (
-            super()._why_no_more if self.choose == "all" else f"choose={self.choose} takes no more"
-        )
+        if self._n_asked is None:
+            return f"n_components={self.n_components!r} keeps none"
+        return super()._why_no_more
 
     # What was learnt
 
     @property
     def n_components_(self) -> int:
-        """How many components there are; the others are 0."""
+        """How many components there are; further ones that were asked for are 0."""
         found = self._solution()
         return 0 if found is None else found.scores.shape[1]
 
@@ -304,7 +323,8 @@ class PCA(GramExtractor, Unsupervised):
         A row a component: its share of the variance, and its loadings, the largest first.
         """
         report = super().report()
-        shares = dict(zip(self.components, self.explained_variance_ratio_.tolist(), strict=False))
+        ratio = self.explained_variance_ratio_
+        shares = dict(zip(self._names_of(ratio.size), ratio.tolist(), strict=True))
         found = [row | {"share": shares[row["name"]]} for row in report.found]
         share = {"share_of_variance": float(sum(shares.values()))} if found else {}
         return replace(report, found=found, facts=report.facts | share)

@@ -57,7 +57,8 @@ class RandomFourier(ByName):
     number.
 
     **The same bits.** Frequencies and phases are the same in every process and on every machine;
-    sums agree to rounding, and the cosine is the machine's, right to a unit of the last place.
+    sums agree to rounding, and the cosine is the machine's, right to a unit of the last place. The
+    order in which a row names its features changes nothing: its sum has twice the digits.
 
     **No means.** Variables are not centred, and the kernel does not depend on it. It does on their
     scales: standardise first.
@@ -82,6 +83,9 @@ class RandomFourier(ByName):
     >>> float(np.abs(Z @ Z.T - K).max()) < 0.03
     True
     """
+
+    # The cosine of a large sum is small where rounding of the sum is not.
+    _magnifies = True
 
     n_components: int = param(params.Whole(1, below=params.MANY), default=100, kw_only=False)
     gamma: float = param(params.Real(0.0, open=True), default=1.0)

@@ -28,7 +28,7 @@ from streamsel.held.massed import Massed
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats
 from streamsel.held.representatives import Representatives, represent
-from streamsel.learner.base import until_learnt
+from streamsel.learner.cached import until_learnt
 from streamsel.learner.extractor import LinearMap
 from streamsel.learner.noise import noise_floor
 from streamsel.learner.report import NOISE_LEVEL, Report, number
@@ -173,7 +173,8 @@ class RidgeComponents(ReadsAgain, Supervised):
         params.Several(params.Real(0.0)), default=2.0
     )
     alpha: str | float = param(
-        params.NamedOr(params.Choice(tuple(CRITERIA)), params.Real(0.0, open=True)), default="reml"
+        params.NamedOr(params.Choice(tuple(CRITERIA)), (params.Real(0.0, open=True),)),
+        default="reml",
     )
 
     @classmethod
@@ -184,7 +185,7 @@ class RidgeComponents(ReadsAgain, Supervised):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._more_than("n_components", "max_support")
+        self._more_than("n_components", self.n_components, "max_support")
 
     # What it keeps
 
@@ -210,10 +211,12 @@ class RidgeComponents(ReadsAgain, Supervised):
         target, space = self._target, self._space
         assert isinstance(target, Target)  # noqa: S101
         assert space is not None  # noqa: S101
-        # Before the first cut all that came are held: there are twice as many when it matters.
-        least = noise_floor(
-            space.effective_rows - len(space.given), space.rank, 2 * self._limit, NOISE_LEVEL
-        )
+        # Before the first cut all that came are held: there are twice as many when it matters. The
+        # floor of permutations may be anywhere: that of copies is that of one column.
+        n_free = space.effective_rows - len(space.given)
+        least = noise_floor(n_free, space.rank, 2 * self._limit, NOISE_LEVEL)
+        if self.permutations:
+            least = 0.0
         if self.max_support is not None:
             pool = Representatives(space, n, self._limit, least)
         else:
@@ -287,7 +290,7 @@ class RidgeComponents(ReadsAgain, Supervised):
         elif held.loadings is None:
             weights, _ = of_pool(held, found)
         else:
-            return LinearMap(*held.loadings)
+            return LinearMap(*held.loadings[:3])
         stats = held.stats(found.places)
         left = held.space.left(stats.m2, stats.cxy)
         weights = weights / np.sqrt(np.where(left > 0.0, left, np.inf))[:, None]

@@ -13,7 +13,7 @@ from streamsel.extraction._components import Components
 from streamsel.extraction._on_rows import ComponentsOnRows
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats
-from streamsel.learner.base import until_learnt
+from streamsel.learner.cached import until_learnt
 from streamsel.learner.extractor import Extractor, LinearMap
 from streamsel.learner.river import Supervised
 from streamsel.params import param
@@ -156,9 +156,10 @@ class SOSPCA(Extractor, Supervised):
     def _check_target(self, c: int, *, is_class: bool) -> None:
         if self.signed and (c > 1 or is_class):
             raise ValueError(
-                "Expected one numeric target column, as signed=True asks for. Got: "
+                "Expected one numeric target column, as signed=True requires. Got: "
                 f"{c} {'classes' if is_class else 'columns'}.\n"
-                "Hint: signed=False measures correlation without its sign."
+                "Hint: target='numeric' takes whole numbers as a quantity; signed=False measures "
+                "correlation without its sign."
             )
 
     # What it keeps

@@ -121,7 +121,7 @@ class SupervisedPCA(OfInner, Supervised):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._more_than("n_components", "max_candidates")
+        self._more_than("n_components", self.n_components, "max_candidates")
 
     def _new_columns(self, n: int) -> SamplePool:
         target, space = self._target, self._space

@@ -10,6 +10,8 @@ from streamsel.held.pool import SamplePool
 
 # From which correlation on one variable could as well stand for another.
 _ALIKE = 0.8
+# So many variables are compared with one another.
+_MOST = 1000
 # So many numbers are looked at at once.
 _AT_ONCE = 1 << 20
 
@@ -35,3 +37,14 @@ def alike(held: Held, chosen: Places) -> list[tuple[Places, Floats]] | None:
             near = near[np.argsort(-np.abs(r[near]), kind="stable")]
             found.append((others[near], r[near]))
     return found
+
+
+def count_near_duplicates(held: Held, picked: Places) -> int | None:
+    """Return how many variables correlate highly with an earlier one of these.
+
+    None where correlations are not known, and of too many variables.
+    """
+    if not isinstance(held, SamplePool | Common) or picked.size > _MOST:
+        return None
+    R = np.abs(held.products(picked)[picked])
+    return int((np.tril(R, -1).max(axis=1, initial=0.0) >= _ALIKE).sum())

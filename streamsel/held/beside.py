@@ -26,7 +26,7 @@ class Beside(Part):
     """A state that sees every row after the moments have, and may change at fixed rows.
 
     A row is learnt in steps that cannot fail, of which that of the moments is the first. Each looks
-    whether it is its turn, by a number that the moments count up. So whoever finds a row half
+    whether it is its turn, by a number that the moments count up. So code that finds a row half
     learnt calls `learn_one` again: what was not done is done, and nothing is done twice. All that
     can fail comes before: `make_ready` where a row brings something new, and `prepare_one`.
     """

@@ -10,7 +10,7 @@ def count(index: int, kind: Callable[[Any], Any] = float) -> Any:
     """Return a property of a state: the number at an index of its array `counts`.
 
     A loop that learns a row changes these numbers with all else, so that no exception can come in
-    between. Whoever sets one replaces the array, for a snapshot may know it.
+    between. To set one, replace the array, for a snapshot may know it.
     """
 
     def get(self: Any) -> Any:

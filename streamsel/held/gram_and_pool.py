@@ -65,6 +65,11 @@ class GramAndPool(SamplePool):
         self.varying += varying
         self.gram.add(chunk, stats, np.square(self.weights(stats)))
 
+    def bytes_for(self, p: int) -> int:
+        """Return about how many bytes this state takes once it has seen p columns."""
+        # The matrix, and a copy that is decomposed.
+        return super().bytes_for(p) + 16 * self.n * self.n
+
     def left(self, stats: Stats) -> Floats:
         """Return what the covariates leave of the sums of squares of columns."""
         return stats.m2 if self._space is None else self._space.left(stats.m2, stats.cxy)

@@ -20,16 +20,19 @@ class Loadings(NamedTuple):
         s variables in order of arrival, and what is taken off each (s,).
     weights
         (s, q).
+    deviations
+        (s,) standard deviations of the variables.
     """
 
     names: list[Hashable]
     means: Floats
     weights: Floats
+    deviations: Floats
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Return what a file says, if it fits together."""
         expect(state, names=Names())
         s, q = len(state["names"]), np.shape(state["weights"])[-1]
-        expect_shapes(state, means=(s,), weights=(s, q))
+        expect_shapes(state, means=(s,), weights=(s, q), deviations=(s,))
         return cls(*(state[name] for name in cls._fields))

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from streamsel.held.moments import M2, MEAN, SEEN, SHIFT, UNTIL, Moments, fields
 from streamsel.held.table import Table, padded
-from streamsel.target.rows import Observation, RowTarget
+from streamsel.target.observed import Observation
+from streamsel.target.rows import RowTarget
 
 Floats = NDArray[np.float64]
 

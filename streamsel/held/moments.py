@@ -36,7 +36,8 @@ from streamsel.rollback import Restore
 from streamsel.shapes import Count, Flag, ListOf, Number, expect, expect_shapes
 from streamsel.summation import two_sum
 from streamsel.target.kernels import VariableKernel
-from streamsel.target.rows import NO_TARGET, Observation, RowTarget
+from streamsel.target.observed import NO_TARGET, Observation
+from streamsel.target.rows import RowTarget
 from streamsel.target.space import TargetSpace
 from streamsel.target.target import NoTarget, Target
 

@@ -16,6 +16,9 @@ from streamsel.held.table import Table
 from streamsel.rollback import Restore, Rollback
 from streamsel.target.space import TargetSpace
 
+# A state that keeps no columns takes about so many numbers an observation.
+_SMALL = 64
+
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
@@ -98,6 +101,13 @@ class Held(Part):
             return np.ones(stats.m2.size)
         return self.space.relevance(stats.m2, stats.cxy)
 
+    def noise_relevance(self, places: Places | None = None) -> Floats:
+        """Return the relevances that are compared with noise: to the target's normal scores.
+
+        Where the target's own distribution is used, these are the relevances.
+        """
+        return self.relevance(places)
+
     def coordinates(self, places: Places | None = None) -> Floats:
         """Return the (p, r) coordinates of variables in the target space."""
         assert self.space is not None  # noqa: S101
@@ -165,6 +175,10 @@ class ColumnHeld(Held):
         if self._open is not None:
             mark, self._open = self._open, None
             mark.saved = self._copied()
+
+    def bytes_for(self, p: int) -> int:  # noqa: ARG002
+        """Return about how many bytes this state takes once it has seen p columns."""
+        return _SMALL * 8 * math.ceil(self.n)
 
     @property
     def indifferent_below(self) -> float:

@@ -13,6 +13,7 @@ from streamsel.columns import Chunk, Stats
 from streamsel.held.part import ColumnHeld, Floats, Places
 from streamsel.held.table import Table
 from streamsel.shapes import Number, expect
+from streamsel.target.normal_scores import NormalScores
 from streamsel.target.space import TargetSpace
 
 # Scores within this relative distance are equal, and the earlier column goes first.
@@ -118,6 +119,8 @@ class Pool(ColumnHeld):
 
     # Whether a column that does not vary may be held: rows may go on from it.
     takes_constant = True
+    # What relevances are compared with noise by, if not by the target; to be set before columns.
+    scores: NormalScores | None = None
 
     method: Method
 
@@ -137,6 +140,15 @@ class Pool(ColumnHeld):
         self.floor = -1.0
         self.plan: Any = None
 
+    def compare_by(self, scores: NormalScores | None) -> None:
+        """Compare variables with noise by normal scores of the target, before columns come."""
+        if scores is not None:
+            self.scores = scores
+            self.table = Table(self.table.fields | self._fields_of_scores())
+
+    def _fields_of_scores(self) -> dict[str, tuple[int, ...]]:
+        return {"with_scores": ()}
+
     def _fields(self) -> dict[str, tuple[int, ...]]:
         c = 0 if self._space is None else self._space.c
         return {"arrival": (), "mean": (), "low": (), "m2": (), "cxy": (c,)}
@@ -145,6 +157,7 @@ class Pool(ColumnHeld):
         """Return a pool of the same kind, with nothing in it."""
         other = type(self)(self._space, self.n, self.limit, self._noted)
         other.method = self.method
+        other.compare_by(self.scores)
         return other
 
     # What is held
@@ -163,6 +176,18 @@ class Pool(ColumnHeld):
         """Return what else was noted of the variables, (p,)."""
         return self.table[field]
 
+    def bytes_for(self, p: int) -> int:
+        """Return about how many bytes this state takes once it has seen p columns."""
+        numbers = sum(math.prod(shape) for shape in self.table.fields.values())
+        held = p if self.most_held is None else min(p, self.most_held)
+        # The table grows by doubling, and names take memory, too.
+        return held * (16 * numbers + 100)
+
+    @property
+    def most_held(self) -> int | None:
+        """How many columns are held at most; None for any number."""
+        return None if self.limit is None else 2 * self.limit
+
     # Learning
 
     @property
@@ -175,10 +200,21 @@ class Pool(ColumnHeld):
 
     def rows_of(self, chunk: Chunk, stats: Stats, places: Places | None) -> dict[str, Floats]:
         """Return what the table keeps of these columns of a chunk; None for all with moments."""
-        del chunk
-        if places is None:
-            return stats._asdict()
-        return {field: array[places] for field, array in stats._asdict().items()}
+        rows = stats._asdict()
+        if places is not None:
+            rows = {field: array[places] for field, array in rows.items()}
+        if self.scores is not None and "with_scores" in self.table.fields:
+            rows["with_scores"] = self.scores.products(chunk, places)[: stats.m2.size]
+        return rows
+
+    def noise_relevance(self, places: Places | None = None) -> Floats:
+        """Return the relevances that are compared with noise: to the target's normal scores."""
+        if self.scores is None or self._space is None:
+            return self.relevance(places)
+        stats, products = self.stats(places), self.table["with_scores"]
+        left = self._space.left(stats.m2, stats.cxy)
+        products = products if places is None else products[places]
+        return np.abs(products) / np.sqrt(np.where(left > 0.0, left, np.inf))
 
     def admit(
         self,
@@ -382,6 +418,17 @@ class SamplePool(Pool):
         """Return the observations of columns as the pool would keep them."""
         unit = units(chunk, stats, places)
         return unit if self.given is None else residuals(unit, self.given)
+
+    def _fields_of_scores(self) -> dict[str, tuple[int, ...]]:
+        return {}  # the observations have all that is asked
+
+    def noise_relevance(self, places: Places | None = None) -> Floats:
+        """Return the relevances that are compared with noise: to the target's normal scores."""
+        if self.scores is None:
+            return self.relevance(places)
+        unit = self.table["unit"] if places is None else self.table["unit"][places]
+        found: Floats = np.abs(unit @ self.scores.Y[0])
+        return found
 
     def samples(self, places: Places) -> Floats:
         """Return the observations of some variables, centred and of length 1, one a row."""

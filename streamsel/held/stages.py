@@ -67,6 +67,11 @@ class Circle(Pool):
         self._n_known = 0
         self._latest: Plan | None = None
 
+    @property
+    def most_held(self) -> int:
+        """How many columns are held at most."""
+        return self.room
+
     def left(self, stats: Stats, places: Places | slice = _ALL) -> Floats:
         """Return what the covariates leave of the sums of squares of columns."""
         m2 = stats.m2[places]

@@ -7,8 +7,8 @@ from collections.abc import Collection, Hashable
 from typing import Any, ClassVar
 
 from streamsel.held.beside import Beside
-from streamsel.held.histogram import Histogram
 from streamsel.held.part import ColumnHeld
+from streamsel.held.summary import StreamSummary
 from streamsel.learner.window import Window
 from streamsel.target.kernels import VariableKernel
 from streamsel.target.space import TargetSpace
@@ -30,6 +30,9 @@ class Axis(abc.ABC):
     covariates: tuple[Hashable, ...] | None
     target: str
     n_jobs: int
+    # Of learners that have a target.
+    permutations: int
+    permutation_seed: int
 
     n_columns: int
     n_passes: float
@@ -38,10 +41,10 @@ class Axis(abc.ABC):
     _space: TargetSpace | None
     _without_target: bool
     _columns: ColumnHeld | None
-    _density: Histogram | None
+    _summary: StreamSummary | None
     # Rows that wait to be learnt as columns; None before the first.
     _window: Window | None
-    # What was computed from what is held.
+    # Values computed from the state, until it changes.
     _found: dict[str, Any]
     # The row at which what transforms use is renewed.
     _due: int
@@ -50,6 +53,24 @@ class Axis(abc.ABC):
 
     def _check_target(self, c: int, *, is_class: bool) -> None:  # noqa: B027
         """Refuse a target, of c columns, that the parameters cannot be used with."""
+
+    def _refuses_target(self, c: int, *, is_class: bool) -> bool:
+        """Whether the parameters cannot be used with a target of c columns."""
+        try:
+            self._check_target(c, is_class=is_class)
+        except ValueError:
+            return True
+        return False
+
+    @property
+    def _needs_classes(self) -> bool:
+        """Whether what is learnt is a difference between classes, of several rows each."""
+        return self._refuses_target(1, is_class=False)
+
+    @property
+    def _kind_of_rows(self) -> str:
+        """How the targets of rows are taken: by default as the parameter `target` has it."""
+        return self.target
 
     def _variable_kernel(self) -> VariableKernel:
         """Return the kernel between variables."""
@@ -88,6 +109,16 @@ class Axis(abc.ABC):
         return None
 
     # What the axes ask of one another
+
+    @property
+    @abc.abstractmethod
+    def n_rows(self) -> int | None:
+        """Rows seen."""
+
+    @property
+    @abc.abstractmethod
+    def n_constant(self) -> int:
+        """Variables among those seen that do not vary."""
 
     @property
     @abc.abstractmethod

@@ -5,55 +5,33 @@ from __future__ import annotations
 import abc
 import functools
 import inspect
-import numbers
-from collections.abc import Callable, Hashable
-from typing import Any, ClassVar, Self, TypeVar
+from collections.abc import Hashable
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from river import base as river
 
 from streamsel import params
 from streamsel.held.beside import Beside
-from streamsel.held.histogram import Histogram
 from streamsel.held.moments import Moments
 from streamsel.held.part import ColumnHeld, Held
 from streamsel.held.sketch import Passed, Sketch
 from streamsel.learner.calm import Calm
-from streamsel.learner.density import counted_on_rows, density_of
 from streamsel.learner.hooks import check_hooks
-from streamsel.learner.limits import Turn, told_if_beyond, while_still
-from streamsel.learner.noise import noise_floor
+from streamsel.learner.limits import Turn, while_still
 from streamsel.learner.readings import LearnsInParts
 from streamsel.learner.rehearsal import rehearse
-from streamsel.learner.report import NOISE_LEVEL, Density, Report, number
+from streamsel.learner.report import Report
+from streamsel.learner.significance import Significance
 from streamsel.learner.window import Window
 from streamsel.params import param
 from streamsel.plain import own
 from streamsel.shapes import Count, Flag, Maybe, Names, Number, expect, expect_finite
-from streamsel.target.rows import NO_TARGET
-from streamsel.target.space import TargetSpace
+from streamsel.target.observed import NO_TARGET
 from streamsel.target.target import KINDS, NoTarget, Target
 
-Value = TypeVar("Value")
 
-
-def until_learnt(compute: Callable[[Any], Value]) -> Callable[[Any], Value]:
-    """Keep what a method computes from what is held until something is learnt."""
-    name = compute.__name__
-
-    @functools.wraps(compute)
-    def kept(self: Any) -> Value:
-        found = self._found
-        if name not in found:
-            with told_if_beyond():
-                found[name] = compute(self)
-        value: Value = found[name]
-        return value
-
-    return kept
-
-
-class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
+class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
     """What selectors and extractors have in common: one state that columns and rows fill.
 
     A method says what it keeps by three tags, and what it does with it by one hook; doors, undo,
@@ -112,9 +90,11 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
         params.Choice(KINDS),
         default="auto",
         doc="""
-        `"auto"` takes labels for classes and numbers for quantities, `"class"` takes numbers for
-        classes, `"numeric"` refuses labels, `"survival"` takes times and events, on columns: what
-        is explained are the martingale residuals of the null model.
+        `"auto"` takes labels as classes and numbers as quantities, but on columns one target of
+        whole numbers with 2 to 20 distinct values, at most one for every two rows, as classes;
+        `"class"` takes any numbers as classes, `"numeric"` takes numbers as quantities and refuses
+        labels, `"survival"` takes times and events, on columns: what is explained are the
+        martingale residuals of the null model.
         """,
     )
     n_jobs: int = param(
@@ -168,9 +148,8 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
         self._refuse_with_windows(given and not self._takes_covariates, "no covariates")
         super()._take_target(target)
 
-    def _more_than(self, size: str, *names: str) -> None:
-        """Refuse bounds that leave no room for as many as are asked for."""
-        least = getattr(self, size)
+    def _more_than(self, size: str, least: int | None, *names: str) -> None:
+        """Refuse bounds that leave no room for `least`, what the parameter `size` comes to."""
         for name in names:
             bound = getattr(self, name)
             if bound is not None and least is not None and bound <= least:
@@ -224,10 +203,6 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
     def _outdate(self) -> None:
         self._found = {}
 
-    def _floor(self) -> float | None:
-        """Return the noise floor for a report."""
-        return number(self.noise_floor(NOISE_LEVEL)) if self.n_rows else None
-
     def _report(
         self,
         floor: float | None,
@@ -238,22 +213,24 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
     ) -> Report:
         """Return a report of what was found."""
         counts = self.n_rows, self.n_columns, self.n_constant
-        params, density = dict(self._get_params()), self._density_now()
-        facts = facts or {}
-        name = type(self).__name__
-        return Report(name, params, *counts, floor, kind, found, asked, facts, density)
+        name, params = type(self).__name__, dict(self._get_params())
+        counted = {"target": self._target_description(), "rows_left_out": self._rows_left_out()}
+        known = counted | self._significance()
+        return Report(name, params, *counts, floor, kind, found, asked, facts or {}, **known)
 
-    @until_learnt
-    def _density_now(self) -> Density | None:
-        """Return where the columns lie, or the variables of rows if none was ever let go."""
-        moments = self._moments
-        counted = self._density if moments is None else counted_on_rows(moments)
-        if counted is None or self._without_target or not self.n_columns:
+    def _target_description(self) -> str | None:
+        """Return how the target was taken; of rows without their numbers, which are not counted."""
+        if not self.supervised:
             return None
-        if moments is None and self._space is None:  # before a window of rows is full
-            return None
-        n, space = self._space_of_rows()
-        return density_of(counted, space, n)
+        part = self._window if self._moments is None else self._moments
+        if part is not None and part.target is not None:
+            return part.target.description
+        return None if self._target is None else self._target.description
+
+    def _rows_left_out(self) -> dict[str, int]:
+        """Return how many rows of the columns were left out, by reason."""
+        kept = None if self._target is None else self._target.kept
+        return {} if kept is None else dict(kept.left_out)
 
     @property
     @abc.abstractmethod
@@ -268,62 +245,6 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
         from streamsel.page._notebook import notebook
 
         return notebook(self)
-
-    def noise_floor(self, level: float = 0.05) -> float:
-        """Return the relevance that the best of as many noise columns exceeds with this chance.
-
-        Parameters
-        ----------
-        level
-            The chance, over all columns seen, that noise passes for more.
-
-        Returns
-        -------
-        A relevance in [0, 1]; NaN where there is none: without a target, or before a window of rows
-        is full, for instance.
-
-        Raises
-        ------
-        ValueError
-            For a level outside (0, 1), or before the target is known.
-
-        Notes
-        -----
-        Of n Gaussian observations without association relevance² ~ Beta(r/2, (n - 1 - r)/2), r the
-        rank of the target. Among p columns the largest is below the 1 - level/p quantile with
-        chance at least 1 - level (Bonferroni). Where n - 1 <= r every column is explained in full,
-        and the floor is 1. Covariates of rank d leave n - d observations.
-
-        The floor is for single columns: a component of SOSPCA, chosen and rotated among them,
-        passes it more often. Rows that fade, and those that have weights, count as so many of equal
-        weight, (Σw)² / Σw². With a kernel that is not linear it is the largest relevance in feature
-        space of 4,096 directions, drawn once, along which a variable is as relevant as the linear
-        floor; NaN where that kernel sees the scale of a variable (scale=False).
-        """
-        if not isinstance(level, numbers.Real) or not 0.0 < level < 1.0:
-            raise ValueError(
-                f"The 'level' must be in the range (0, 1). Got {params.shown(level)} instead."
-            )
-        level = float(level)
-        in_first_window = self._window is not None and self._space is None
-        if self._without_target or in_first_window:
-            return float("nan")
-        n, space = self._space_of_rows()
-        floor = noise_floor(
-            n - len(space.given), space.linear_rank, self.n_columns - self.n_constant, level
-        )
-        return space.largest_relevance(floor)
-
-    def _space_of_rows(self) -> tuple[float, TargetSpace]:
-        """Return how many observations there are, of equal weight, and the target's space."""
-        if self._moments is not None and self._moments.space is not None:
-            return self._moments.effective_rows, self._moments.space
-        if self._target is None or self._space is None:
-            raise ValueError(
-                "Expected a target before the noise floor is asked for.\n"
-                "Hint: call learn_target(y) first, or learn rows."
-            )
-        return self._target.effective_rows, self._space
 
     # From columns to rows
 
@@ -353,7 +274,7 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
         self._n_constant -= self._carried_constant()
         self._beside = self._new_beside()
         self._moments = moments
-        self._target = self._space = self._columns = self._density = None
+        self._target = self._space = self._columns = self._summary = None
 
     def _sweep(self, window: Window) -> None:
         twin = self.clone()
@@ -367,7 +288,7 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
         twin._columns = twin._new_columns(window.size)
         if names:
             twin.learn_columns(X, names)
-        for name in ("_target", "_space", "n_columns", "n_passes", "_n_constant", "_density"):
+        for name in ("_target", "_space", "n_columns", "n_passes", "_n_constant", "_summary"):
             setattr(self, name, getattr(twin, name))
         self._without_target = twin._without_target
         # A state of my own, of which the twin is not part.
@@ -436,8 +357,8 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
         state |= {name: part.to_state() for name, part in parts.items() if part is not None}
         if self._moments is not None:
             state["full_until"] = self._vocabulary.full_until
-        if self._space is not None and self.n_columns and self._density is not None:
-            state["density"] = self._density.to_state()
+        if self._space is not None and self.n_columns and self._summary is not None:
+            state["summary"] = self._summary.to_state()
         if self._on_rows:
             state |= {"due": self._due, "standing": self._standing_to_state()}
         return state
@@ -460,10 +381,10 @@ class Learner(LearnsInParts, Calm, river.MiniBatchTransformer):
         if "columns" in state:
             self._columns = self._new_columns(state["n_rows"])
             self._columns.set_state(state["columns"])
-        if "density" in state:
-            self._density = Histogram.restored(state["density"], self.n_columns)
+        if "summary" in state and self._summary is not None:
+            self._summary.set_state(state["summary"], self.n_columns)
         elif "moments" in state or (self._space is not None and self.n_columns):
-            self._density = None
+            self._summary = None
         if "window" in state:
             self._window = self._window_so_far()
             self._window.set_state(state["window"])

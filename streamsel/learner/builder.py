@@ -27,7 +27,7 @@ class Builder(Learner):
     )
 
     def _check_parameters(self) -> None:
-        self._more_than("n_components", "max_features")
+        self._more_than("n_components", self._n_asked, "max_features")
 
     # What a method says
 
@@ -54,20 +54,30 @@ class Builder(Learner):
         return "the columns vary in no more directions"
 
     @property
-    def components(self) -> list[str]:
-        """Names of the components, as they come out of a transform."""
-        return list(self._names)
+    def _n_asked(self) -> int | None:
+        """How many components are asked for; None where the data determine the number."""
+        return self.n_components
 
     @property
-    def _names(self) -> tuple[str, ...]:
-        return _component_names(type(self).__name__.lower(), self.n_components)
+    def components(self) -> list[str]:
+        """Names of the components, as they come out of a transform."""
+        return list(self._names_of(self._width))
+
+    @property
+    def _width(self) -> int:
+        """How many components a transform returns."""
+        return self.n_components
+
+    def _names_of(self, width: int) -> tuple[str, ...]:
+        return _component_names(type(self).__name__.lower(), width)
 
     @property
     def embedding(self) -> Floats:
         """The components on the training rows, (n, number of components there are): a copy.
 
         ValueError once rows were learnt, for those are not kept. Of observations that have weights
-        a component is uncorrelated, weighted, where it is said to be, and NaN where one weighs 0.
+        a component is uncorrelated, weighted, where it is said to be. It is NaN for an observation
+        of weight 0, and for one that was left out because its target is missing.
         """
         if self._on_rows:
             raise ValueError(
@@ -75,9 +85,9 @@ class Builder(Learner):
                 "which are not kept.\nHint: transform_many(X) is the embedding of X."
             )
         found, target = self._embedding(), self._target
-        if target is None or target.weights is None:
-            return found
-        return target.weights.back(found)
+        if target is not None and target.weights is not None:
+            found = target.weights.back(found)
+        return found if target is None or target.kept is None else target.kept.back(found)
 
     def _embedding(self) -> Floats:
         """Return the components on the columns' observations; none, where these are not kept."""
@@ -87,7 +97,7 @@ class Builder(Learner):
         self, keys: Iterable[Hashable], weights: Floats
     ) -> dict[Hashable, dict[str, float]]:
         """Return weights, a row a key, as dicts: key -> {component: weight}, without zeros."""
-        names = self.components
+        names = self._names_of(weights.shape[1])
         return {
             key: {names[k]: w for k, w in enumerate(row) if w != 0.0}
             for key, row in zip(keys, weights.tolist(), strict=True)
@@ -113,7 +123,7 @@ class Builder(Learner):
         if bad is not None:
             raise why_bad(list(used.names)[bad], row[bad])
         z = self._apply(used, row)
-        return dict(zip(self._names, z.tolist(), strict=True))
+        return dict(zip(self._names_of(z.size), z.tolist(), strict=True))
 
     def transform_many(self, X: Any) -> Any:
         """Return the components of many rows.
@@ -146,7 +156,7 @@ class Builder(Learner):
             return Z
         from river.utils.dataframe import to_native_frame
 
-        return to_native_frame(Z, like=frame, columns=self.components)
+        return to_native_frame(Z, like=frame, columns=list(self._names_of(Z.shape[1])))
 
 
 @functools.cache

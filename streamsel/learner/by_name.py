@@ -10,12 +10,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from streamsel import params
-from streamsel._jit.entries import add_row
+from streamsel._jit.entries import add_row, add_row_in_any_order
 from streamsel._jit.rows import LARGEST
 from streamsel.columns import DenseChunk, chunks
 from streamsel.held.part import Floats, Places
 from streamsel.held.sketch import Entries, Passed, Sketch
-from streamsel.learner.builder import _component_names
 from streamsel.learner.extractor import Extractor, LinearMap
 from streamsel.learner.report import Report
 from streamsel.learner.river import Unsupervised
@@ -65,6 +64,9 @@ class ByName(Extractor, Unsupervised):
         every process and on every machine.
         """,
     )
+
+    # Whether what is made of the sum would show in what order a row names its variables.
+    _magnifies: ClassVar[bool] = False
 
     # What a method says
 
@@ -117,8 +119,8 @@ class ByName(Extractor, Unsupervised):
         return self._weights
 
     @property
-    def _names(self) -> tuple[str, ...]:
-        return _component_names(type(self).__name__.lower(), self._k)
+    def _width(self) -> int:
+        return self._k
 
     @property
     def relevance(self) -> dict[Hashable, float]:
@@ -241,10 +243,11 @@ class ByName(Extractor, Unsupervised):
         if places is None:
             W, places = self._entries.matrix(list(x)), np.arange(len(values))
         z = np.zeros(self._k)
-        bad = add_row(values, places, W, LARGEST, z) - 1
+        add = add_row_in_any_order if self._magnifies else add_row
+        bad = add(values, places, W, LARGEST, z) - 1
         if bad >= 0:
             raise why_bad(list(x)[bad], values[bad])
-        return dict(zip(self._names, self._finished(z).tolist(), strict=True))
+        return dict(zip(self._names_of(self._k), self._finished(z).tolist(), strict=True))
 
     def transform_many(self, X: Any) -> Any:
         """Return the components of many rows.

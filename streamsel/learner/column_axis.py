@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from streamsel.columns import (
 )
 from streamsel.held.histogram import Histogram
 from streamsel.held.part import ColumnHeld
+from streamsel.held.summary import StreamSummary
 from streamsel.learner.limits import learning
 from streamsel.learner.undo import Undoable
 from streamsel.learner.watched import OnBlock, watched
@@ -32,10 +34,14 @@ from streamsel.names import first_bad_name, why_bad_name
 from streamsel.params import shown
 from streamsel.plain import array_of
 from streamsel.stream import ColumnStream, as_stream
+from streamsel.target.kept import MISSING, KeptRows, kept_rows
+from streamsel.target.permuted import PermutedTarget
 from streamsel.target.space import TargetSpace
 from streamsel.target.target import NoTarget, Target
 from streamsel.threads import effective_jobs
 
+# Fewer rows than this are too few to tell an identifier from classes.
+_ENOUGH_ROWS = 8
 _FLOAT64 = np.dtype(np.float64)
 
 
@@ -51,10 +57,18 @@ class ColumnAxis(Undoable):
         self._without_target = not self.supervised
         # What columns fill; None before the first, and once there are rows.
         self._columns: ColumnHeld | None = None
-        # When the columns came, and how relevant they were; None where nobody has counted them.
-        self._density: Histogram | None = Histogram()
+        # What is counted of all columns; None where they were not counted.
+        self._summary: StreamSummary | None = StreamSummary()
 
-    def learn_target(self, y: Any, covariates: Any = None, weights: Any = None) -> None:
+    def learn_target(
+        self,
+        y: Any,
+        covariates: Any = None,
+        weights: Any = None,
+        *,
+        strata: Any = None,
+        missing: str = "error",
+    ) -> None:
         """Learn what is to be explained; once, before the columns.
 
         Parameters
@@ -62,7 +76,10 @@ class ColumnAxis(Undoable):
         y
             Numbers of shape (n,) or (n, c), labels of shape (n,), or a Series or DataFrame of
             either; with `target="survival"` times and events (n, 2). None, where the learner allows
-            it, lets the variables explain each other.
+            it, lets the variables explain each other. One column of whole numbers with 2 to 20
+            distinct values, at most n / 2 of them, is classes, whether the numbers are integers or
+            floats, unless `target="numeric"`; `report().target` shows how the target was taken.
+            Two values are a quantity where the learner, as it is set, takes no classes.
         covariates
             What everything is asked *given*, such as age or batch: numbers of shape (n,) or
             (n, d), labels, a Series or DataFrame of either, or a dict: name -> either. They are
@@ -70,7 +87,15 @@ class ColumnAxis(Undoable):
         weights
             How much each observation counts beside the others, (n,) numbers, 0 or above; 2 for one
             that stands for two. All that is asked is then weighted, and noise floor and p-values
-            count (Σw)² / Σw² observations. None for all the same.
+            count (Σw)² / Σw² observations. With fewer than about 100 of these, and with weights
+            that are inverse variances, p-values are too large. None for all the same.
+        strata
+            Groups of observations, such as batches or families, within which the target is permuted
+            where `permutations` is above 0: (n,) labels or whole numbers. None for one group.
+        missing
+            `"drop"` leaves out rows whose target is missing (NaN, None, NA), as if they were not
+            there: columns, covariates, weights and strata still have a value for every row, which
+            may be missing in these. `"error"` refuses a missing target, but in a row of weight 0.
 
         Raises
         ------
@@ -84,9 +109,12 @@ class ColumnAxis(Undoable):
         Notes
         -----
         Costs O(n (c + d)²) once; holds O(n (c + d)). With weights each column is copied and turned,
-        O(n), and sparse ones become dense.
+        O(n), and sparse ones become dense. Where rows are left out each column is copied without
+        them. The model file keeps which rows count; `embedding` is NaN in the others.
         """
         self._refuse_after_rows()
+        if missing not in MISSING:
+            raise ValueError(f"Expected missing='error' or 'drop'. Got: {shown(missing)}.")
         if self.n_columns:
             raise ValueError(
                 f"Expected the target before the columns. Got: one after {self.n_columns}.\n"
@@ -100,24 +128,55 @@ class ColumnAxis(Undoable):
         if y is None:
             self._whole(self._learn_no_target, covariates, weights)
             return
-        names = self.covariates
-        if names and covariates is None:
+        if self.covariates and covariates is None:
             raise ValueError(
-                f"Expected the covariates {list(names)}, as the parameter covariates says. Got: "
-                "none.\nHint: learn_target(y, covariates=Z)."
+                f"Expected the covariates {list(self.covariates)}, as the parameter covariates "
+                "says. Got: none.\nHint: learn_target(y, covariates=Z)."
             )
-        target = Target(y, self.target, covariates, names, weights)
-        if target.codes:
-            warnings.warn(
-                f"The target is {target.codes} distinct integers and is taken as a quantity. If "
-                "they are codes of classes say target='class', if not target='numeric'.",
-                UserWarning,
-                stacklevel=2,
+        if strata is not None and not self.permutations:
+            raise ValueError(
+                "Expected permutations above 0, for strata say what is permuted. Got: 0.\n"
+                f"Hint: {type(self).__name__}(permutations=1000), or leave the strata out; "
+                "covariates=strata adjusts for them."
             )
-        self._whole(self._take_target, target)
+        kept = kept_rows(y, weights, missing)
+        if kept is None:
+            self._whole(self._learn_target, y, covariates, weights, strata)
+        else:
+            given = {"covariates": covariates, "weights": weights, "strata": strata}
+            given = {name: None if v is None else kept.of(v, name) for name, v in given.items()}
+            self._whole(self._learn_target, kept.of(y, "a target"), *given.values(), kept)
+        target = self._target
+        assert isinstance(target, Target)  # noqa: S101
+        if target.is_class and np.count_nonzero(~target.is_given) == target.n >= _ENOUGH_ROWS:
+            warnings.warn(_classes_of_one(target.n), UserWarning, stacklevel=2)
+
+    def _learn_target(
+        self,
+        y: Any,
+        covariates: Any,
+        weights: Any,
+        strata: Any = None,
+        kept: KeptRows | None = None,
+    ) -> None:
+        """Learn the target of all rows, or of those that count, and what goes with it."""
+        given = covariates, self.covariates, weights, strata, kept
+        with nullcontext() if kept is None else kept.naming_rows():
+            target = Target(y, self.target, *given)
+            try:
+                self._take_target(target)
+            except ValueError:
+                # A quantity of two values has the same correlations as two classes.
+                by_rule = target.is_class and target.by_rule
+                if not by_rule or np.count_nonzero(~target.is_given) > 2:
+                    raise
+                self._take_target(Target(y, "numeric", *given))
 
     def _take_target(self, target: Target) -> None:
-        self._check_target(int((~target.is_given).sum()), is_class=target.is_class)
+        c = int(np.count_nonzero(~target.is_given))
+        self._check_target(c, is_class=target.is_class)
+        if target.is_class and c == target.n > 2 and self._needs_classes:
+            raise ValueError(_classes_of_one(c))
         self._refuse_weights(target)
         space = TargetSpace(
             target.cyy,
@@ -125,6 +184,7 @@ class ColumnAxis(Undoable):
             self._variable_kernel(),
             target.is_given,
             target.effective_rows,
+            is_pair=target.is_pair,
         )
         if not space.linear_rank:
             raise ValueError(
@@ -132,6 +192,15 @@ class ColumnAxis(Undoable):
                 "in full.\nHint: check that the target is not among the covariates."
             )
         self._without_target, self._target, self._space = False, target, space
+        self._summary = self._new_summary()
+
+    def _new_summary(self) -> StreamSummary:
+        """Return a summary of no columns."""
+        target, space = self._target, self._space
+        if not isinstance(target, Target) or space is None or not self.permutations:
+            return StreamSummary()
+        seed = self.permutation_seed
+        return StreamSummary(PermutedTarget(target, space, self.permutations, seed))
 
     def _learn_no_target(self, covariates: Any, weights: Any) -> None:
         if self.supervised and not self.takes_no_target:
@@ -197,11 +266,11 @@ class ColumnAxis(Undoable):
                 values if hasattr(values, "shape") else array_of(values, f"values of {shown(name)}")
             )
             target = self._expected_target(shape[0] if shape else 0)
-        chunk = column(name, values, target.n, target.weights)
+        chunk = column(name, values, target.n, target.weights, target.kept)
         stats = self._scan(chunk, target, 1)
         m2 = stats.m2[0]
         if not math.isfinite(m2):
-            raise why_bad(name, chunk.column(0))
+            raise why_bad(name, chunk.column(0), target.kept)
         held = self._held_names()
         # Nearly all names are text or numbers, and new.
         plain = type(name) in (str, int) and name not in held
@@ -301,7 +370,7 @@ class ColumnAxis(Undoable):
         """Learn the columns of a block up to the first bad one; return what is wrong with it."""
         target = self._expected_target(block.values.shape[0])
         self._target = target
-        for chunk in chunks(block, target.n, target.weights):
+        for chunk in chunks(block, target.n, target.weights, target.kept):
             stats = self._scan(chunk, target, effective_jobs(self.n_jobs))
             stop, error = self._first_bad(chunk, stats)
             if error is not None:
@@ -320,13 +389,14 @@ class ColumnAxis(Undoable):
 
     def _scanned(self, source: ColumnStream) -> Iterator[tuple[Chunk, Stats]]:
         """Yield columns that are read again, with their moments; raise at the first bad one."""
-        assert self._target is not None  # noqa: S101
+        target = self._target
+        assert target is not None  # noqa: S101
         for block in source.blocks():
-            for chunk in chunks(block, self._target.n, self._target.weights):
-                stats = self._scan(chunk, self._target, effective_jobs(self.n_jobs))
+            for chunk in chunks(block, target.n, target.weights, target.kept):
+                stats = self._scan(chunk, target, effective_jobs(self.n_jobs))
                 bad = np.flatnonzero(~np.isfinite(stats.m2))
                 if bad.size:
-                    raise why_bad(chunk.names[bad[0]], chunk.column(int(bad[0])))
+                    raise why_bad(chunk.names[bad[0]], chunk.column(int(bad[0])), target.kept)
                 yield chunk, stats
 
     def _learn_chunk(
@@ -335,17 +405,18 @@ class ColumnAxis(Undoable):
         """Learn a chunk's columns, as many as stats has; all are good, and so many constant."""
         if self._columns is None:
             self._columns = self._new_columns(target.n)
-        space, density = self._space, self._density
-        if space is None or density is None:
+        space, summary = self._space, self._summary
+        if space is None or summary is None:
             self._observe(chunk, stats)
         else:
+            assert isinstance(target, Target)  # noqa: S101
             # Nearly always what is held asks for it too.
             relevance = space.note(stats.m2, stats.cxy)
             try:
                 self._observe(chunk, stats)
             finally:
                 space.forget()
-            density.add(relevance, self.n_columns)
+            summary.add(chunk, stats, target, space, relevance, self.n_columns)
         self.n_columns += stats.m2.size
         self._n_constant += constant
         self.n_passes = self.n_passes or 1
@@ -353,35 +424,39 @@ class ColumnAxis(Undoable):
         self._outdate()
 
     def _lets_go(self, name: Hashable, values: Any) -> bool:
-        """Learn a column if it is a good one, and clearly changes nothing of what is held.
+        """Learn a column if it is a good one, and clearly changes nothing but counts.
 
         Asked of columns as they mostly come; any other goes the way of a chunk, with the same end.
         """
-        held, space, target, density = self._columns, self._space, self._target, self._density
-        if held is None or space is None or target is None or density is None:
+        held, space, target, summary = self._columns, self._space, self._target, self._summary
+        if held is None or space is None or target is None or summary is None:
             return False
         bar = held.indifferent_below
         if not (
             bar > 0.0
+            and self.n_columns < summary.simple_until
             and target.weights is None
             and type(values) is np.ndarray
             and values.dtype is _FLOAT64
-            and values.shape == (target.n,)
+            and values.shape == (target.n if target.kept is None else target.kept.n,)
             and values.flags.carray
             and type(name) in (str, int)
             and name not in held.table.slots
         ):
             return False
+        if target.kept is not None:
+            values = values.take(target.kept.index)
         place = space.below(values, target.Y, bar)
         if place < 0:
             return False
         n_columns = self.n_columns
-        if n_columns >= density.until:
-            self._count_first(density, place)
+        histogram = summary.histogram
+        if n_columns >= histogram.until:
+            self._count_first(histogram, place)
             return True
         if self._found:
             self._outdate()
-        alone = density.alone
+        alone = histogram.alone
         before = alone[place]
         try:
             alone[place] = before + 1
@@ -391,14 +466,14 @@ class ColumnAxis(Undoable):
             raise
         return True
 
-    def _count_first(self, density: Histogram, place: int) -> None:
+    def _count_first(self, histogram: Histogram, place: int) -> None:
         """Count a column that changes nothing else, and is the first of a bin of arrival."""
-        n_columns, restore = self.n_columns, density.snapshot()
+        n_columns, restore = self.n_columns, histogram.snapshot()
         try:
-            density.move_on(n_columns)
+            histogram.move_on(n_columns)
             # Replaced: what is restored refers to the list of before.
-            density.alone = [*density.alone]
-            density.alone[place] += 1
+            histogram.alone = [*histogram.alone]
+            histogram.alone[place] += 1
             self.n_columns = n_columns + 1
             self._outdate()
         except BaseException:
@@ -417,7 +492,8 @@ class ColumnAxis(Undoable):
         finite = np.isfinite(stats.m2)
         if not finite.all():
             stop = int(np.argmin(finite))
-            error = why_bad(chunk.names[stop], chunk.column(stop))
+            kept = None if self._target is None else self._target.kept
+            error = why_bad(chunk.names[stop], chunk.column(stop), kept)
         again = first_bad_name(chunk.names[:stop], self._held_names())
         if again is None:
             return stop, error
@@ -441,3 +517,11 @@ class ColumnAxis(Undoable):
     def _held_names(self) -> Mapping[Hashable, int]:
         """Return the names that the model holds, each with its place."""
         return {} if self._columns is None else self._columns.slots
+
+
+def _classes_of_one(n: int) -> str:
+    """Return the message for a target in which each of n rows is a class of its own."""
+    return (
+        f"Expected classes that several rows share. Got: {n} classes in {n} rows.\n"
+        "Hint: is the target an identifier? target='numeric' takes numbers as a quantity."
+    )

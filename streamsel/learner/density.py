@@ -6,33 +6,49 @@ import numpy as np
 
 from streamsel.held.histogram import EDGES, Histogram
 from streamsel.held.moments import Moments
+from streamsel.held.part import Floats
+from streamsel.held.permutations import PermutationNull
 from streamsel.learner.noise import chance
 from streamsel.learner.report import Density
 from streamsel.target.space import TargetSpace
 
 
-def density_of(counted: Histogram, space: TargetSpace, n: float) -> Density | None:
+def density_of(
+    counted: Histogram,
+    space: TargetSpace,
+    n: float,
+    points: Floats | None,
+    permuted: PermutationNull | None = None,
+) -> Density | None:
     """Return where columns lie that were counted, of n observations; None if none of them varies.
 
-    With a kernel that is not linear nobody knows the law of noise.
+    The null distribution is that of permuted targets, or of Gaussian observations; None with a
+    kernel that is not linear.
     """
     counts = counted.counts
     filled = np.flatnonzero(counts.any(axis=0))
     if not filled.size:
         return None
     edges = EDGES[filled[0] :].copy()
-    is_linear = space.kernel.name == "linear"
-    null = chance(edges, n - len(space.given), space.rank) if is_linear else None
-    return Density(counts[:, filled[0] :], counted.step, edges, null)
+    if not filled[0]:
+        # In the first bin is what is less relevant, too.
+        edges[0] = 0.0
+    null = None
+    if permuted is not None:
+        null = permuted.p_values(edges)
+    elif space.kernel.name == "linear":
+        null = chance(edges, n - len(space.given), space.rank)
+    return Density(counts[:, filled[0] :], counted.step, edges, null, points)
 
 
-def counted_on_rows(moments: Moments) -> Histogram | None:
-    """Return what would have been counted of the variables of rows, in the order of the moments.
+def counted_on_rows(moments: Moments) -> tuple[Histogram, Floats] | None:
+    """Return what would have been counted of the variables of rows, and their relevances.
 
-    None where one was let go, and without a target.
+    In the order of the moments; None where one was evicted, and without a target.
     """
     if moments.space is None or not moments.complete:
         return None
     counted, stats = Histogram(), moments.stats()
-    counted.add(moments.space.relevance(stats.m2, stats.cxy), 0)
-    return counted
+    relevance = moments.space.relevance(stats.m2, stats.cxy)
+    counted.add(relevance, 0)
+    return counted, np.maximum(relevance, -1.0)

@@ -17,8 +17,8 @@ from streamsel.held.landmarks import Landmarks, Likeness
 from streamsel.held.part import Floats, Places
 from streamsel.held.pool import Pool
 from streamsel.held.same import ROUGH, Same, unlike_before
-from streamsel.learner.base import until_learnt
 from streamsel.learner.builder import Builder
+from streamsel.learner.cached import until_learnt
 from streamsel.learner.extractor import least_motion
 from streamsel.learner.in_parallel import crossed
 from streamsel.learner.report import Report

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Collection, Hashable, Iterable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from streamsel.held.loadings import Loadings
 from streamsel.held.part import Floats
-from streamsel.learner.base import until_learnt
 from streamsel.learner.builder import Builder
+from streamsel.learner.cached import until_learnt
 from streamsel.learner.report import Report, is_above, number
-from streamsel.shapes import expect_shapes
+from streamsel.shapes import Count, expect, expect_shapes
 
 # So much of a component's covariance with the one that stands in its place is presumed.
 _AT_REST = 1e-9
@@ -32,6 +34,13 @@ class LinearMap(NamedTuple):
     names: Iterable[Hashable]
     means: Floats
     weights: Floats
+
+    def padded(self, width: int) -> LinearMap:
+        """Return the map with void components behind the others, `width` in all."""
+        missing = width - self.weights.shape[1]
+        if not missing:
+            return self
+        return self._replace(weights=np.pad(self.weights, ((0, 0), (0, missing))))
 
 
 class Extractor(Builder):
@@ -59,7 +68,7 @@ class Extractor(Builder):
         """
         held = self._held
         if standing is None or held is None:
-            return np.eye(self.n_components)
+            return np.eye(new.weights.shape[1])
         names = list(dict.fromkeys([*new.names, *standing.names]))
         names = [name for name in names if name in held.slots]
         m2 = held.stats(np.array([held.slots[name] for name in names], dtype=np.intp)).m2
@@ -96,21 +105,37 @@ class Extractor(Builder):
         Returns
         -------
         A row a component, the most relevant first: its relevance, whether that is above the noise
-        floor of single columns, and its loadings, the largest first.
+        floor of single columns, and its loadings, the largest first: the weight of each variable
+        times its standard deviation over the rows learned, and the weight itself.
         """
         floor = self._floor()
         relevance = self.relevance
         loadings: dict[str, list[dict[str, Any]]] = {str(name): [] for name in relevance}
+        deviations = self._deviations()
         for variable, weights in self.loadings.items():
+            deviation = deviations.get(variable, math.nan)
             for component, weight in weights.items():
-                loadings[component].append({"variable": variable, "weight": float(weight)})
+                row = {"variable": variable, "loading": number(weight * deviation)}
+                loadings[component].append(row | {"weight": float(weight)})
         found = []
         for name in sorted(loadings, key=relevance.__getitem__, reverse=True):
             mine = number(relevance[name])
-            largest = sorted(loadings[name], key=lambda loading: -abs(loading["weight"]))
+            largest = sorted(loadings[name], key=lambda row: -abs(row["loading"] or 0.0))
             row = {"name": name, "relevance": mine, "above_noise": is_above(mine, floor)}
             found.append(row | {"loadings": largest})
-        return self._report(floor, "components", found, self.n_components)
+        return self._report(floor, "components", found, self._n_asked)
+
+    def _deviations(self) -> dict[Hashable, float]:
+        """Return the standard deviations of variables that may have loadings, as far as known."""
+        held = self._held
+        if held is None or not held.names:
+            return {}
+        known = np.sqrt(held.stats().m2 / held.n)
+        found = dict(zip(held.names, known.tolist(), strict=True))
+        kept: Loadings | None = getattr(held, "loadings", None)
+        if kept is not None:
+            found |= zip(kept.names, kept.deviations.tolist(), strict=True)
+        return found
 
     # What stands, and transforms
 
@@ -119,8 +144,12 @@ class Extractor(Builder):
 
     def _renewed(self, *, calmly: bool) -> LinearMap:
         del calmly  # a component has no other place to go to
-        new = self._map()
-        weights = new.weights @ self._turn(new, self._standing)
+        new, standing = self._map(), self._standing
+        if standing is not None:
+            # The data may determine the number: components in use remain, and new ones follow them.
+            width = max(new.weights.shape[1], standing.weights.shape[1])
+            new, standing = new.padded(width), standing.padded(width)
+        weights = new.weights @ self._turn(new, standing)
         return new._replace(names=list(new.names), weights=weights)
 
     @property
@@ -129,7 +158,14 @@ class Extractor(Builder):
         return self._weights_of(self._in_use())
 
     def _standing_to_state(self) -> dict[str, Any] | None:
-        return None if self._standing is None else self._standing._asdict()
+        if self._standing is None:
+            return None
+        state: dict[str, Any] = self._standing._asdict()
+        return (
+            state
+            if self._n_asked is not None
+            else state | {"n_components": self._standing.weights.shape[1]}
+        )
 
     def _stand_by_state(self, state: dict[str, Any] | None) -> None:
         if state is None:
@@ -137,12 +173,16 @@ class Extractor(Builder):
             return
         self._expect_held(state["names"])
         size = len(state["names"])
-        expect_shapes(state, means=(size,), weights=(size, self.n_components))
+        width = self._n_asked
+        if width is None:
+            expect(state, n_components=Count())
+            width = state["n_components"]
+        expect_shapes(state, means=(size,), weights=(size, width))
         self._standing = LinearMap(state["names"], state["means"], state["weights"])
 
     def _used(self) -> LinearMap:
         """Return the map that a transform applies."""
-        return self._in_use() or LinearMap((), np.zeros(0), np.zeros((0, self.n_components)))
+        return self._in_use() or LinearMap((), np.zeros(0), np.zeros((0, self._n_asked or 1)))
 
     def _apply(self, used: LinearMap, X: Floats) -> Floats:
         centred = X - used.means

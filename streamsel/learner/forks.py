@@ -1,4 +1,4 @@
-"""Forks: a child process goes on with whole models, and with locks that somebody will release.
+"""Forks: a child process goes on with whole models, and with locks that will be released.
 
 `os.fork` copies the memory as it is at that moment, and of the threads only the one that called.
 What another thread had locked would stay locked for ever, and what it was about to change would
@@ -20,11 +20,12 @@ class Guard(Protocol):
     Attributes
     ----------
     gate
-        Held by whoever waits for the lock, and is to have it before the next call that learns.
+        Held by the thread that waits for the lock, and is to have it before the next call that
+        learns.
     asked
-        Whether somebody does.
+        Whether a thread waits.
     lock
-        Held by whoever learns.
+        Held by the thread that learns.
     """
 
     gate: threading.Lock

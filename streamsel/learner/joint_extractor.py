@@ -24,7 +24,7 @@ class JointExtractor(Jointly, Extractor):
     def _turn(self, new: LinearMap, standing: LinearMap | None) -> Floats:
         held = self._held
         if standing is None or not isinstance(held, OnRows):
-            return np.eye(self.n_components)
+            return np.eye(new.weights.shape[1])
         slots = held.slots
         names = [name for name in dict.fromkeys([*new.names, *standing.names]) if name in slots]
         places = np.array([slots[name] for name in names], dtype=np.intp)

@@ -14,7 +14,8 @@ from streamsel.held.crossed import Crossed
 from streamsel.held.moments import Moments
 from streamsel.held.part import ColumnHeld, Floats, Held, Places
 from streamsel.held.pool import SamplePool
-from streamsel.learner.base import Learner, until_learnt
+from streamsel.learner.base import Learner
+from streamsel.learner.cached import until_learnt
 from streamsel.learner.window import Window
 from streamsel.params import param
 from streamsel.target.space import TargetSpace

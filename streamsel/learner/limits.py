@@ -45,7 +45,7 @@ def told_if_beyond() -> Iterator[None]:
 class Unfinished(Protocol):
     """A change that has begun: brings the model to where it was before it, or will be after it."""
 
-    # Whether it will be after, and may be settled while whoever began it goes on.
+    # Whether it will be after, and may be settled while the call that began it goes on.
     goes_on: bool
 
     def settle(self) -> None:
@@ -63,14 +63,15 @@ class Turn:
     Attributes
     ----------
     lock
-        Held by whoever learns, or copies. `with` takes and releases it in one step each: there is
-        no line at which an exception would leave it locked.
+        Held by the thread that learns, or copies. `with` takes and releases it in one step each:
+        there is no line at which an exception would leave it locked.
     unfinished
         The change that has begun, if any.
     session
         The thread that learns a stream, also between its blocks; None for none.
     gate, asked
-        Held by whoever waits for the lock to make a copy, or to fork; and whether somebody does.
+        Held by the thread that waits for the lock to make a copy, or to fork; and whether one
+        does.
     """
 
     def __init__(self) -> None:

@@ -76,8 +76,8 @@ class Merging(ColumnAxis, RowAxis):
         target = self._expected_target(other._target.n)
         if not target.same_as(other._target):
             raise ValueError(
-                "Expected two models of the same target and weights. Got: different targets, or "
-                "weights.\n"
+                "Expected two models of the same target and weights, of which the same rows count. "
+                "Got: different targets, weights or rows.\n"
                 "Hint: models can be merged that learnt different columns of the same rows; "
                 "merge(other, along='rows') joins different rows."
             )
@@ -87,10 +87,10 @@ class Merging(ColumnAxis, RowAxis):
                 self._columns = self._new_columns(target.n)
             self._columns.merge(other._columns, self.n_columns)
         self._target = target
-        if self._density is None or other._density is None:
-            self._density = None
+        if self._summary is None or other._summary is None:
+            self._summary = None
         else:
-            self._density.merge(other._density, self.n_columns, other.n_columns)
+            self._summary.merge(other._summary, self.n_columns, other.n_columns)
         self.n_columns += other.n_columns
         self._n_constant += other._n_constant
         self.n_passes = max(self.n_passes, other.n_passes)

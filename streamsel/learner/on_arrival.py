@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,10 +14,12 @@ from streamsel import params
 from streamsel.held.decided import Decided, Decisions, Offer
 from streamsel.held.part import ColumnHeld
 from streamsel.held.pool import Picks, SamplePool
+from streamsel.learner.report import Report
 from streamsel.learner.river import Supervised
 from streamsel.learner.selector import Selector
 from streamsel.learner.window import Window
 from streamsel.params import param
+from streamsel.target.normal_scores import NormalScores
 from streamsel.target.target import Target
 
 
@@ -29,6 +32,8 @@ class OnArrival(Selector[Decided], Supervised):
 
     keeps: ClassVar[type[Decisions]] = Decided
     rows = Window
+    # Whether normal scores of a heavy-tailed target are tested instead of the target.
+    _tests_normal_scores: ClassVar[bool] = False
 
     max_candidates: int | None = param(
         params.Whole(1, optional=True),
@@ -73,6 +78,9 @@ class OnArrival(Selector[Decided], Supervised):
 
     # What follows
 
+    def _normal_scores(self) -> NormalScores | None:
+        return super()._normal_scores() if self._tests_normal_scores else None
+
     @property
     def _asked(self) -> None:
         return None
@@ -84,14 +92,24 @@ class OnArrival(Selector[Decided], Supervised):
     def _new_columns(self, n: int) -> ColumnHeld:
         held = self.keeps(self._space, n, self.max_candidates, self._noted(), self._remembered())
         held.serve(self)
+        held.compare_by(self._normal_scores())
         if isinstance(held, SamplePool) and isinstance(self._target, Target):
             held.follow(self._target.Y[: self._target.c])
         return held
+
+    @property
+    def _score_meaning(self) -> str:
+        return "relevance of the variable when it was accepted"
 
     def _select(self, held: Decisions, k: int) -> Picks:
         places = list(range(min(k, len(held.names))))
         scores = held.noted("score")[places]
         return Picks(places, scores.tolist(), [0] * len(places))
+
+    def report(self) -> Report:
+        """Return what was found, for those who look at it: a command, a page, a notebook."""
+        report = super().report()
+        return replace(report, facts=report.facts | {"decided_on_arrival": True})
 
     def _told(self) -> Mapping[str, Mapping[Hashable, float]]:
         return {"p_value": self.p_values} if "p_value" in self._noted() else {}

@@ -74,6 +74,7 @@ class LearnsInParts(Merging):
         twin: Self = self.clone()  # type: ignore[attr-defined]
         for name in ("_target", "_space", "_without_target"):
             setattr(twin, name, getattr(self, name))
+        twin._summary = self._new_summary()
         return twin
 
     def _next_reading(self) -> Reading | None:

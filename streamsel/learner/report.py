@@ -42,17 +42,20 @@ class Density:
         How many columns a bin of arrival has, those that do not vary among them.
     edges
         (b + 1,) relevances where bins begin, each about 4 % above the one before, and the last one
-        ends, at 1. What is less relevant than the first is in the first bin. The sign of a
-        correlation is left out.
+        ends, at 1. The sign of a correlation is left out.
     null
         (b + 1,) the chance that a column of pure noise is more relevant than each edge, by the law
         that the noise floor goes by; None where it is not known.
+    points
+        (p,) the relevances of p columns in order of arrival, -1 for one that does not vary; None
+        for more than 500 columns.
     """
 
     counts: NDArray[np.int64]
     step: int
     edges: NDArray[np.float64]
     null: NDArray[np.float64] | None
+    points: NDArray[np.float64] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -61,6 +64,7 @@ class Density:
             "edges": self.edges.tolist(),
             "null": None if self.null is None else self.null.tolist(),
             "counts": self.counts.tolist(),
+            "points": None if self.points is None else self.points.tolist(),
         }
 
 
@@ -94,14 +98,27 @@ class Report:
     left_out
         Why columns were not chosen, in words, and how many for which reason; they sum up to all
         that were not. Where not all are held those near the noise floor are estimated.
+    n_near_duplicates
+        How many of the selected variables have a correlation of .8 or more with an earlier one;
+        None where correlations are not known.
+    score_meaning
+        What the score of a variable is; None of components.
     target
         How the target was taken, such as "10 classes, 31 to 37 rows each" or "numeric, 0 to 9";
         None without one.
+    n_permutations
+        From how many permuted targets the noise floor and adjusted p-values are; None where the
+        floor assumes normal distributions.
+    normal_scores
+        Whether variables were compared with the noise floor, and tested, by normal scores of the
+        target, because its tails are heavy.
     inflation
         The genomic inflation factor: the median test statistic of all columns, in units of its
         median under no association; None where it is not known.
     warnings
         Reasons to doubt the result.
+    rows_left_out
+        How many rows of the columns were left out, and why; rows counts the others.
     """
 
     learner: str
@@ -117,9 +134,14 @@ class Report:
     density: Density | None = None
     alternatives: dict[Hashable, list[tuple[Hashable, float]]] | None = None
     left_out: dict[str, int] = field(default_factory=dict)
+    n_near_duplicates: int | None = None
+    score_meaning: str | None = None
     target: str | None = None
+    n_permutations: int | None = None
+    normal_scores: bool = False
     inflation: float | None = None
     warnings: tuple[Caution, ...] = ()
+    rows_left_out: dict[str, int] = field(default_factory=dict)
 
     def unfinished(self) -> Report:
         """Return the report of a model that has not seen all its columns: nothing is certain."""
@@ -133,13 +155,18 @@ class Report:
             "class": self.learner,
             "parameters": self.parameters,
             "rows": self.rows,
+            "rows_left_out": self.rows_left_out,
             "target": self.target,
             "columns_seen": self.columns_seen,
             "columns_constant": self.columns_constant,
             "noise_floor": self.noise_floor,
+            "n_permutations": self.n_permutations,
+            "normal_scores": self.normal_scores,
             "inflation": self.inflation,
             "warnings": [warning._asdict() for warning in self.warnings],
             **self.facts,
+            "n_near_duplicates": self.n_near_duplicates,
+            "score_meaning": self.score_meaning,
             self.kind: self.found,
             "left_out": self.left_out,
             "alternatives": self._alternatives(),

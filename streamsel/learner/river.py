@@ -9,13 +9,24 @@ from typing import Any, ClassVar
 
 from river import base
 
+from streamsel import params
 from streamsel.learner.limits import Turn, learning
-from streamsel.params import kind_of
-from streamsel.target.rows import no_target
+from streamsel.params import kind_of, param
+from streamsel.target.observed import no_target
+
+
+class _LearnsAlone:
+    """A learner that one thread at a time may teach."""
+
+    _at_work: Turn
 
 
 class Supervised(
-    base.MiniBatchSupervisedTransformer, base.MiniBatchTransformer, base.SupervisedTransformer
+    _LearnsAlone,
+    base.MiniBatchSupervisedTransformer,
+    base.MiniBatchTransformer,
+    base.SupervisedTransformer,
+    params.Declared,
 ):
     """A learner that learns about a target.
 
@@ -24,7 +35,23 @@ class Supervised(
     """
 
     supervised: ClassVar[bool] = True
-    _at_work: Turn
+
+    permutations: int = param(
+        params.Whole(0, below=params.MANY),
+        default=0,
+        doc="""
+        How many permuted copies of the target $B$ are compared with every column, in the same pass:
+        they give a noise floor and adjusted p-values that assume nothing about how columns and
+        target are distributed. 1,000 are usual; 0 assumes normal distributions. They take $2 n B$
+        operations a column for each dimension of the target, and $O(B)$ memory. Rows that come
+        after columns end them.
+        """,
+    )
+    permutation_seed: int = param(
+        params.Whole(0),
+        default=0,
+        doc="Seed of the permutations; models that are to be merged have the same.",
+    )
 
     @abc.abstractmethod
     def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None: ...
@@ -87,11 +114,10 @@ class Supervised(
         learning(self._at_work, self._learn_rows, X, y, w)
 
 
-class Unsupervised(base.MiniBatchTransformer):
+class Unsupervised(_LearnsAlone, base.MiniBatchTransformer):
     """A learner that has no target, and is asked for none."""
 
     supervised: ClassVar[bool] = False
-    _at_work: Turn
 
     @abc.abstractmethod
     def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None: ...
@@ -99,7 +125,7 @@ class Unsupervised(base.MiniBatchTransformer):
     @abc.abstractmethod
     def _learn_rows(self, X: Any, y: Any, w: Any) -> None: ...
 
-    def learn_one(self, x: dict[Hashable, Any], y: Any = None, *, w: float = 1.0) -> None:
+    def learn_one(self, x: dict[Hashable, Any], *further: Any, w: float = 1.0) -> None:
         """Learn a row.
 
         Parameters
@@ -107,9 +133,9 @@ class Unsupervised(base.MiniBatchTransformer):
         x
             Feature -> real number. A feature that is absent counts as 0, in the rows before it
             first came too; NaN or None as not observed: as if it had its mean there.
-        y
-            None: there is no target. It is here so that a weight, which has to be given by name, is
-            not taken for one.
+        *further
+            Nothing: there is no target, and a weight has to be given by name. What comes here is
+            refused.
         w
             How much the row counts, beside 1 for any other; one of weight 0 is not learnt. As in
             River's own estimators: a Pipeline hands it on to the steps that take it.
@@ -120,11 +146,11 @@ class Unsupervised(base.MiniBatchTransformer):
             For a value or a weight that is infinite, or no number, and for a target; the model is
             as it was.
         """
-        if y is not None:
-            raise _no_target_asked(self, "learn_one(x)", y)
+        if further:
+            raise _no_target_asked(self, "learn_one(x)", further[0])
         learning(self._at_work, self._learn_row, x, None, w)
 
-    def learn_many(self, X: Any, y: Any = None, *, w: Any = 1.0) -> None:
+    def learn_many(self, X: Any, *further: Any, w: Any = 1.0) -> None:
         """Learn many rows: the same as one after another.
 
         Parameters
@@ -132,8 +158,8 @@ class Unsupervised(base.MiniBatchTransformer):
         X
             A frame of any library that narwhals knows, or an (n, p) array, whose columns are named
             from 0. A null counts as not observed, a variable that has no column as 0.
-        y
-            None, as in `learn_one`.
+        *further
+            Nothing, as in `learn_one`.
         w
             How much the rows count: a number, or one a row.
 
@@ -142,8 +168,8 @@ class Unsupervised(base.MiniBatchTransformer):
         ValueError, TypeError
             As `learn_one`.
         """
-        if y is not None:
-            raise _no_target_asked(self, "learn_many(X)", y)
+        if further:
+            raise _no_target_asked(self, "learn_many(X)", further[0])
         learning(self._at_work, self._learn_rows, X, None, w)
 
 

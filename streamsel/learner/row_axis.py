@@ -24,7 +24,8 @@ from streamsel.rows import (
     why_bad,
 )
 from streamsel.target.encode import Encoded
-from streamsel.target.rows import NO_TARGET, Observation, unequal
+from streamsel.target.observed import NO_TARGET, Observation
+from streamsel.target.rows import unequal
 from streamsel.target.weights import weight_of_row, weights_of_rows
 
 _UNASKED = Observation(NO_TARGET, {})
@@ -356,7 +357,7 @@ class RowAxis(RowState):
     ) -> None:
         """Let any rows into the window, and sweep it whenever it is full."""
         if window.target is not None:
-            self._check_columns(window.target, said.seen)
+            self._check_columns(window.target, said.seen, window.rows + len(values))
         if self._window is None:
             self._stand_on(window.rows)
         self._window = window

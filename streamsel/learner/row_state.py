@@ -16,7 +16,8 @@ from streamsel.learner.undo import Rest, Undoable
 from streamsel.learner.window import Window
 from streamsel.names import first_bad_name, why_bad_name
 from streamsel.rows import RowDoor, in_canonical_order
-from streamsel.target.rows import Observation, RowTarget
+from streamsel.target.observed import Observation
+from streamsel.target.rows import RowTarget
 from streamsel.target.target import Target
 
 
@@ -53,7 +54,8 @@ class RowState(Undoable):
         bad = first_bad_name(names, {})
         if bad is not None:
             raise why_bad_name(names[bad])
-        self._check_columns(moments.target, seen)
+        n_rows = 1 if values.ndim == 1 else len(values)
+        self._check_columns(moments.target, seen, moments.rows + n_rows)
         if self._moments is None:
             self._go_over_to(moments)
             self._let_go_at_once(moments)
@@ -90,8 +92,9 @@ class RowState(Undoable):
             return None
         return self._door.places(names, moments.table.slots)
 
-    def _check_columns(self, target: RowTarget, seen: Observation) -> None:
-        """Refuse a target that the parameters cannot be used with."""
+    def _check_columns(self, target: RowTarget, seen: Observation, rows: int) -> None:
+        """Refuse a target that the parameters cannot be used with, of so many rows."""
+        target.check_classes(seen, rows)
         columns = target.slots.keys() | seen.first.keys()
         c = len(columns) if not target.covariates else target.asked(columns)
         # Labels among several targets are a column each, though one at most has come yet.
@@ -182,12 +185,12 @@ class RowState(Undoable):
                 "windows of rows know nothing. Got: a row.\n"
                 "Hint: a model for the rows is model.clone(); it is asked without covariates."
             )
-        target = RowTarget(self.target) if self.supervised else None
+        target = RowTarget(self._kind_of_rows) if self.supervised else None
         window = Window(self._window_size, target, self.max_features)
         if self._target is not None:
             window.before = self._target.n
             if isinstance(self._target, Target):
-                window.target = RowTarget.following(self._target, self.target)
+                window.target = RowTarget.following(self._target, self._kind_of_rows)
         return window
 
     @property

@@ -13,17 +13,21 @@ import numpy as np
 from streamsel import params
 from streamsel.columns import Chunk, Stats
 from streamsel.gaps import fill_row, fill_rows
-from streamsel.held.alike import alike
+from streamsel.held.alike import alike, count_near_duplicates
 from streamsel.held.part import ColumnHeld, Floats, Held, Places
 from streamsel.held.pool import NO_PICKS, Picks, Pool, SamplePool, Sifted
-from streamsel.learner.base import Learner, until_learnt
+from streamsel.learner.base import Learner
+from streamsel.learner.cached import until_learnt
 from streamsel.learner.left_out import left_out
 from streamsel.learner.report import Report, is_above, number
 from streamsel.params import param
 from streamsel.rows import as_frame, columns_of, gather, no_row, positions
 from streamsel.stream import ColumnStream
+from streamsel.target.normal_scores import NormalScores
 from streamsel.target.target import Target
 
+# Every variable that varies, in order of score: a value of k.
+ALL = "all"
 # So many alternatives are told of a variable.
 _MOST = 3
 # What part of the variables beyond the best k may stay for having stood.
@@ -83,8 +87,7 @@ class Selector(Learner, Generic[State]):
                 f"The 'max_candidates' parameter of {type(self).__name__} must be None or at least "
                 f"k = {k}. Got {most!r} instead."
             )
-        if k is not None:
-            self._more_than("k", "max_features")
+        self._more_than("k", k, "max_features")
 
     # What a method says
 
@@ -125,6 +128,11 @@ class Selector(Learner, Generic[State]):
         """Return the relevances of variables."""
         return held.relevance(places)
 
+    @property
+    def _score_meaning(self) -> str:
+        """What the score of a variable is, for reports."""
+        return "what the variable was ranked by"
+
     def _told(self) -> Mapping[str, Mapping[Hashable, float]]:
         """Return what else a report tells of the selected: title -> name -> number."""
         return {}
@@ -136,8 +144,8 @@ class Selector(Learner, Generic[State]):
     @property
     def _asked(self) -> int | None:
         """How many variables are asked for; None for all that are worth it."""
-        k: int | None = getattr(self, "k")  # noqa: B009 (declared where it is needed)
-        return k
+        k: int | str | None = getattr(self, "k")  # noqa: B009 (declared where it is needed)
+        return None if k == ALL or k is None else int(k)
 
     # What follows
 
@@ -145,9 +153,19 @@ class Selector(Learner, Generic[State]):
         assert issubclass(self.keeps, Pool)  # noqa: S101
         pool = self.keeps(self._space, n, self._limit(n), self._noted())
         pool.serve(self)
+        pool.compare_by(self._normal_scores())
         if isinstance(pool, SamplePool) and isinstance(self._target, Target):
             pool.follow(self._target.Y[: self._target.c])
         return pool
+
+    def _normal_scores(self) -> NormalScores | None:
+        target, space = self._target, self._space
+        if not isinstance(target, Target) or space is None:
+            return None
+        # Martingale residuals are scores themselves, and permutations assume no distribution.
+        if self.target == "survival" or self.permutations:
+            return None
+        return NormalScores.of(target, space)
 
     @until_learnt
     def _picks(self) -> Picks:
@@ -192,6 +210,25 @@ class Selector(Learner, Generic[State]):
         found = self._relevances(self._held, places)
         return dict(zip(self._selected(), found.tolist(), strict=True))
 
+    def _compared_with_noise(self) -> list[float]:
+        """Return what of each selected variable is compared with the noise floor."""
+        held = self._held
+        if held is None or self._normal_scores() is None:
+            return [*self.relevance.values()]
+        found: list[float] = held.noise_relevance(np.array(self._picks().places, np.intp)).tolist()
+        return found
+
+    @property
+    def adjusted_p_values(self) -> dict[Hashable, float]:
+        """P-value of each selected variable, adjusted for all columns: name -> p, in order.
+
+        The chance that the largest relevance of all columns is as large where none is associated
+        with the target: by permutations, step-down (Westfall and Young 1993), exact for the 64 most
+        relevant columns and never too small for others. NaN without permutations.
+        """
+        found = self._adjusted_p_values(np.array([*self.relevance.values()]))
+        return dict(zip(self._selected(), found.tolist(), strict=True))
+
     @property
     def n_certified(self) -> int:
         """How many leading picks are proven to be those over all columns at once."""
@@ -210,23 +247,35 @@ class Selector(Learner, Generic[State]):
         """
         floor = self._floor()
         relevance, scores, rounds = self.relevance, self.scores, self.rounds
-        certified, further, arrivals = self.n_certified, self._told(), self._arrivals()
+        certified, further, arrivals = self.n_certified, dict(self._told()), self._arrivals()
+        if self._null is not None:
+            further["p_adjusted"] = self.adjusted_p_values
+        compared = self._compared_with_noise()
         found = []
         for rank, name in enumerate(self._selected()):
-            mine = number(relevance[name])
-            row = {"name": name, "relevance": mine, "score": number(scores[name])}
-            row |= {"round": rounds[name], "certified": rank < certified}
-            row |= {"above_noise": is_above(mine, floor), "arrival": arrivals[rank]}
+            row = {"name": name, "relevance": number(relevance[name])}
+            row |= {"score": number(scores[name]), "round": rounds[name]}
+            row |= {"certified": rank < certified, "arrival": arrivals[rank]}
+            row |= {"above_noise": is_above(number(compared[rank]), floor)}
             found.append(row | {title: number(value[name]) for title, value in further.items()})
-        facts = {"n_certified": certified, "n_passes": self.n_passes}
+        facts: dict[str, Any] = {"n_certified": certified, "n_passes": self.n_passes}
+        facts["pool_complete"] = self._held is None or self._held.complete
         report = self._report(floor, "selected", found, self._asked, facts)
-        others, why = None, left_out(report, [], [], None)
+        others, repeats, why = None, None, left_out(report, [], [], None)
         if self._held is not None:
             others = self._alternatives()
+            picked = np.array(self._picks().places, dtype=np.intp)
+            repeats = count_near_duplicates(self._held, picked)
             like = [place for places, _ in self._alike() or () for place in places.tolist()]
             like = self._held.relevance(np.unique(np.array(like, dtype=np.intp))).tolist()
             why = left_out(report, [*relevance.values()], like, self._held)
-        return replace(report, alternatives=others, left_out=why)
+        return replace(
+            report,
+            alternatives=others,
+            left_out=why,
+            n_near_duplicates=repeats,
+            score_meaning=self._score_meaning,
+        )
 
     @until_learnt
     def _alike(self) -> list[tuple[Places, Floats]] | None:

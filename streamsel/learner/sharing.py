@@ -6,6 +6,7 @@ import numpy as np
 
 from streamsel.held.gram_columns import GramColumns
 from streamsel.learner.base import Learner
+from streamsel.target.kept import same_rows
 from streamsel.target.target import NoTarget, Target
 from streamsel.target.weights import same_weights
 
@@ -62,6 +63,11 @@ class Sharing(Learner):
                 "Expected columns of observations with the same weights. Got: others.\n"
                 "Hint: learn_target(y, weights=w) on both, with the same w."
             )
+        if not same_rows(mine.kept, target.kept):
+            raise ValueError(
+                "Expected columns of the same rows. Got: others, of which some were left out.\n"
+                "Hint: learn_target(y, missing='drop') leaves out the rows without this target."
+            )
         columns = self._new_columns(mine.n)
         assert isinstance(held, GramColumns)  # noqa: S101
         assert isinstance(columns, GramColumns)  # noqa: S101
@@ -87,10 +93,10 @@ class Sharing(Learner):
         self._target, self._columns = mine, columns
         self.n_columns, self._n_constant = other.n_columns, other._n_constant
         self.n_passes = other.n_passes
-        # Of another target nobody knows how relevant they were.
+        # How relevant the columns are to another target is not known.
         same = target is not None and mine.same_as(target)
-        density = other._density if same else None
-        self._density = None if density is None else density.copy()
+        summary = other._summary if same else None
+        self._summary = None if summary is None else summary.copy()
         self._outdate()
 
     def _check_shared(self, held: GramColumns) -> None:

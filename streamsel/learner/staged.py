@@ -100,7 +100,7 @@ class Rereader(Selector[State]):
         assert self._target is not None  # noqa: S101
         arrival = 0
         for block in stream.blocks():
-            for chunk in chunks(block, self._target.n, self._target.weights):
+            for chunk in chunks(block, self._target.n, self._target.weights, self._target.kept):
                 self._whole(self._read_chunk, chunk, pool, arrival)
                 arrival += len(chunk.names)
                 if pool.settled:

@@ -117,7 +117,7 @@ class Undoable(Axis):
         """Do as `_whole`, where this thread has been let in."""
         turn = self._at_work
         if turn.unfinished is not None and not turn.unfinished.goes_on:
-            return learn(*args)  # whoever has begun undoes that too
+            return learn(*args)  # the call that has begun undoes that too
         turn.unfinished = Undo(self)
         found = learn(*args)
         turn.unfinished = None

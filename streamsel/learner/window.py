@@ -22,7 +22,8 @@ from streamsel.rows import (
     why_bad,
 )
 from streamsel.shapes import Array, Count, Names, expect, expect_shapes, rows_of
-from streamsel.target.rows import NO_TARGET, Observation, RowTarget, unequal
+from streamsel.target.observed import NO_TARGET, Observation
+from streamsel.target.rows import RowTarget, unequal
 from streamsel.target.target import Target
 
 

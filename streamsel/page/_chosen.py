@@ -7,7 +7,7 @@ from typing import Any
 
 from streamsel.learner.report import Report
 from streamsel.page._blocks import Bar, Block, Cell, Fold, Inline, Name, Row, Table, Text
-from streamsel.page._verdict import is_proven_or_not, other_score
+from streamsel.page._verdict import is_certificate_needed, other_score
 from streamsel.words import count
 
 # Rows of a table that are in a page; the rest is counted.
@@ -68,7 +68,7 @@ def _variables(
     rounds = any(row["round"] != found[0]["round"] for row in found)
     arrivals = any(row.get("arrival") is not None for row in found)
     further = [name for name in found[0] if name not in _OWN]
-    proven = is_proven_or_not(report)
+    proven = is_certificate_needed(report)
     head = ["", "variable", "relevance", "score", *["certified"] * proven]
     head += [*["round"] * rounds, *(name.replace("_", " ") for name in further)]
     head += ["arrival"] * arrivals
@@ -122,7 +122,8 @@ def _components(
 def _largest(loadings: Sequence[Mapping[str, Any]]) -> tuple[Inline, ...]:
     parts: list[Inline] = []
     for loading in loadings[:_TOP_LOADINGS]:
-        parts += [f"{', ' if parts else ''}{loading['weight']:+.2f}\xa0", Name(loading["variable"])]
+        value = "?" if loading["loading"] is None else f"{loading['loading']:+.2f}"
+        parts += [f"{', ' if parts else ''}{value}\xa0", Name(loading["variable"])]
     return (*parts, ", …") if len(loadings) > _TOP_LOADINGS else tuple(parts)
 
 
@@ -144,6 +145,10 @@ def _text(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else f"{value:,}"
 
 
+def _signed(value: float | None) -> str:
+    return "?" if value is None else f"{value:+.4g}"
+
+
 def loadings(report: Report, most: int = 50) -> tuple[Block, ...]:
     """Return the loadings of the components, folded away: the largest of each."""
     folds = []
@@ -151,10 +156,14 @@ def loadings(report: Report, most: int = 50) -> tuple[Block, ...]:
         told = row.get("loadings", ())[:most]
         if not told:
             continue
-        rows = [Row((Name(one["variable"]), f"{one['weight']:+.4g}")) for one in told]
+        rows = [
+            Row((Name(one["variable"]), _signed(one["loading"]), _signed(one["weight"])))
+            for one in told
+        ]
         n_left = len(row["loadings"]) - len(told)
         rest = f"{count(n_left, 'smaller one')} not shown" if n_left else ""
         title = f"Loadings of {Name(row['name']).text}"
-        table = Table(title, ("variable", "weight"), rows, frozenset({1}), most, rest)
+        head = ("variable", "weight × standard deviation", "weight")
+        table = Table(title, head, rows, frozenset({1, 2}), most, rest)
         folds.append(Fold(f"{title} ({len(row['loadings']):,})", (table,)))
     return tuple(folds)

@@ -14,14 +14,17 @@ from streamsel.learner.report import Report
 from streamsel.page._blocks import Block, Code, Fold, Name, Row, Table, Text
 from streamsel.page._blocks import Facts as Pairs
 from streamsel.page._cite import bibtex
-from streamsel.words import bytes_text, count, seconds_text
+from streamsel.words import bytes_text, count, rows_left_out_text, seconds_text
 
 # Parameters with options of their own; the rest is said by --set.
 _OPTIONS = {"k": "-k", "n_components": "-q", "target": "--target-kind"}
 # Parameters that are said otherwise, or change nothing.
 _ELSEWHERE = {"covariates", "n_jobs"}
 # What notes say in a word, by the option's name.
-_SAID = ("target_file", "id", "weights", "orientation", "delimiter", "decimal", "missing")
+_SAID = (
+    *("target_file", "id", "weights", "strata", "missing_target"),
+    *("orientation", "delimiter", "decimal", "missing"),
+)
 
 
 def of_kind(notes: Mapping[str, Any], name: str, *kinds: type) -> Any:
@@ -72,11 +75,13 @@ def _facts(report: Report, notes: Mapping[str, Any]) -> Any:
         yield "target", _names(target)
     if file := of_kind(notes, "target_file", str):
         yield "target file", (Name(file),)
+    if report.target is not None:
+        yield "target taken as", (Name(report.target),)
     if covariates := report.parameters.get("covariates"):
         yield "given", _names(list(covariates))
     if merged := of_kind(notes, "merged", list):
         yield "merged of", count(len(merged), "model")
-    yield "rows", f"{report.rows:,}"
+    yield "rows", (f"{report.rows:,}", Name(rows_left_out_text(report.rows_left_out)))
     yield "columns", f"{report.columns_seen:,}"
     if n_read := of_kind(notes, "columns_read", int):
         yield "columns read", f"{n_read:,}"
@@ -129,6 +134,9 @@ def command_of(report: Report, notes: Mapping[str, Any]) -> str | None:
     for name, value in _changed(report).items():
         own = _OPTIONS.get(name)
         lines.append([own, str(value)] if own else ["--set", f"{name}={_said(value)}"])
+    # The command's own default beside a bounded pool.
+    if report.parameters.get("max_candidates") and report.parameters.get("exact") is False:
+        lines.append(["--no-exact"])
     return " \\\n  ".join(map(shlex.join, lines))
 
 

@@ -11,6 +11,7 @@ from streamsel.page._chosen import chosen
 from streamsel.page._html import inline
 from streamsel.page._sections import alarms, sentence
 from streamsel.page._verdict import verdict
+from streamsel.words import rows_left_out_text
 
 _MOST = 10
 _CELL = "padding:0.2em 0.9em 0.2em 0;text-align:left;vertical-align:top"
@@ -32,6 +33,8 @@ def notebook(model: Any) -> str:
         tables = chosen(report, "streamsel.report(model) has them", _MOST)
         parts += [_table(table) for table in tables if isinstance(table, Table)]
         seen = f"{report.columns_seen:,} columns of {report.rows:,} rows"
+        seen += escape(shown(rows_left_out_text(report.rows_left_out)))
+        seen += "" if report.target is None else f", target: {escape(shown(report.target))}"
         parts.append(
             f"<p><small>{seen}; streamsel.report(model) returns the whole page.</small></p>"
         )

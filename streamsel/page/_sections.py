@@ -14,7 +14,7 @@ from streamsel.page._chosen import chosen, loadings
 from streamsel.page._glossary import GLOSSARY
 from streamsel.page._left_out import left_out
 from streamsel.page._made import cited, files_of, made, of_kind
-from streamsel.page._verdict import is_proven_or_not, short, verdict
+from streamsel.page._verdict import is_certificate_needed, short, verdict
 
 
 def is_complete(notes: Mapping[str, Any]) -> bool:
@@ -29,6 +29,8 @@ def alarms(report: Report, notes: Mapping[str, Any]) -> list[dict[str, str]]:
         for one in of_kind(notes, "alarms", list, tuple) or ()
         if isinstance(one, Mapping) and "text" in one
     ]
+    known = {one["code"] for one in told}
+    told += [each._asdict() for each in report.warnings if each.code not in known]
     if caution := report.facts.get("caution"):
         told.append({"code": "caution", "text": str(caution)})
     return told
@@ -104,7 +106,7 @@ def _keys(report: Report) -> list[tuple[str, str]]:
     keys.append((what, f"{len(report.found):,}"))
     if report.noise_floor is not None:
         keys.append(("noise floor", short(report.noise_floor)))
-    if is_proven_or_not(report) and report.found:
+    if is_certificate_needed(report) and report.found:
         keys.append(("certified", f"{report.facts['n_certified']:,}"))
     if (variance := report.facts.get("share_of_variance")) is not None:
         keys.append(("of the variance", f"{variance:.0%}"))

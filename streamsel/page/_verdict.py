@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from streamsel import catalogue
 from streamsel.learner.report import Report
 from streamsel.words import count
 
@@ -80,62 +79,69 @@ def _of_selected(report: Report) -> str:
     n, seen = len(report.found), count(report.columns_seen, "variable")
     if not n:
         return f"Nothing was selected: none of {seen} passes"
-    floor = report.noise_floor
-    n_above = sum(row["above_noise"] is True for row in report.found)
-    score = other_score(report)
-    if score is None and floor is not None and floor < 1.0 and not n_above:
-        best = max(row["relevance"] or 0.0 for row in report.found)
-        those = "the one" if n == 1 else f"the most relevant of the {n:,}"
-        return (
-            f"Nothing rises above noise: {those} selected out of {seen} has {best:.3f}, and the "
-            f"best of as many columns of pure noise reaches {floor:.3f}"
-        )
-    said = f"{n:,} of {seen}"
+    said = f"{n:,} of {seen} selected"
     if report.asked is not None and n < report.asked:
         said += f" ({report.asked:,} were asked for)"
-    if score is None:
-        return said + _beside_noise(n, n_above, floor) + _proven(report)
-    said += f", by {score}, with no noise floor to hold {'it' if n == 1 else 'them'} against"
-    if floor is not None and floor < 1.0:
-        said += f"; by correlation {n_above:,} of {n:,} above what noise reaches ({short(floor)})"
-    return said + _proven(report)
+    said += f". {_compared_with_noise(report)}"
+    if report.n_near_duplicates:
+        others = "others" if report.n_near_duplicates > 1 else "another"
+        are = "are near-duplicates" if report.n_near_duplicates > 1 else "is a near-duplicate"
+        said += f"; {report.n_near_duplicates:,} {are} of {others}"
+    if report.facts.get("decided_on_arrival"):
+        return f"{said}. Each was decided on when it arrived"
+    return said + _certified(report)
 
 
-def _beside_noise(n: int, n_above: int, floor: float | None) -> str:
+def _compared_with_noise(report: Report) -> str:
+    """Return a sentence, without its full stop, on how many variables exceed the noise floor."""
+    n, floor, score = len(report.found), report.noise_floor, other_score(report)
+    n_above = sum(row["above_noise"] is True for row in report.found)
     if floor is None:
-        return ", with no noise floor to hold them against"
+        return "There is no noise floor to compare them with"
     if floor >= 1.0:
-        return ", of so few rows that nothing can be told from noise"
-    reached = f"above what noise reaches ({short(floor)})"
-    if n_above == n:
-        return f", {_all_of(n)}{reached}"
-    return f", {n_above:,} of them {reached}, {n - n_above:,} not"
+        return "There are too few rows to tell a variable from noise"
+    which = {n: "All exceed" if n > 1 else "It exceeds", 0: "None exceeds", 1: "1 exceeds"}
+    said = which.get(n_above, f"{n_above:,} exceed")
+    if not n_above and n == 1:
+        said = "It does not exceed"
+    said += f" the noise floor ({short(floor)})"
+    if n > n_above > 0:
+        said += f", {n - n_above:,} do{'es' if n - n_above == 1 else ''} not"
+    if not n_above:
+        best = max(row["relevance"] or 0.0 for row in report.found)
+        said += f": the largest relevance is {short(best)}"
+    if score is not None:
+        they = "It was" if n == 1 else "They were"
+        return f"{they} ranked by {score}, which has no noise floor. By correlation: {said}"
+    return said + _doubts(report)
 
 
-def _all_of(n: int) -> str:
-    return {1: "", 2: "both "}.get(n, "all ")
+def _doubts(report: Report) -> str:
+    """Return what a warning says of the noise floor itself: a headline is not to contradict it."""
+    codes = {warning.code for warning in report.warnings}
+    if "tails" in codes:
+        return ", which is too low for this target and these columns (see the warning)"
+    if "inflation" in codes:
+        return ", but statistics are inflated (see the warning)"
+    return ""
 
 
-def _proven(report: Report) -> str:
-    if not is_proven_or_not(report):
-        return "; each decided on as it came" if _decides_on_arrival(report) else ""
+def _certified(report: Report) -> str:
+    if not is_certificate_needed(report):
+        return ""
     n, n_certified = len(report.found), report.facts["n_certified"]
-    those = f"proven to be {'that' if n == 1 else 'those'} of a selection over all columns at once"
+    equal = "certified to equal a selection over all columns at once"
     if n_certified == n:
-        return f"; {_all_of(n)}{those}"
-    return f"; {n_certified:,} {those}" if n_certified else f"; none {those}"
+        return f". {'It is' if n == 1 else 'All are'} {equal}"
+    first = f"The first {n_certified:,} are" if n_certified > 1 else "The first is"
+    return f". {first if n_certified else 'None is'} {equal}"
 
 
-def is_proven_or_not(report: Report) -> bool:
-    """Whether there is a selection over all columns at once that one could be proven to be."""
-    return "n_certified" in report.facts and not _decides_on_arrival(report)
-
-
-def _decides_on_arrival(report: Report) -> bool:
-    from streamsel.learner.on_arrival import OnArrival
-
-    learner = report.learner
-    return learner in catalogue.names() and issubclass(catalogue.fetch(learner), OnArrival)
+def is_certificate_needed(report: Report) -> bool:
+    """Whether columns were discarded, so that a selection may differ from one over all of them."""
+    facts = report.facts
+    is_of_pool = "n_certified" in facts and not facts.get("decided_on_arrival")
+    return is_of_pool and not facts.get("pool_complete", False)
 
 
 def _of_components(report: Report) -> str:

@@ -19,7 +19,9 @@ _RULES = {"component": params.Whole(0), "n": params.Whole(1)}
 
 
 def loadings(model: Any, ax: Axes | None = None, component: int = 0, n: int = 15) -> Axes:
-    """Draw the largest loadings of a component.
+    """Draw the largest loadings of a component: weight times standard deviation.
+
+    So a variable in small units counts as it varies. Raw weights are in `model.loadings`.
 
     Parameters
     ----------
@@ -56,21 +58,21 @@ def loadings(model: Any, ax: Axes | None = None, component: int = 0, n: int = 15
     >>> model.learn_columns(X)
     >>> ax = plot.loadings(model, n=5)
     >>> ax.get_xlabel()
-    'loading on sospca0'
+    'loading on sospca0, per standard deviation'
     """
     params.check("loadings", _RULES, {"component": component, "n": n})
     report = report_of(model)
     expect_found(report, "components")
     name, parts = _of(report, component)
     shown = parts[:n]
-    weights = [part["weight"] for part in shown]
+    weights = [part["loading"] or 0.0 for part in shown]
     with drawing(ax, height_of(len(shown))) as panel:
         colours = [CHOSEN if weight < 0.0 else ACCENT for weight in weights]
         panel.barh(range(len(shown)), weights, height=0.62, color=colours)
         panel.axvline(0.0, color=INK, lw=0.6)
         name_rows(panel, [part["variable"] for part in shown])
         panel.spines["left"].set_visible(False)
-        panel.set_xlabel(f"loading on {name}")
+        panel.set_xlabel(f"loading on {name}, per standard deviation")
         all_of_them = count(len(parts), "variable")
         describe(panel, f"The {len(shown)} largest loadings on {name}, of {all_of_them}.")
     return panel

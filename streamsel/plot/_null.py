@@ -128,8 +128,6 @@ def quantiles(counts: Any, chances: Floats) -> Quantiles:
     from scipy.special import betaincinv
 
     p = int(np.sum(counts))
-    # The first bin has all that is less relevant too.
-    chances = np.append(1.0, chances[1:])
     above = np.cumsum(np.asarray(counts)[::-1])[::-1]
     # At an edge above which nothing new lies the next one tells the same, and more sharply.
     new = (np.asarray(counts) > 0) & (above > 0) & (chances[:-1] > 0.0)

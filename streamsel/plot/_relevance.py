@@ -16,7 +16,7 @@ from streamsel.plot._words import count, name_points, whole
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from streamsel.learner.report import Report
+    from streamsel.learner.report import Density, Report
 
 # Pixels of the shade, from no relevance to the top.
 _ROWS = 96
@@ -51,10 +51,10 @@ def relevance(model: Any, ax: Axes | None = None) -> Axes:
 
     Notes
     -----
-    Shade tells how many columns lie where, on a logarithmic scale; it is made of counts that a
-    model keeps while it learns, and has the same size whatever the number of columns. A dashed line
-    is the noise floor. What was chosen without its place in the stream being known, and components,
-    are ticks at the right edge.
+    Up to 500 columns are points. Of more, the shade shows how many columns lie where, on a
+    logarithmic scale; it is made of counts that a model keeps while it learns, and has the same
+    size whatever the number of columns. A dashed line is the noise floor. Selected variables whose
+    place in the stream is not known, and components, are ticks at the right edge.
 
     Examples
     --------
@@ -72,19 +72,17 @@ def relevance(model: Any, ax: Axes | None = None) -> Axes:
     report = report_of(model)
     density = density_of(report)
     mine = [row["relevance"] or 0.0 for row in report.found]
-    highest = density.edges[1:][density.counts.any(axis=0)].max(initial=0.0)
+    if density.points is None:
+        highest = density.edges[1:][density.counts.any(axis=0)].max(initial=0.0)
+    else:
+        highest = density.points.max(initial=0.0)
     top = min(1.0, 1.12 * max(highest, report.noise_floor or 0.0, *mine, 0.02))
     width = max(1, report.columns_seen)
     with drawing(ax) as panel:
-        reach = density.step * len(density.counts)
-        image = panel.imshow(
-            _shade(density.counts, density.edges, top),
-            extent=(0.0, reach, 0.0, top),
-            origin="lower",
-            aspect="auto",
-            interpolation="none",
-        )
-        image.set_gid("shade")
+        if density.points is None:
+            _draw_shade(panel, density, top)
+        else:
+            _draw_points(panel, density.points)
         panel.set_xlim(0.0, width)
         panel.set_ylim(0.0, top)
         # Numbers of millions are long.
@@ -99,9 +97,28 @@ def relevance(model: Any, ax: Axes | None = None) -> Axes:
     return panel
 
 
+def _draw_shade(ax: Axes, density: Density, top: float) -> None:
+    """Draw how many columns lie where."""
+    image = ax.imshow(
+        _shade(density.counts, density.edges, top),
+        extent=(0.0, density.step * len(density.counts), 0.0, top),
+        origin="lower",
+        aspect="auto",
+        interpolation="none",
+    )
+    image.set_gid("shade")
+
+
+def _draw_points(ax: Axes, points: Floats) -> None:
+    """Draw every column that varies."""
+    places = np.flatnonzero(points >= 0.0)
+    ax.plot(
+        places + 0.5, points[places], "o", color=ACCENT, ms=2.2, mew=0, alpha=0.6, gid="columns"
+    )
+
+
 def _shade(counts: Any, edges: Floats, top: float) -> Any:
     """Return an image, (rows, arrivals, 4): of one colour, as dense as columns lie."""
-    edges = np.append(0.0, edges[1:])
     below = np.column_stack([np.zeros(len(counts)), np.cumsum(counts, axis=1)])
     at = np.linspace(0.0, top, _ROWS + 1)
     # Bins and pixels are not the same: within a bin columns are taken to lie evenly.

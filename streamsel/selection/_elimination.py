@@ -15,8 +15,9 @@ from streamsel.held.part import Floats, Places
 from streamsel.held.pool import SPENT, Picks
 from streamsel.ties import TIE
 
-# Where those before it leave less of a variable, the ridge included, it has nothing to say.
-_LEFT = 1e-10
+# Where those before it leave less of a variable, the ridge included, it has nothing to say. What is
+# left is known to rounding over what is left of those: of less than 1e-8 it would not be known.
+_LEFT = 1e-7
 # With a ridge of so much rounding cannot make a variable one of those.
 _SURE = 1e-6
 # An inverse whose diagonal has fallen below this part of itself is made anew.

@@ -18,17 +18,36 @@ from streamsel.columns import Chunk, Stats
 from streamsel.held.correlations import correlations
 from streamsel.held.part import Floats, Places
 from streamsel.held.plan import origin_of
-from streamsel.held.pool import SPENT, Picks
+from streamsel.held.pool import SPENT, TIE, Picks
 from streamsel.held.products import TOGETHER, Products
 from streamsel.held.stage_pool import StagePool
-from streamsel.selection._greedy_plan import GreedyPlan, earliest_of_best
+from streamsel.selection._greedy_plan import GreedyPlan
 
-# Without a ridge a variable of which less is left has nothing to say.
+# Without a ridge a variable of which less is left is spent; and where the observations are not at
+# hand to compute again what is left.
 _LEFT = 1e-10
+_LEFT_OF_PRODUCTS = 1e-6
+# The root of a score is known to the first over the root of the ridge, for rounding is divided by
+# that; and to the second without a ridge, for the least that may be left of a variable. Where the
+# picks leave one direction of the observations all scores are equal, and the first goes first.
+_ROUNDING, _ROUGH = 1e-14, 1e-9
 # Where less is left rounding would have its share in 1 - Σ t².
 _NEAR = 1e-4
 # And where less is left of a pick, in products with its direction that are made from others.
 _THIN = 1e-2
+
+
+def tolerance(scores: Any, ridge: float) -> Any:
+    """Return how far scores may differ and still be equal."""
+    scores = np.maximum(scores, 0.0)
+    rough = min(_ROUGH, _ROUNDING / np.sqrt(ridge)) if ridge > 0.0 else _ROUGH
+    return np.maximum(TIE * scores, rough * np.sqrt(scores))
+
+
+def earliest_of_best(scores: Floats, ridge: float) -> int:
+    """Return the first place whose score equals the highest."""
+    highest = scores.max()
+    return int(np.argmax(scores >= highest - tolerance(highest, ridge)))
 
 
 class Left:
@@ -40,6 +59,8 @@ class Left:
         (p, r) their coordinates.
     k, ridge
         Most picks, and the ridge.
+    least
+        Without a ridge a variable of which less is left is spent.
 
     Attributes
     ----------
@@ -47,8 +68,9 @@ class Left:
         (p, k) products with the directions of the picks, and (k, r) coordinates of these.
     """
 
-    def __init__(self, G: Floats, k: int, ridge: float) -> None:
+    def __init__(self, G: Floats, k: int, ridge: float, least: float = _LEFT) -> None:
         self.ridge = ridge
+        self._least = least if ridge == 0.0 else -np.inf
         self._A, self.left = G.copy(), np.ones(len(G))
         self._square: Floats = np.einsum("ij,ij->i", G, G)
         self._is_picked = np.zeros(len(G), dtype=np.bool_)
@@ -68,8 +90,7 @@ class Left:
 
     def scores(self) -> Floats:
         """Return the score of every variable; -inf for those picked or spent."""
-        least = _LEFT if self.ridge == 0.0 else -np.inf
-        out = self._is_picked | (self.left < least)
+        out = self._is_picked | (self.left < self._least)
         size = np.where(out, 1.0, self.ridge + self.left)
         return np.where(out, -np.inf, self._square / size)
 
@@ -91,11 +112,11 @@ class Left:
 
 def from_products(held: Any, k: int, ridge: float) -> Picks:
     """Return the picks of forward selection from the correlations of what is held."""
-    left = Left(held.coordinates(), k, ridge)
+    left = Left(held.coordinates(), k, ridge, _LEFT_OF_PRODUCTS)
     picks = Picks([], [], [])
     for s in range(min(k, len(held.names))):
         scores = left.scores()
-        j = earliest_of_best(scores)
+        j = earliest_of_best(scores, ridge)
         if scores[j] <= SPENT:
             break
         T = left.T[:, :s]
@@ -153,12 +174,13 @@ class ForwardPlan(GreedyPlan):
             self._take(j, picks)
         while len(picks.places) < min(k, len(self.G)) and not given:
             scores = self._scores_now(len(picks.places))
-            j = earliest_of_best(scores)
+            j = earliest_of_best(scores, ridge)
             if scores[j] <= SPENT:
                 break
             self._take(j, picks)
         self._products.close()
         super().__init__(pool, picks, k)
+        self.tolerance = tolerance(self.bars, ridge)
 
     @property
     def _unit(self) -> Floats:

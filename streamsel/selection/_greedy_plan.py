@@ -25,13 +25,9 @@ class GreedyPlan(Plan):
         How many are asked for: where there are fewer, one more stage waits for who is worth it.
     nothing
         A score of no more than this is not worth a pick.
-    unit
-        Below which a bar's tolerance does not shrink with it; 0 for scores that are never negative.
     """
 
-    def __init__(
-        self, pool: StagePool, picks: Picks, k: int, nothing: float = SPENT, unit: float = 0.0
-    ) -> None:
+    def __init__(self, pool: StagePool, picks: Picks, k: int, nothing: float = SPENT) -> None:
         self.names, self.arrivals = list(pool.names), pool.table["arrival"].copy()
         self.picks = picks
         chosen = [self.names[j] for j in picks.places]
@@ -41,7 +37,7 @@ class GreedyPlan(Plan):
         self.bars[: len(chosen)] = picks.scores
         self.holders = np.full(size, -1, dtype=np.int64)
         self.holders[: len(chosen)] = pool.table["arrival"][picks.places]
-        self.tolerance: Floats = TIE * np.maximum(np.abs(self.bars), unit)
+        self.tolerance: Floats = TIE * np.abs(self.bars)
         self.must_stay = np.array(picks.places, dtype=np.intp)
 
     def to_state(self) -> dict[str, Any]:
@@ -52,9 +48,3 @@ class GreedyPlan(Plan):
 def picked(pool: StagePool, state: dict[str, Any]) -> list[int]:
     """Return the picks that `GreedyPlan.to_state` described, as places of the pool."""
     return [pool.slots[name] for name in state["picks"]]
-
-
-def earliest_of_best(scores: Floats, unit: float = 0.0) -> int:
-    """Return the first place whose score is within the tolerance of the highest."""
-    highest = scores.max()
-    return int(np.argmax(scores >= highest - TIE * max(abs(highest), unit)))

@@ -14,7 +14,7 @@ from streamsel.target.target import Target
 _WHAT_FOR = "Estimators"
 
 
-def by_cross_validation(unit: Floats, target: Target, k: int, estimator: Any, cv: int) -> Picks:
+def by_cross_validation(unit: Floats, target: Target, k: int, estimator: Any, cv: Any) -> Picks:
     """Return the picks that a model errs least with, each beside those before it.
 
     Parameters
@@ -26,7 +26,7 @@ def by_cross_validation(unit: Floats, target: Target, k: int, estimator: Any, cv
     k
         How many picks.
     estimator, cv
-        A scikit-learn model, which is cloned, and the number of folds.
+        A scikit-learn model, which is cloned, and the folds as `cross_val_score` takes them.
 
     Raises
     ------
@@ -41,6 +41,8 @@ def by_cross_validation(unit: Floats, target: Target, k: int, estimator: Any, cv
         y = columns.argmax(axis=1)
     else:
         y = columns[:, 0] if columns.shape[1] == 1 else columns
+    if isinstance(cv, tuple):
+        cv = [tuple(map(np.array, pair)) for pair in cv]
     picks = Picks([], [], [])
     rest = list(range(len(unit)))
     while rest and len(picks.places) < k:

@@ -111,6 +111,10 @@ class AlphaInvesting(OnArrival):
         yield {"window_size": 20}
         yield {"wealth": 0.1, "payout": 0.2, "window_size": 30, "max_features": 4}
 
+    @property
+    def _score_meaning(self) -> str:
+        return "relevance of the variable, given those accepted before it"
+
     def _remembered(self) -> dict[str, float]:
         return {"tests": 0.0, "wealth": float(self.wealth)}
 

@@ -68,7 +68,7 @@ class BackwardElimination(Jointly, Selector[Any], Supervised):
     another worth keeping. It is then the elimination over the $m$ to $2m$ most relevant columns.
 
     **Without a ridge** the order is not defined where some variables explain another in full: the
-    removal of any of them costs nothing. Then whatever those that came before it explain, to 1e-10
+    removal of any of them costs nothing. Then whatever those that came before it explain, to 1e-7
     of it, goes first. Of more columns than there are rows that leaves the first to come, whatever
     the target: a ridge is what lets all of them count.
 
@@ -126,6 +126,13 @@ class BackwardElimination(Jointly, Selector[Any], Supervised):
         yield {"k": 3, "max_candidates": 6}
         yield {"k": 3, "ridge": 0.0, "fading_factor": 0.05}
         yield {"k": 2, "max_features": 4, "grace_period": 20}
+
+    @property
+    def _score_meaning(self) -> str:
+        return (
+            "increase of the penalized squared error when the variable is removed, after all those "
+            "below it"
+        )
 
     def _select(self, held: Any, k: int) -> Picks:
         relevance = held.relevance()

@@ -44,7 +44,8 @@ class ForwardSelection(Jointly, Staged[ForwardPlan], Supervised):
         beside which the model does best in cross-validation. Nothing is proven then, and
         `max_candidates` bounds the patience that it takes.
     cv
-        estimator: the number of folds.
+        estimator: the folds of the cross-validation, as scikit-learn takes them: a number, a
+        splitter, or a list of pairs of row numbers, (train, test).
     window_size
         estimator, on rows: how many rows are gathered before they are learnt, as columns.
 
@@ -77,8 +78,12 @@ class ForwardSelection(Jointly, Staged[ForwardPlan], Supervised):
     after any rows they are those over the columns of the same rows, of `max_features` variables at
     most. Beside an estimator they are those of the last window of rows.
 
-    **Ties** go to the column that arrived first; scores within 1e-12 of each other, relatively, are
-    ties. With `ridge=0` a variable of which the picks leave less than 1e-10 is spent.
+    **Ties** go to the column that arrived first. Scores within 1e-12 of each other, relatively, are
+    ties; with `ridge=0`, where rounding is divided by what the picks leave of a variable, those
+    within 1e-9 times their square root. A variable of which the picks leave less than 1e-10 is
+    spent then (1e-6 on rows, where only products are known). Where the picks leave a single
+    direction of the observations all variables tie, and the first that is not spent is picked; the
+    selection ends where the target is explained in full, or all variables are spent.
 
     **Missing and new features.** A column with a missing value is refused. In a row a variable that
     is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
@@ -125,7 +130,7 @@ class ForwardSelection(Jointly, Staged[ForwardPlan], Supervised):
     k: int = param(params.Whole(1), default=20, kw_only=False)
     ridge: float = param(params.Real(0.0), default=1.0)
     estimator: Any = param(params.Estimator(), default=None)
-    cv: int = param(params.Whole(2), default=5)
+    cv: Any = param(params.Folds(), default=5)
     window_size: int = param(params.Whole(2), default=200)
 
     @classmethod
@@ -137,6 +142,14 @@ class ForwardSelection(Jointly, Staged[ForwardPlan], Supervised):
     @property
     def _by_window(self) -> bool:
         return self.estimator is not None
+
+    @property
+    def _score_meaning(self) -> str:
+        return (
+            "decrease of the penalized squared error of the target when the variable is added"
+            if self.estimator is None
+            else "cross-validation score of the model once the variable is added"
+        )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -13,16 +13,20 @@ from streamsel.held.common import Common
 from streamsel.held.part import Held
 from streamsel.held.pool import Picks
 from streamsel.held.stage_pool import StagePool
-from streamsel.learner.base import until_learnt
-from streamsel.learner.jointly import Jointly
+from streamsel.learner.cached import until_learnt
 from streamsel.learner.river import Supervised
+from streamsel.learner.selector import ALL
 from streamsel.learner.staged import Staged
 from streamsel.params import param
+from streamsel.selection._lasso_family import ByFamily
 from streamsel.selection._lasso_losses import Logistic, SampledSquares, Squares
 from streamsel.selection._lasso_path import NO_PATH, Path, Penalty, Problem, Sampled, quality, solve
 from streamsel.selection._lasso_plan import PathPlan, planned, ranked, restored
 from streamsel.stream import ColumnStream
 from streamsel.target.target import Target
+
+# So many are selected where neither k nor alphas are given.
+_K = 20
 
 
 class _Model(NamedTuple):
@@ -33,7 +37,7 @@ class _Model(NamedTuple):
     coefficients: dict[Hashable, float]
 
 
-class Lasso(Jointly, Staged[PathPlan], Supervised):
+class Lasso(ByFamily, Staged[PathPlan], Supervised):
     r"""LASSO: the variables of a linear model most of whose coefficients are 0.
 
     For one $\alpha$ after another, from the one at which the first variable enters downwards, the
@@ -52,15 +56,19 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
     ----------
     k
         The path ends with the first solution of at least so many variables; of more, those are
-        selected that entered first. None lets it go to its end.
+        selected that entered first. `"all"` computes the whole grid. None for 20, or, where
+        `alphas` are given, for all variables of their last solution.
     alphas
-        Instead of k: the $\alpha$, a number or a tuple of them, as scikit-learn has them. None for
-        a grid.
+        Instead of k: the $\alpha$, a number or an array-like of them, as scikit-learn has them.
+        None for a grid.
     l1_ratio
         $\rho$, in (0, 1].
     family
-        `"gaussian"`: least squares, for one numeric target. `"logistic"`: for two classes; the
-        second in order is the one foretold.
+        `"gaussian"`: least squares, for one numeric target. `"logistic"`: for two classes (labels,
+        booleans, or two numbers such as 0 and 1); the second in order is the one predicted.
+        `"auto"` takes least squares for a numeric target, and the logistic loss for two classes of
+        columns; `report().target` shows it. Covariates, weights and fading need least squares: with
+        them two numbers are taken as a quantity.
     n_alphas, alpha_min_ratio
         The grid: so many, evenly on a logarithmic scale, down to this part of the first.
     scale
@@ -109,7 +117,8 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
     **Rows.** Least squares is a function of the joint moments of a bounded vocabulary, which rows
     accumulate: the answer is that on the columns of the same rows, or of those since all variables
     in use were there (`n_rows_used`). The logistic family learns windows of rows, and knows no
-    covariates and no fading.
+    covariates and no fading; with `family="auto"` it goes on with rows where columns had two
+    classes.
 
     **Missing and new features.** A column with a missing value is refused. In a row a variable that
     is absent is 0, one that is NaN or None counts as if it had its mean; a new variable was 0
@@ -155,7 +164,7 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
 
     At a smaller alpha they are nearer:
 
-    >>> model = Lasso(k=None, alphas=(0.3, 0.1))
+    >>> model = Lasso(alphas=(0.3, 0.1))
     >>> model.learn_target(y)
     >>> model.learn_columns(X)
     >>> [(alpha, len(found)) for alpha, found in model.path.items()]
@@ -165,7 +174,7 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
 
     With room for 32 columns only the answer is the same, proven over all:
 
-    >>> pooled = Lasso(k=None, alphas=(0.3, 0.1), max_candidates=32, exact=True)
+    >>> pooled = Lasso(alphas=(0.3, 0.1), max_candidates=32, exact=True)
     >>> pooled.learn_target(y)
     >>> pooled.learn_columns(X)
     >>> pooled.selected == model.selected, pooled.n_certified, pooled.n_passes
@@ -177,12 +186,17 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
     # The active sets of a whole path, and what may enter them, are many.
     _few_are_enough = False
 
-    k: int | None = param(params.Whole(1, optional=True), default=20, kw_only=False)
+    k: int | str | None = param(
+        params.NamedOr(params.Choice((ALL,)), (params.Whole(1, optional=True),)),
+        default=None,
+        kw_only=False,
+        default_text=f"{_K}, or as many as alphas select",
+    )
     alphas: float | tuple[float, ...] | None = param(
         params.Several(params.Real(0.0, open=True), optional=True), default=None
     )
     l1_ratio: float = param(params.Real(0.0, open=True), default=1.0)
-    family: str = param(params.Choice(("gaussian", "logistic")), default="gaussian")
+    family: str = param(params.Choice(("auto", "gaussian", "logistic")), default="auto")
     n_alphas: int = param(params.Whole(2, below=params.MANY), default=100)
     alpha_min_ratio: float = param(params.Real(0.0, open=True, below=1.0), default=1e-3)
     scale: bool = param(params.Flag(), default=True)
@@ -190,10 +204,14 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"k": 3}
+        yield {"k": 3, "family": "gaussian"}
         yield {"k": 3, "l1_ratio": 0.5, "n_alphas": 30, "fading_factor": 0.05}
-        pooled = {"k": 2, "max_candidates": 4, "exact": True}
+        pooled = {"k": 2, "family": "gaussian", "max_candidates": 4, "exact": True}
         yield pooled | {"max_features": 4, "grace_period": 20}
+
+    @property
+    def _score_meaning(self) -> str:
+        return "penalty alpha at which the variable enters the path"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -204,25 +222,13 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
             )
         if self.k is not None and self.alphas is not None:
             raise ValueError(
-                f"Expected k=None where alphas are given. Got k={self.k!r} and alphas="
-                f"{self.alphas!r} instead.\nHint: alphas say where the path ends; without them it "
-                "ends with the first solution of k variables."
-            )
-
-    def _check_target(self, c: int, *, is_class: bool) -> None:
-        fits, what = not is_class and c == 1, "one numeric target"
-        if self.family == "logistic":
-            fits, what = is_class and c <= 2, "two classes"
-        if not fits:
-            raise ValueError(
-                f"Expected {what}, as family={self.family!r} asks for. Got: {c} "
-                f"{'classes' if is_class else 'numeric columns'}.\n"
-                "Hint: family='logistic' takes two classes, and target='class' numbers for classes."
+                f"Expected k or alphas, not both. Got k={self.k!r} and alphas={self.alphas!r} "
+                "instead.\nHint: leave out k, and all variables of the last solution are selected."
             )
 
     @property
-    def _by_window(self) -> bool:
-        return self.family == "logistic" or super()._by_window
+    def _asked(self) -> int | None:
+        return _K if self.k is None and self.alphas is None else super()._asked
 
     # The path
 
@@ -240,7 +246,7 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
         return Squares(held, self._penalty)
 
     def _sampled(self, pool: StagePool) -> Sampled:
-        if self.family == "logistic":
+        if self._is_logistic:
             assert isinstance(self._target, Target)  # noqa: S101
             return Logistic(pool, self._penalty, np.rint(self._target.columns()[:, 1]))
         target = pool.basis[0] if len(pool.basis) else np.zeros(pool.n)
@@ -254,15 +260,15 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
     def _select(self, held: Any, k: int) -> Picks:
         if isinstance(held, StagePool) and held is self._columns and k == self._wanted(held):
             return ranked(self._path(), k)
-        return ranked(self._path_of(held, None if self.k is None else k), k)
+        return ranked(self._path_of(held, None if self._asked is None else k), k)
 
     def _wanted(self, held: Held) -> int:
-        return len(held.names) if self.k is None else self.k
+        return len(held.names) if self._asked is None else self._asked
 
     def _plan(self, pool: StagePool, before: PathPlan | None, n_proven: int) -> PathPlan:
         # A solution that is proven still is one of all variables, and so stays.
         del n_proven
-        return planned(pool, self._sampled(pool), self._penalty, self.k, before)
+        return planned(pool, self._sampled(pool), self._penalty, self._asked, before)
 
     def _restored_plan(self, pool: StagePool, state: dict[str, Any]) -> PathPlan:
         wanted = self._wanted(pool)
@@ -288,7 +294,7 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
         assert isinstance(plan, PathPlan)  # noqa: S101
         if not plan.is_rough:
             return plan
-        return planned(pool, self._sampled(pool), self._penalty, self.k, None)
+        return planned(pool, self._sampled(pool), self._penalty, self._asked, None)
 
     def _is_proven(self, pool: StagePool) -> bool:
         return pool.complete or (pool.settled and not self._is_rough(pool))
@@ -304,7 +310,7 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
             return NO_PATH
         if isinstance(held, StagePool):
             return self._plan_of(held).path_now()
-        return self._path_of(held, self.k)
+        return self._path_of(held, self._asked)
 
     @until_learnt
     def _models(self) -> list[_Model]:
@@ -317,7 +323,7 @@ class Lasso(Jointly, Staged[PathPlan], Supervised):
         for alpha, places, values, level in path.solutions:
             w = values * path.norm / np.sqrt(left[places])
             names = [held.names[j] for j in places.tolist()]
-            start = level if self.family == "logistic" else self._mean_of_target()
+            start = level if self._is_logistic else self._mean_of_target()
             intercept = start - float(w @ stats.mean[places])
             models.append(
                 _Model(alpha, float(intercept), dict(zip(names, w.tolist(), strict=True)))

@@ -152,6 +152,14 @@ class MRMR(Jointly, Staged[MRMRPlan], Supervised):
         both = {"score": "mutual_info", "redundancy": "mutual_info", "n_bins": 3}
         yield both | {"k": 2, "form": "difference", "beta": 0.5, "window_size": 20}
 
+    @property
+    def _score_meaning(self) -> str:
+        return (
+            "relevance divided by the mean redundancy with the variables before it"
+            if self.form == "quotient"
+            else "relevance less the redundancy with the variables before it"
+        )
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.beta is not None and self.form == "quotient":

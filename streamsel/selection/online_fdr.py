@@ -148,6 +148,7 @@ class OnlineFDR(OnArrival):
     """
 
     keeps = Decisions
+    _tests_normal_scores = True
 
     fdr: float = param(params.Real(0.0, open=True, below=1.0), default=0.05, kw_only=False)
     rule: str = param(params.Choice(tuple(_RULES)), default="lord++")
@@ -172,6 +173,10 @@ class OnlineFDR(OnArrival):
             # The target explains every column, and no p-value is below 1.
             return
         relevance = space.relevance(*offer.moments)
+        if held.scores is not None:
+            left = space.left(*offer.moments)
+            products = held.scores.products(offer.chunk, offer.places)
+            relevance = np.abs(products) / np.sqrt(left)
         # Nearly all columns are no discoveries, and their p-values need not be known.
         ticks = (relevance < _relevance_of(rule.above, *free)) & (
             relevance >= _relevance_of(rule.up_to, *free)
@@ -197,8 +202,9 @@ class OnlineFDR(OnArrival):
         for i, p_value in zip(promising.tolist(), p_values[promising].tolist(), strict=True):
             if p_value <= self._level(held, clock[i]):
                 place = int(offer.places[i])
-                noted = {"score": relevance[i], "p_value": p_value, "clock": clock[i + 1]}
-                held.accept(offer, place, **noted)
+                m2, cxy = offer.stats.m2[place, None], offer.stats.cxy[place, None]
+                score = float(held.space.relevance(m2, cxy)[0])
+                held.accept(offer, place, score=score, p_value=p_value, clock=clock[i + 1])
                 return i + 1
         return clock.size - 1
 

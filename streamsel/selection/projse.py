@@ -169,6 +169,14 @@ class ProjSe(Rereader[Held], Supervised):
     def _variable_kernel(self) -> VariableKernel:
         return VariableKernel(self.kernel, self.degree, self.gamma, self.coef0, self.scale)
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.permutations and self.kernel != "linear":
+            raise ValueError(
+                "Expected kernel='linear' with permutations: permuted targets are compared by "
+                f"correlation. Got {self.kernel!r} instead."
+            )
+
     # What it keeps, and how it selects
 
     def _new_columns(self, n: int) -> ColumnHeld:
@@ -181,6 +189,7 @@ class ProjSe(Rereader[Held], Supervised):
         else:
             pool = (SamplePool if with_samples else Pool)(self._space, n, limit)
         pool.serve(self)
+        pool.compare_by(self._normal_scores())
         return pool
 
     def _candidates(self, held: Held) -> Candidates:
@@ -196,6 +205,10 @@ class ProjSe(Rereader[Held], Supervised):
     @property
     def _restarts(self) -> bool:
         return self.after_rank == "restart"
+
+    @property
+    def _score_meaning(self) -> str:
+        return "squared relevance to what the variables before it leave of the target"
 
     def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
         return self._candidates(pool).relevance2(rows)

@@ -33,6 +33,7 @@ from streamsel.stream._convert import as_stream
 
 if TYPE_CHECKING:
     from streamsel.stream._split import Part
+    from streamsel.target.kept import KeptRows
 
 Missing = Literal["skip", "mean", "keep", "error"]
 Report = Callable[[Hashable, str, str], None]
@@ -135,6 +136,7 @@ class Screen(ColumnStream):
         missing: Missing,
         report: Report | None,
         min_count: int = 0,
+        kept: KeptRows | None = None,
     ) -> None:
         if not isinstance(missing, str) or missing not in get_args(Missing):
             got = params.shown(missing)
@@ -145,9 +147,10 @@ class Screen(ColumnStream):
             raise TypeError(f"Expected report to be a function. Got: {type(report).__name__}.")
         rules = {"n_rows": params.Whole(0, optional=True), "min_count": params.Whole(0)}
         params.check("screen", rules, {"n_rows": n_rows, "min_count": min_count})
+        n = n_rows if stream.n_rows is None else stream.n_rows
         super().__init__(
             self._screened,
-            n_rows=n_rows if stream.n_rows is None else stream.n_rows,
+            n_rows=n if kept is None else kept.index.size,
             n_columns=stream.n_columns,
             rereadable=stream.rereadable,
             take=self._fetch,
@@ -155,7 +158,9 @@ class Screen(ColumnStream):
             beside=stream.beside,
         )
         self._source = stream
-        self._expected_rows = n_rows
+        # Of columns of more rows those that count are screened, and yielded.
+        self._kept = kept
+        self._expected_rows = n_rows if kept is None else kept.n
         self._missing = missing
         self._min_count = min_count
         self._report = report
@@ -173,7 +178,12 @@ class Screen(ColumnStream):
                 "Hint: screen(stream.skip(n))."
             )
         step = partial(
-            _screen_part, self._expected_rows, self._missing, self._report, self._min_count
+            _screen_part,
+            self._expected_rows,
+            self._missing,
+            self._report,
+            self._min_count,
+            self._kept,
         )
         return [part.then(step, part.n_columns) for part in self._source.split(parts)]
 
@@ -184,19 +194,23 @@ class Screen(ColumnStream):
             if expected is None:
                 expected = block.values.shape[0]
             _check_length(block, expected)
-            if 2 * self._min_count > expected:
+            n_rows = expected if self._kept is None else self._kept.index.size
+            if 2 * self._min_count > n_rows:
                 raise ValueError(
-                    f"Expected min_count to be at most half the rows, {expected // 2}. "
+                    f"Expected min_count to be at most half the rows, {n_rows // 2}. "
                     f"Got: {self._min_count}"
                 )
             # A second pass over the source drops the same columns but tells of none of them again.
             fresh = position >= self.n_read
             position += len(block.names)
-            good = self._good_part(block, fresh)
+            good = self._good_part(self._of_kept(block), fresh)
             if fresh:
                 self.n_read, self.last_read = position, block.names[-1]
             if good is not None:
                 yield good
+
+    def _of_kept(self, block: Block) -> Block:
+        return block if self._kept is None else Block(block.names, self._kept.block(block.values))
 
     def _good_part(self, block: Block, fresh: bool) -> Block | None:
         if block.values.dtype.kind == "O":
@@ -204,10 +218,10 @@ class Screen(ColumnStream):
         if block.values.dtype.kind not in "biuf":
             if self._missing == "error":
                 raise TypeError(
-                    f"Expected numbers in column {block.names[0]!r}. Got: {_not_numeric(block)}"
+                    f"Expected numbers in column {block.names[0]!r}. Got: {self._detail(block)}"
                 )
             reason = "complex" if _is_complex(block.values) else "text"
-            self._drop(block.names, reason, [_not_numeric(block)] * len(block.names), fresh)
+            self._drop(block.names, reason, [self._detail(block)] * len(block.names), fresh)
             return None
         good: Block | None = self._without_missing(block, fresh)
         keeps = self._missing == "keep"
@@ -230,7 +244,8 @@ class Screen(ColumnStream):
         values = block.values
 
         def detail(j: int) -> str:
-            return count_missing(np.isfinite(stored_values(values, j)), values.shape[0])
+            text = count_missing(np.isfinite(stored_values(values, j)), values.shape[0])
+            return text if self._kept is None else self._kept.renumbered(text)
 
         if self._missing == "error":
             raise ValueError(
@@ -254,6 +269,10 @@ class Screen(ColumnStream):
         )
         return _without(block, lost)
 
+    def _detail(self, block: Block) -> str:
+        text = _not_numeric(block)
+        return text if self._kept is None else self._kept.renumbered(text)
+
     def _leave_out(
         self, block: Block, bad: Any, reason: str, tell: Callable[[Any, int], str], fresh: bool
     ) -> Block | None:
@@ -275,6 +294,8 @@ class Screen(ColumnStream):
     def _fetch(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
         """Fetch columns by name as the stream yields them: means in place of what is missing."""
         columns = self._source.take(names)
+        if self._kept is not None:
+            columns = {name: self._kept.column(values) for name, values in columns.items()}
         if self._missing != "mean":
             return columns
         for name, values in columns.items():
@@ -291,9 +312,10 @@ def _screen_part(
     missing: Missing,
     report: Report | None,
     min_count: int,
+    kept: KeptRows | None,
     stream: ColumnStream,
 ) -> Screen:
-    return Screen(stream, n_rows, missing, report, min_count)
+    return Screen(stream, n_rows, missing, report, min_count, kept)
 
 
 def _as_numbers(block: Block) -> Block:

@@ -134,9 +134,9 @@ def names_from_state(state: Mapping[str, Sequence[Any]]) -> list[Hashable]:
 
 
 def _not_finite(name: Hashable, value: Any, row: int | None = None) -> ValueError:
-    where = "" if row is None else f", row {row}"
+    where = "" if row is None else f" in row {row}"
     return ValueError(
-        f"Expected a finite number, not beyond 1e152, in the covariate {name!r}{where}. Got: "
-        f"{value}.\n"
+        f"Expected a finite number, not beyond 1e152, in the covariate {name!r}. Got: "
+        f"{value}{where}.\n"
         "Hint: what is asked given a covariate needs it in every row; drop the row, or fill it in."
     )

@@ -16,8 +16,10 @@ from streamsel.sparse import expect_whole
 
 Floats = NDArray[np.float64]
 
-# An integer target with 3 to this many distinct values may be class codes.
+# A target of whole numbers with 2 to this many distinct values is classes, if the kind is "auto".
 FEW_VALUES = 20
+# Beyond this float64 does not have every whole number.
+_WHOLE = 2.0**53
 # What pandas holds for a missing value.
 _MISSING = ("NAType", "NaTType")
 
@@ -33,9 +35,9 @@ class Encoded(NamedTuple):
         One a column.
     is_class
         Whether the columns are the indicators of one set of labels.
-    codes
-        How many distinct integers a target has that was taken as a quantity and may be class
-        codes; 0 otherwise.
+    by_rule
+        Whether it came as whole numbers that may be labels or a quantity, of which their values
+        alone made one or the other.
     kinds
         Column of a frame -> whether it was labels, and became one column each.
     """
@@ -43,11 +45,13 @@ class Encoded(NamedTuple):
     columns: Floats
     names: list[Hashable]
     is_class: bool
-    codes: int = 0
+    by_rule: bool = False
     kinds: Mapping[Hashable, bool] = MappingProxyType({})
 
 
-def encode(y: Any, kind: str, numeric: Collection[Hashable] = ()) -> Encoded:
+def encode(
+    y: Any, kind: str, numeric: Collection[Hashable] = (), *, by_values: bool = False
+) -> Encoded:
     """Return the target as columns.
 
     Parameters
@@ -58,6 +62,10 @@ def encode(y: Any, kind: str, numeric: Collection[Hashable] = ()) -> Encoded:
         "auto", "class" or "numeric".
     numeric
         Columns of a frame whose booleans are numbers.
+    by_values
+        Whether "auto" takes a single column of whole numbers for labels if it has 2 to `FEW_VALUES`
+        distinct values, at most one for every two observations. The type of the numbers, and the
+        file that they come from, do not matter. Columns of a frame are not judged by their values.
 
     Raises
     ------
@@ -66,7 +74,7 @@ def encode(y: Any, kind: str, numeric: Collection[Hashable] = ()) -> Encoded:
     """
     plain = _plain_numbers(y)
     if plain is not None:
-        return _encode_array(plain, kind)
+        return _encode_array(plain, kind, by_values=by_values)
     import narwhals.stable.v2 as nw
 
     native = nw.from_native(y, allow_series=True, pass_through=True)
@@ -86,7 +94,7 @@ def encode(y: Any, kind: str, numeric: Collection[Hashable] = ()) -> Encoded:
     elif hasattr(native, "toarray"):
         expect_whole(native)
         native = native.toarray()
-    return _encode_array(_as_array(native), kind)
+    return _encode_array(_as_array(native), kind, by_values=by_values)
 
 
 def _plain_numbers(y: Any) -> NDArray[Any] | None:
@@ -129,13 +137,12 @@ def _encode_frame(frame: Any, kind: str, numeric: Collection[Hashable]) -> Encod
     names: list[Hashable] = []
     for name, part in zip(frame.columns, parts, strict=True):
         names += [(name, label) for label in part.names] if part.is_class else [name]
-    codes = max(part.codes for part in parts)
     columns = np.hstack([part.columns for part in parts])
     kinds = {name: part.is_class for name, part in zip(frame.columns, parts, strict=True)}
-    return Encoded(columns, names, is_class=False, codes=codes, kinds=kinds)
+    return Encoded(columns, names, is_class=False, kinds=kinds)
 
 
-def _encode_array(values: NDArray[Any], kind: str) -> Encoded:
+def _encode_array(values: NDArray[Any], kind: str, *, by_values: bool = False) -> Encoded:
     if values.ndim not in (1, 2) or (values.ndim == 2 and values.shape[1] == 0):
         raise ValueError(
             "Expected a target of shape (n,) or (n, c). Got: an array of shape "
@@ -146,13 +153,12 @@ def _encode_array(values: NDArray[Any], kind: str) -> Encoded:
     numeric = values.dtype.kind in "iuf"
     if values.dtype.kind == "b" and kind == "numeric":
         numeric = True
-    if numeric and kind != "class":
+    n_classes = _n_classes(values) if numeric and kind == "auto" and by_values else 0
+    by_rule = n_classes > 0
+    if numeric and kind != "class" and not 2 <= n_classes <= FEW_VALUES:
         columns = values.astype(np.float64).reshape(len(values), -1)
-        codes = 0
-        if kind == "auto" and values.dtype.kind in "iu" and values.ndim == 1:
-            distinct = np.unique(values).size
-            codes = distinct if 3 <= distinct <= min(FEW_VALUES, len(values) // 2) else 0
-        return Encoded(columns, list(range(columns.shape[1])), is_class=False, codes=codes)
+        names: list[Hashable] = list(range(columns.shape[1]))
+        return Encoded(columns, names, is_class=False, by_rule=by_rule)
     if not numeric:
         _refuse_labels(kind, values.flat[0])
     if values.ndim == 2:
@@ -162,7 +168,27 @@ def _encode_array(values: NDArray[Any], kind: str) -> Encoded:
                 "Hint: pass several sets of labels as a frame, or as indicator columns."
             )
         values = values[:, 0]
-    return _indicators(values.tolist())
+    if values.dtype.kind == "f" and _are_whole(values):
+        values = values.astype(np.int64)
+    return _indicators(values.tolist())._replace(by_rule=by_rule)
+
+
+def _n_classes(values: NDArray[Any]) -> int:
+    """Return how many classes numbers may be: the distinct values of one column of whole numbers.
+
+    0 where there are more than one for every two observations, and for other numbers.
+    """
+    if values.size != len(values) or not _are_whole(values):
+        return 0
+    n_distinct = np.unique(values).size
+    return n_distinct if n_distinct <= len(values) // 2 else 0
+
+
+def _are_whole(values: NDArray[Any]) -> bool:
+    """Whether all are whole numbers, and none is too large for float64 to be exact."""
+    if values.dtype.kind != "f":
+        return True
+    return bool((np.abs(values) < _WHOLE).all() and (values == np.floor(values)).all())
 
 
 def _as_array(y: Any) -> NDArray[Any]:
@@ -240,13 +266,14 @@ def _indicators(labels: list[Any]) -> Encoded:
 def _refuse_labels(kind: str, example: Any) -> None:
     if kind == "numeric":
         raise TypeError(
-            f"Expected numbers, as target='numeric' says. Got: values like {example!r}.\n"
-            "Hint: target='class' or 'auto' takes labels."
+            f"Expected numbers, as target='numeric' requires. Got: values like {example!r}.\n"
+            "Hint: target='class' or target='auto' takes labels."
         )
 
 
 def _missing(count: int, row: int) -> ValueError:
     return ValueError(
         f"Expected a target without missing values. Got: {count} missing, the first in row {row}.\n"
-        "Hint: drop those rows, in the columns too, or give missing a label of its own."
+        "Hint: learn_target(y, missing='drop') leaves out those rows, in the columns too; or give "
+        "missing a label of its own."
     )

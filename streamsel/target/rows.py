@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import decimal
-import math
 import numbers
-import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._jit.rows import LARGEST
-from streamsel.params import shown
 from streamsel.rollback import Rollback
 from streamsel.shapes import Array, expect
 from streamsel.target.covariates import (
@@ -25,47 +21,32 @@ from streamsel.target.covariates import (
     names_from_state,
     names_to_state,
 )
+from streamsel.target.describe import of_classes, of_columns
+from streamsel.target.doubts import Doubts
 from streamsel.target.encode import (
-    FEW_VALUES,
     Encoded,
     encode,
     is_missing,
     kinds_from_state,
     kinds_to_state,
 )
+from streamsel.target.observed import (
+    NO_TARGET,
+    Observation,
+    label_of,
+    no_target,
+    not_whole,
+    number_of,
+)
 from streamsel.target.target import Target
 
 Floats = NDArray[np.float64]
 
-# An integer target that has shown few distinct values in so many rows may be codes.
-_ENOUGH_ROWS = 50
-# The form of what learns without a target.
-NO_TARGET = "none"
 _NUMBERS = (float, int)
 _FORMS = {"number": "a number", "class": "a label", "several": "a dict of targets"}
 
 
-class Observation(NamedTuple):
-    """What a row, or many, say of the target.
-
-    Parameters
-    ----------
-    form
-        "number", "class" or "several"; `NO_TARGET` without one.
-    first
-        Target column -> value in the (first) row; a row's that is 0 may be left out.
-    kinds, given_kinds
-        Of several targets, and of covariates: name -> whether it is labels, and has a column a
-        label.
-    """
-
-    form: str
-    first: Mapping[Hashable, float]
-    kinds: Mapping[Hashable, bool] = MappingProxyType({})
-    given_kinds: Mapping[Hashable, bool] = MappingProxyType({})
-
-
-class RowTarget(Rollback):
+class RowTarget(Doubts, Rollback):
     """Names and origins of the target columns, which grow as classes and targets appear.
 
     What the first row brings, a number, a label or a dict of several, the others must bring too. A
@@ -84,24 +65,24 @@ class RowTarget(Rollback):
         As in `Observation`; form is None before the first row.
     slots
         Name of a target column -> its place.
+    has_numbers
+        Whether whole numbers are labels, as the columns that the rows go on from had them.
     origin
         What is taken off each column, so that an offset of 1e9 does not eat the digits.
     """
 
-    changing = ("form", "kinds", "given_kinds", "slots", "origin")
+    changing = ("form", "kinds", "given_kinds", "slots", "origin", "has_numbers")
 
     def __init__(self, kind: str, covariates: tuple[Hashable, ...] = ()) -> None:
+        super().__init__(kind)
         self.kind = kind
         self.covariates = covariates
-        self.form: str | None = None
         self.kinds: dict[Hashable, bool] = {}
         self.given_kinds: dict[Hashable, bool] = {}
-        self.slots: dict[Hashable, int] = {}
         self.origin: list[float] = []
+        self.has_numbers = False
         # What `again` returns.
         self._one = np.empty(1)
-        # Distinct integers so far, while they may turn out to be codes of classes.
-        self._codes: set[int] | None = set() if kind == "auto" else None
 
     @classmethod
     def following(cls, target: Target, kind: str) -> RowTarget:
@@ -115,11 +96,27 @@ class RowTarget(Rollback):
         mine.given_kinds = dict(target.given_kinds)
         mine.slots = {name: k for k, name in enumerate(target.names)}
         mine.origin = target.mean.tolist()
+        mine._take_up_numbers()
         mine.doubt_no_more()
         return mine
 
     def __len__(self) -> int:
         return len(self.slots)
+
+    @property
+    def description(self) -> str | None:
+        """How the target was taken; rows are not counted by class, nor is a range kept."""
+        if self.form == "class":
+            return of_classes([name for name in self.slots if not isinstance(name, Given)])
+        if self.form == "several":
+            return of_columns(self.kinds)
+        return "numeric" if self.form == "number" else None
+
+    def _take_up_numbers(self) -> None:
+        """Take whole numbers as labels if some label is a number, unless a parameter forbids it."""
+        labels = (name for name in self.slots if not isinstance(name, Given | bool))
+        is_class = self.form == "class" and self.kind in ("auto", "class")
+        self.has_numbers = is_class and any(isinstance(name, numbers.Real) for name in labels)
 
     def goes_with(self, other: RowTarget) -> bool:
         """Whether another's rows bring a target and covariates of the same form and kinds."""
@@ -172,12 +169,12 @@ class RowTarget(Rollback):
             kinds = {}
             for name, value in y.items():
                 kinds[name] = self._is_label(value, numeric=self.kinds.get(name) is False)
-                column = (name, _label(value)) if kinds[name] else name
-                found[column] = 1.0 if kinds[name] else _number(value)
+                column = (name, label_of(value)) if kinds[name] else name
+                found[column] = 1.0 if kinds[name] else number_of(value)
             return self._as_before(Observation("several", found, kinds), y)
         if self._is_label(y, numeric=self.form == "number"):
-            return self._as_before(Observation("class", {_label(y): 1.0}), y)
-        number = _number(y)
+            return self._as_before(Observation("class", {label_of(y): 1.0}), y)
+        number = number_of(y)
         if self._is_one_number():
             return Observation("several", dict.fromkeys(self.kinds, number))
         return self._as_before(Observation("number", {0: number}), y)
@@ -208,7 +205,7 @@ class RowTarget(Rollback):
     def _asked_many(self, y: Any) -> tuple[Observation, Encoded]:
         if y is None:
             raise no_target(y)
-        encoded = encode(y, self.kind, {name for name, label in self.kinds.items() if not label})
+        encoded = self._encoded(y)
         if encoded.is_class and self.form == "number" and {True, False}.issuperset(encoded.names):
             # Booleans are numbers where numbers came before them.
             encoded = encode(y, "numeric")
@@ -226,6 +223,16 @@ class RowTarget(Rollback):
         first = dict(zip(encoded.names, encoded.columns[0].tolist(), strict=True))
         kinds = _kinds(form, encoded.names, encoded.kinds)
         return self._as_before(Observation(form, first, kinds), y), encoded
+
+    def _encoded(self, y: Any) -> Encoded:
+        if not self.has_numbers or self.kind == "class":
+            not_labels = {name for name, is_label in self.kinds.items() if not is_label}
+            return encode(y, self.kind, not_labels)
+        encoded = encode(y, "class")
+        for label in encoded.names:
+            if isinstance(label, float):
+                raise not_whole(label)
+        return encoded
 
     def _is_one_number(self) -> bool:
         """Whether there is one target, under a name, and it is a number."""
@@ -259,6 +266,8 @@ class RowTarget(Rollback):
                 # Rows before this one had 0, and so have rows of other classes.
                 near = seen.form != "class" or isinstance(name, Given)
                 self.origin.append(value if began and near else 0.0)
+                if seen.form == "class" and not self.has_numbers:
+                    self._take_up_numbers()
 
     def again(self, y: Any) -> Floats | None:
         """Return a row's (c,) columns, until the next row, about their origin.
@@ -273,7 +282,8 @@ class RowTarget(Rollback):
                 self._one[0] = y - self.origin[0]
                 return self._one
         elif self.form == "class":
-            if isinstance(y, str) and y in self.slots:
+            # One that columns had, or rows: 3 is a label if 3 was, and "3" is another.
+            if (isinstance(y, str) or (type(y) is int and self.has_numbers)) and y in self.slots:
                 return self.vector({y: 1.0})
         elif self.form == NO_TARGET:
             return self._one[:0]
@@ -318,32 +328,8 @@ class RowTarget(Rollback):
         c, most = len(self.slots), 2.0 * LARGEST
         expect(state, origin=Array((c,), least=-most, below=most))
         self.origin = state["origin"].tolist()
-
-    def doubt_no_more(self) -> None:
-        """Take it that a quantity is one."""
-        self._codes = None
-
-    def note_codes(self, y: Any, rows: int) -> None:
-        """Warn, once, if a quantity, here observed once or more, looks like codes of classes."""
-        if self._codes is None:
-            return
-        values = np.ravel(y).tolist()
-        if self.form != "number" or not all(type(value) is int for value in values):
-            self._codes = None
-            return
-        self._codes.update(values)
-        if len(self._codes) > FEW_VALUES:
-            self._codes = None
-        elif rows >= _ENOUGH_ROWS:
-            distinct, self._codes = len(self._codes), None
-            if distinct >= 3:
-                warnings.warn(
-                    f"The target has been {distinct} distinct integers in {rows} rows and is taken "
-                    "as a quantity. If they are codes of classes say target='class', if not "
-                    "target='numeric'.",
-                    UserWarning,
-                    stacklevel=3,
-                )
+        self._take_up_numbers()
+        self._doubts_classes = False
 
     def _is_label(self, value: Any, *, numeric: bool) -> bool:
         """Whether a value is a label; a boolean is none where numbers came before it."""
@@ -352,12 +338,17 @@ class RowTarget(Rollback):
         if isinstance(value, str | bytes):
             if self.kind == "numeric":
                 raise TypeError(
-                    f"Expected numbers, as target='numeric' says. Got: {value!r}.\n"
-                    "Hint: target='class' or 'auto' takes labels."
+                    f"Expected numbers, as target='numeric' requires. Got: {value!r}.\n"
+                    "Hint: target='class' or target='auto' takes labels."
                 )
             return True
-        is_bool = isinstance(value, bool | np.bool_)
-        return is_bool and self.kind == "auto" and not numeric
+        if isinstance(value, bool | np.bool_):
+            return self.kind == "auto" and not numeric
+        if not self.has_numbers or not isinstance(value, numbers.Real) or is_missing(value):
+            return False
+        if not float(value).is_integer():
+            raise not_whole(value)
+        return True
 
 
 def unequal(rows: int, targets: int) -> ValueError:
@@ -382,38 +373,3 @@ def _kinds(
 
 def _shown(y: Any) -> str:
     return f", {y!r}" if isinstance(y, str | bytes | numbers.Number | Mapping) else ""
-
-
-def _label(value: Any) -> Hashable:
-    if isinstance(value, np.generic):
-        value = value.item()
-    if is_missing(value):
-        raise no_target(value)
-    if not isinstance(value, Hashable):
-        raise TypeError(f"Expected a label that can be hashed. Got: {shown(value)}.")
-    return value
-
-
-def _number(value: Any) -> float:
-    if value is None:
-        raise no_target(value)
-    if not isinstance(value, numbers.Real | decimal.Decimal | np.bool_):
-        raise TypeError(
-            f"Expected a number, a label or a dict of targets. Got: {shown(value)}.\n"
-            "Hint: several targets of one row are a dict: name -> value."
-        )
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not abs(number) <= LARGEST:
-        raise no_target(number)
-    return number
-
-
-def no_target(value: Any) -> ValueError:
-    """Return the error for a target that is missing or not finite."""
-    return ValueError(
-        f"Expected a target, finite and not missing, with every row. Got: {value!r}.\n"
-        "Hint: transform rows whose target is not known; learn those whose target is."
-    )

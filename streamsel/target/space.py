@@ -47,6 +47,8 @@ class TargetSpace:
         (c,) which columns are covariates; None for none.
     effective_rows
         How many observations of equal weight tell as much; None for n.
+    is_pair
+        Whether the columns are the indicators of two classes, of which the first is enough.
 
     Attributes
     ----------
@@ -68,6 +70,8 @@ class TargetSpace:
         kernel: VariableKernel,
         is_given: NDArray[np.bool_] | None = None,
         effective_rows: float | None = None,
+        *,
+        is_pair: bool = False,
     ) -> None:
         self.c = len(cyy)
         self.n = n
@@ -87,6 +91,9 @@ class TargetSpace:
         self.weights: Floats = weights
         # Nothing stands between a variable's moments and its coordinates.
         self._is_plain = self._left is None and self.kernel.name == "linear"
+        # Of two classes the products with the second are those with the first, negated.
+        self._is_pair = is_pair and self._is_plain
+        self._in_short: Floats = weights[:, :1] - weights[:, 1:] if self._is_pair else weights
         # Moments of which the relevance is known, from `note` to `forget`.
         self._known: tuple[Floats, Floats, Floats] | None = None
 
@@ -178,9 +185,11 @@ class TargetSpace:
         if known is not None and known[0] is m2 and known[1] is cxy and not signed:
             return known[2].copy()
         out = np.empty(m2.size)
-        if not self._is_plain:
+        if self._is_pair:
+            cxy = np.ascontiguousarray(cxy[:, :1])
+        elif not self._is_plain:
             cxy, m2 = self._seen_by_kernel(m2, cxy)
-        relevances(cxy, m2, self.weights, signed, out)
+        relevances(cxy, m2, self._in_short, signed, out)
         return out
 
     def note(self, m2: Floats, cxy: Floats) -> Floats:
@@ -202,7 +211,7 @@ class TargetSpace:
         -1 unless it is surely below a bar, and surely there. x is writable and contiguous; Y (c',
         n) are the centred target columns.
         """
-        found: int = glance_below(x, Y, self.weights, bar) if self._is_plain else -1
+        found: int = glance_below(x, Y, self._in_short, bar) if self._is_plain else -1
         return found
 
     def largest_relevance(self, correlation: float) -> float:

@@ -22,8 +22,8 @@ Floats = NDArray[np.float64]
 _NAMES = ("time", "event")
 
 
-def encode_survival(y: Any, weights: Any = None) -> tuple[Encoded, Weights | None]:
-    """Return the martingale residuals of the null model, as one column, and the weights.
+def encode_survival(y: Any, weights: Any = None) -> tuple[Encoded, Floats, Weights | None]:
+    """Return the martingale residuals of the null model, as one column, events, and weights.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def encode_survival(y: Any, weights: Any = None) -> tuple[Encoded, Weights | Non
             "Hint: 1 is who had the event, 0 who left before it (censored)."
         )
     residuals = martingale_residuals(time, event, w)
-    return Encoded(residuals[:, None], [0], is_class=False), weighted
+    return Encoded(residuals[:, None], [0], is_class=False), event, weighted
 
 
 def martingale_residuals(time: Floats, event: Floats, weights: Floats) -> Floats:
@@ -83,7 +83,7 @@ def times_and_events(y: Any) -> tuple[Floats, Floats]:
     if bad.size:
         raise ValueError(
             f"Expected times that are 0 or above, and finite. Got: {time[bad[0]]} in row {bad[0]}."
-            "\nHint: drop the rows whose time is missing, in the columns too."
+            "\nHint: learn_target(y, missing='drop') leaves out rows whose time is missing."
         )
     return time, event
 

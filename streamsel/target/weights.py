@@ -63,7 +63,7 @@ class Weights:
         w = _numbers(weights, n)
         if np.count_nonzero(w) < 2:
             raise ValueError(
-                f"Expected weights above 0 in two rows at least. Got: {np.count_nonzero(w)}."
+                f"Expected weights above zero in at least two rows. Got: {np.count_nonzero(w)}."
             )
         w /= w.max()
         w /= w.mean()
@@ -84,6 +84,14 @@ class Weights:
         turn(X, self._near, self._root, self._v, out, near, mean)
         with np.errstate(all="ignore"):
             return out, *two_sum(near, mean)
+
+    def reflected(self, rows: Floats) -> Floats:
+        """Return rows (..., n) reflected: those of turned columns are then the weighted residuals.
+
+        That is of the centred columns times the roots of the weights; and the reverse.
+        """
+        found: Floats = rows - (rows @ self._v)[..., None] * self._v
+        return found
 
     def back(self, Z: Floats) -> Floats:
         """Return turned and centred columns (n, k) as the observations have them.

@@ -11,26 +11,35 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from streamsel import ProjSe
+from streamsel import ForwardSelection
 from streamsel.cli import _learn
 from streamsel.cli._app import app
 
 N, P = 60, 40
+OF_TARGET = "streamsel: target: "
 
 
 @pytest.fixture
 def call():
-    """Call the command in this process; the result has exit_code, stdout, stderr, rows and json."""
+    """Call the command in this process; the result has exit_code, stdout, stderr, rows and json.
+
+    The line of text on stderr that tells how the target was taken, by every run that learns, is
+    apart from the others: `target`.
+    """
 
     def call(*arguments, code=0):
         result = CliRunner().invoke(app, [str(a) for a in arguments], prog_name="streamsel")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         assert result.exit_code == code, result.output
+        lines = result.stderr.splitlines(keepends=True)
         return SimpleNamespace(
             exit_code=result.exit_code,
             stdout=result.stdout,
-            stderr=result.stderr,
+            stderr="".join(line for line in lines if not line.startswith(OF_TARGET)),
+            target="".join(
+                line[len(OF_TARGET) : -1] for line in lines if line.startswith(OF_TARGET)
+            ),
             rows=lambda: list(csv.DictReader(io.StringIO(result.stdout), delimiter="\t")),
             json=lambda: json.loads(result.stdout),
         )
@@ -123,7 +132,7 @@ def wide(tmp_path, monkeypatch):
 def interrupt_after(monkeypatch):
     """Send a signal while the n-th block is being learnt, before it is."""
 
-    def interrupt_after(n, cls=ProjSe, patch=monkeypatch, number=signal.SIGINT):
+    def interrupt_after(n, cls=ForwardSelection, patch=monkeypatch, number=signal.SIGINT):
         patch.setattr(_learn, "compile_for", lambda *_, **__: None)
         learn, calls = cls.learn_columns, []
 

@@ -31,6 +31,7 @@ def test_they_are_said_three_times(call, table, columns, tmp_path):
     model = tmp_path / "m"
     copies = {"copy": columns["g0"], "again": columns["g0"]}
     given = ["select", table(**columns, **copies), "-t", "y", "-k", 5, "--json", "-m", model]
+    given += ["--method", "ProjSe"]
     result = call(*given)
     assert codes(result) == ["ranking"]
     text = result.json()["alarms"][0]["text"]
@@ -167,6 +168,7 @@ def test_columns_alike():
 
 def test_long_lines_are_not_read_again(call, files, monkeypatch):
     given = ["select", files / "variables.csv", "-t", "y", "-k", 3, "--drop", "labels", "--json"]
+    given += ["--method", "ProjSe"]
     assert codes(call(*given)) == []
     monkeypatch.setattr(_job, "MAX_BYTES", 0)
     assert "are selected together" in call(*given).json()["alarms"][0]["text"]

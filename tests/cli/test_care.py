@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from streamsel import SOSPCA, ProjSe, SelectKBest, load
+from streamsel import SOSPCA, ForwardSelection, ProjSe, SelectKBest, load
 from streamsel.cli import _job, _learn, _outputs
 from streamsel.cli._warmup import compile_for
 from streamsel.persist import read_notes
@@ -99,14 +99,14 @@ def test_columns_that_cannot_be_written(call, small, tmp_path, monkeypatch):
 
 
 def test_nothing_is_certified_before_the_end(call, small, tmp_path, monkeypatch):
-    learn = ProjSe.learn_columns
+    learn = ForwardSelection.learn_columns
 
     def interrupted(self, *args, **kwargs):
         signal.raise_signal(signal.SIGINT)
         return learn(self, *args, **kwargs)
 
     monkeypatch.setattr(_learn, "compile_for", lambda *_, **__: None)
-    monkeypatch.setattr(ProjSe, "learn_columns", interrupted)
+    monkeypatch.setattr(ForwardSelection, "learn_columns", interrupted)
     model = tmp_path / "model"
     rows = call("select", small, "-t", "y", "-k", 1, "-m", model, code=130).rows()
     assert [row["certified"] for row in rows] == ["no"]
@@ -147,14 +147,14 @@ def test_compiling_is_no_part_of_the_run(call, small, monkeypatch):
 
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i1", "u1"])
 def test_compiling_leaves_the_model_as_it_is(rng, monkeypatch, dtype):
-    learnt, learn = [], ProjSe.learn_columns
+    learnt, learn = [], ForwardSelection.learn_columns
 
     def learn_columns(self, X, *args, **kwargs):
         learnt.append((self, X.dtype))
         return learn(self, X, *args, **kwargs)
 
-    monkeypatch.setattr(ProjSe, "learn_columns", learn_columns)
-    model = ProjSe(2)
+    monkeypatch.setattr(ForwardSelection, "learn_columns", learn_columns)
+    model = ForwardSelection(2)
     model.learn_target(rng.normal(size=9))
     X = rng.integers(0, 9, size=(9, 4)).astype(dtype)
     compile_for(model, iter_array(X), supervised=True)
@@ -298,4 +298,5 @@ def test_a_closed_stdout(small):
         text=True,
         check=False,
     )
-    assert (run.returncode, run.stderr) == (0, "")
+    assert (run.returncode, run.stderr.count("\n")) == (0, 1)
+    assert run.stderr.startswith("streamsel: target: ")

@@ -130,7 +130,7 @@ def test_merge(call, table, tmp_path):
         ("drop = [['a', {}]]", "[select] drop: expected text, a number or a list"),
         ("k = 1979-05-27", "[select] k: expected text, a number or a list"),
         ("set = 'score=f'", "[select] set: expected a table of parameters. Got: 'score=f'"),
-        ("set = {scor = 'f'}", "[select] set scor: ProjSe has no such parameter"),
+        ("set = {scor = 'f'}", "[select] set scor: ForwardSelection has no such parameter"),
         ("k = [1", "Unclosed array"),
         ("log-format = 'xml'", "[select] log-format: 'xml' is not one of"),
         ("\n[slect]\n", "[slect]: no such command. Hint: did you mean select?"),

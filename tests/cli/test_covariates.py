@@ -5,7 +5,7 @@ import signal
 import numpy as np
 import pytest
 
-from streamsel import ProjSe, load
+from streamsel import ForwardSelection, load
 from streamsel.cli import _learn
 from streamsel.persist import read_notes
 from tests.cli.conftest import write_text
@@ -48,7 +48,7 @@ def expected(study, covariates, k=4):
     """Return what Python selects: dummies of the labels, less one, say the same."""
     sites = np.column_stack([study["site"] == name for name in ("lund", "oslo")]).astype(float)
     Z = np.column_stack([{"age": study["age"], "site": sites}[name] for name in covariates])
-    model = ProjSe(k)
+    model = ForwardSelection(k)
     model.learn_target(study["y"], covariates=Z)
     names = [f"g{j}" for j in range(P)]
     model.learn_columns(np.column_stack([study[name] for name in names]), names=names)
@@ -165,7 +165,7 @@ def test_a_run_is_taken_up_where_it_stopped(
     monkeypatch.chdir(folder)
     monkeypatch.setattr(_blocks, "BLOCK_BYTES", 8 * N * 8)
     monkeypatch.setattr(_learn, "compile_for", lambda *_, **__: None)
-    learn, calls = ProjSe.learn_columns, []
+    learn, calls = ForwardSelection.learn_columns, []
 
     def learn_columns(self, *args, **kwargs):
         calls.append(None)
@@ -173,7 +173,7 @@ def test_a_run_is_taken_up_where_it_stopped(
             signal.raise_signal(signal.SIGINT)
         return learn(self, *args, **kwargs)
 
-    monkeypatch.setattr(ProjSe, "learn_columns", learn_columns)
+    monkeypatch.setattr(ForwardSelection, "learn_columns", learn_columns)
     model, k = tmp_path / "model", ["-k", 4]
     drop = ["--drop", "y"] if "--target-file" in target else []
     arguments = [*target, *drop, *k, "--covariate", "age,site", "-m", model]

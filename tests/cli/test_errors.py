@@ -117,7 +117,7 @@ def test_a_cell_that_is_not_a_number(call, tmp_path):
     assert "'x'" in message
 
 
-@pytest.mark.parametrize("what", ["1,1,1", "1,,2", "1,inf,2"], ids=["constant", "nan", "inf"])
+@pytest.mark.parametrize("what", ["1,1,1", "1,,", "1,inf,2"], ids=["constant", "nan", "inf"])
 def test_a_bad_target(call, tmp_path, what):
     path = write(tmp_path / "lines.csv", f"y,{what}\na,1,2,4\n")
     assert "target" in failure(call("select", path, "-t", "y", code=1))
@@ -128,8 +128,9 @@ def test_a_label_that_is_missing(call, tmp_path, orientation):
     lines = [["y", "u", "NA", "v", "u"], ["a", 1, 2, 4, 4]]
     rows = lines if orientation == "variables" else zip(*lines, strict=True)
     path = write(tmp_path / "x.csv", "".join(",".join(map(str, row)) + "\n" for row in rows))
-    message = failure(call("select", path, "-t", "y", "--orientation", orientation, code=1))
-    assert "missing" in message
+    given = ["-t", "y", "--orientation", orientation, "--missing-target", "error"]
+    message = failure(call("select", path, *given, code=1))
+    assert "no target in 1 of 4 rows (the first is row 1). Hint: --missing-target drop" in message
 
 
 def test_a_target_of_labels_that_should_be_numbers(call, files):
@@ -163,8 +164,8 @@ def test_text_that_may_lie_either_way(call, files):
         (["-t", "y", "-k", "-1"], "-k"),
         (["-t", "y", "-k", "2.5"], "-k"),
         (["-t", "y", "-k", "many"], "-k"),
-        (["-t", "y", "--kernel", "cubic"], "--kernel"),
-        (["-t", "y", "--exact"], "--max-candidates"),
+        (["-t", "y", "--method", "ProjSe", "--kernel", "cubic"], "--kernel"),
+        (["-t", "y", "--method", "ProjSe", "--exact"], "--max-candidates"),
         (["-t", "y", "--n-jobs", "0"], "--n-jobs"),
         (["-t", "y", "--checkpoint", "9"], "--model"),
         (["-t", "y", "--no-target"], "--no-target"),
@@ -187,14 +188,14 @@ def test_usage_of_reduce(call, files, q):
 @pytest.mark.parametrize(
     "options",
     [
-        ["--kernel", "poly", "--degree", "0"],
-        ["--kernel", "rbf", "--gamma", "-1"],
-        ["-k", "30", "--max-candidates", "5"],
+        ["--method", "ProjSe", "--kernel", "poly", "--degree", "0"],
+        ["--method", "ProjSe", "--kernel", "rbf", "--gamma", "-1"],
+        ["--method", "ProjSe", "-k", "30", "--max-candidates", "5"],
     ],
 )
 def test_parameters_that_the_learner_refuses(call, files, options):
     result = call("select", files / "data.parquet", "-t", "y", *options, code=2)
-    assert f"Error: {options[2]} must be " in result.stderr
+    assert f"Error: {options[4]} must be " in result.stderr
     assert not result.stdout
 
 

@@ -102,7 +102,7 @@ def test_info(call, files, tmp_path):
     path = tmp_path / "model"
     call("select", files / "data.parquet", "-t", "y", "-k", 3, "-m", path)
     found = call("info", path, "--json").json()
-    assert found["class"] == "ProjSe"
+    assert found["class"] == "ForwardSelection"
     assert [row["name"] for row in found["selected"]] == load(path).selected
     assert found["notes"] == read_notes(path)
     text = call("info", path).stdout

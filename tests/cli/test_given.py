@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from streamsel import ProjSe, load
+from streamsel import ForwardSelection, load
 from streamsel.persist import read_notes
 from tests.cli.conftest import write_text
 
@@ -50,7 +50,7 @@ def folder(study, tmp_path_factory):
 
 
 def expected(study, survival, weighted):
-    model = ProjSe(4, target="survival") if survival else ProjSe(4)
+    model = ForwardSelection(4, target="survival") if survival else ForwardSelection(4)
     y = np.column_stack([study["months"], study["died"]]) if survival else study["months"]
     model.learn_target(y, weights=study["w"] if weighted else None)
     names = [f"g{j}" for j in range(P)]

@@ -153,10 +153,14 @@ def test_what_does_not_match(call, folder, study, tmp_path, change, says):
     y = write(tmp_path / "y.csv", {"sample": ids, "y": np.arange(len(ids)) ** 2 / 7})
     x = folder / "genes.csv"
     given = ["select", x, "--target-file", y, "-t", "y", "--id", "sample"]
+    given += ["--missing-target", "error"]
     result = call(*given, code=1 if says else 0)
     if says:
         assert says.format(x=x, y=y) in result.stderr
         assert result.stderr.count("\n") == 1
+    else:
+        extra = "1 row of {y} is" if len(ids) == N + 1 else "2 rows of {y} are"
+        assert f"{extra} not in {{x}} and".format(x=x, y=y) in result.stderr
 
 
 def test_rows_without_identifier_and_repeated_ones(call, table, tmp_path):
@@ -367,9 +371,18 @@ def test_rows_are_found_whatever_the_order(data):
     names = data.draw(st.lists(st.text(min_size=1), min_size=1, max_size=20, unique=True))
     others = data.draw(st.permutations(names))
     wanted = others[: data.draw(st.integers(1, len(names)))]
-    rows = rows_of(Identifiers("x", "id", wanted), Identifiers("y", "id", names))
-    assert [names[row] for row in rows] == wanted
-    with pytest.raises(CommandError, match="1 of "):
-        rows_of(Identifiers("x", "id", [*wanted, None]), Identifiers("y", "id", names))
-    with pytest.raises(CommandError, match="more than once"):
-        rows_of(Identifiers("x", "id", wanted), Identifiers("y", "id", [*names, wanted[0]]))
+    known = Identifiers("y", "id", names)
+    for drop in (True, False):
+        rows = rows_of(Identifiers("x", "id", wanted), known, drop=drop)
+        assert [names[row] for row in rows] == wanted
+        with pytest.raises(CommandError, match="1 of "):
+            rows_of(Identifiers("x", "id", [*wanted, None]), known, drop=drop)
+        twice = Identifiers("y", "id", [*names, wanted[0]])
+        with pytest.raises(CommandError, match="more than once"):
+            rows_of(Identifiers("x", "id", wanted), twice, drop=drop)
+    stranger = "".join(names) + "!"
+    found = rows_of(Identifiers("x", "id", [stranger, *wanted]), known, drop=True)
+    assert [None if row < 0 else names[row] for row in found] == [None, *wanted]
+    for ids, drop in (([stranger, *wanted], False), ([stranger], True)):
+        with pytest.raises(CommandError, match="are not in y"):
+            rows_of(Identifiers("x", "id", ids), known, drop=drop)

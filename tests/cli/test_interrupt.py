@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from streamsel import ProjSe, load, persist
+from streamsel import ForwardSelection, load, persist
 from streamsel.cli import _interrupt, _learn, _results
 from streamsel.persist import read_notes
 
@@ -74,7 +74,7 @@ def test_two_signals_at_once_are_one(call, wide, monkeypatch):
         signal.raise_signal(signal.SIGHUP)
 
     monkeypatch.setattr(_learn, "compile_for", lambda *_, **__: None)
-    monkeypatch.setattr(ProjSe, "learn_columns", learn_columns)
+    monkeypatch.setattr(ForwardSelection, "learn_columns", learn_columns)
     line = ["select", wide / "wide.npy", "--target-file", wide / "y.npy", "-m", wide / "model"]
     call(*line, code=143)
 
@@ -186,7 +186,10 @@ def test_exact_interrupted(call, wide, interrupt_after):
     interrupt_after(1)
     arguments = ["--target-file", wide / "y.npy", "--max-candidates", 30, "--exact"]
     result = call("select", wide / "wide.npy", *arguments, "-m", wide / "model", code=130)
-    assert result.stderr == "streamsel: interrupted before the first column was learnt\n"
+    said = "an --exact run cannot go on; one with --checkpoint or --no-exact can"
+    assert result.stderr == (
+        f"streamsel: interrupted before the first column was learnt\nstreamsel: {said}\n"
+    )
 
 
 # After three blocks the source has nothing to give for a long time.

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -117,7 +118,7 @@ def test_every_line_is_an_object(call, files, often, tmp_path):
     assert {"progress", "checkpoint"} <= set(kinds)
     begin, end = said[0], said[-1]
     assert begin["version"] == end["version"] == streamsel.__version__
-    assert begin["class"] == "ProjSe"
+    assert begin["class"] == "ForwardSelection"
     assert begin["parameters"]["k"] == 3
     assert (begin["columns_read"], begin["n_columns"]) == (0, 41)
     assert (end["columns_read"], end["exit_code"], end["complete"]) == (41, 0, True)
@@ -149,12 +150,41 @@ def test_errors_are_objects(call, monkeypatch, arguments, code, message, asked):
     assert [one["exit_code"] for one in said] == [code, code]
 
 
-def test_warnings_are_objects(call, table):
-    path = table(y=[1, 2, 3, 2, 1, 3, 2, 1] * 4, a=range(32))
-    said = events(call("select", path, "-t", "y", "-k", 1, "--log-format", "json"))
+def test_warnings_are_objects(call, files, monkeypatch):
+    def warn(*_, **__):
+        warnings.warn("beware", UserWarning, stacklevel=1)
+
+    monkeypatch.setattr(_learn, "compile_for", warn)
+    arguments = [files / "data.parquet", "-t", "y", "-k", 1, "--log-format", "json"]
+    said = events(call("select", *arguments))
     (warning,) = (one for one in said if one["event"] == "warning")
-    assert warning["level"] == "warning"
-    assert "target" in warning["message"]
+    assert (warning["level"], warning["message"]) == ("warning", "beware")
+
+
+@pytest.mark.parametrize("command", ["select", "reduce", "stability", "evaluate"])
+def test_how_the_target_was_taken_is_an_object(call, table, command):
+    path = table(y=[1, 2, 3, 2, 1, 3, 2, 1] * 4, a=range(32), b=[0, 1, 1, 0] * 8)
+    said = events(call(command, path, "-t", "y", "--log-format", "json"))
+    (one,) = (one for one in said if one["event"] == "target")
+    assert one["target"] == "3 classes: 1 (12 rows), 2 (12 rows), 3 (8 rows)"
+    assert one["by_rule"] is True
+    hint = " (taken as classes; --target-kind numeric takes it as a quantity)"
+    assert one["message"] == f"target: {one['target']}{hint}"
+
+
+@pytest.mark.parametrize(
+    ("y", "hint"),
+    [
+        ([i % 25 for i in range(60)], " (taken as a quantity; --target-kind class takes its"),
+        ([i % 40 for i in range(60)], None),
+        ([i % 25 + 0.5 for i in range(60)], None),
+    ],
+)
+def test_whole_numbers_that_may_be_classes_are_pointed_out(call, table, y, hint):
+    target = call("select", table(y=y, a=[(i * 7) % 13 for i in range(60)]), "-t", "y").target
+    assert target.startswith("numeric, 0")
+    assert ("taken as" in target) is (hint is not None)
+    assert hint is None or hint in target
 
 
 def test_columns_left_out_are_objects(call, table):
@@ -173,8 +203,8 @@ def test_an_interrupted_run(call, files, often, monkeypatch):
     monkeypatch.setattr(_learn.Learning, "_learn_in_blocks", interrupted)
     arguments = ["-t", "y", "--log-format", "json", "-o", "none.csv"]
     said = events(call("select", files / "data.parquet", *arguments, code=130))
-    assert [one["event"] for one in said] == ["begin", "interrupted", "end"]
-    assert "none.csv was not written" in said[1]["message"]
+    assert [one["event"] for one in said] == ["begin", "target", "interrupted", "end"]
+    assert "none.csv was not written" in said[2]["message"]
 
 
 def test_a_defect_is_an_object_too(call, files, monkeypatch):
@@ -184,9 +214,9 @@ def test_a_defect_is_an_object_too(call, files, monkeypatch):
     monkeypatch.setattr(_learn.Learning, "_learn_in_blocks", defect)
     arguments = ["select", files / "data.parquet", "-t", "y"]
     said = events(call(*arguments, "--log-format", "json", code=1))
-    assert [one["event"] for one in said] == ["begin", "error", "end"]
-    assert said[1]["message"] == "not thought of"
-    assert "ZeroDivisionError" in said[1]["traceback"]
+    assert [one["event"] for one in said] == ["begin", "target", "error", "end"]
+    assert said[2]["message"] == "not thought of"
+    assert "ZeroDivisionError" in said[2]["traceback"]
     with pytest.raises(ZeroDivisionError):
         call(*arguments)
 

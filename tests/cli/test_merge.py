@@ -138,7 +138,7 @@ def test_what_does_not_fit_is_refused_in_a_line(call, learn, files, parts, tmp_p
         call("select", files / "data.npy", *target, "-k", 2, "-m", path)
     (tmp_path / "text").write_text("no model")
     for paths, words in {
-        (first, second): f"{second}: Expected a ProjSe with the same parameters",
+        (first, second): f"{second}: Expected a ForwardSelection with the same parameters",
         (first, same): "in both. Hint: --along rows joins different rows",
         tuple(decided): f"{decided[1]}: Expected a model that has learnt no columns yet",
         tuple(arrays): f"{arrays[1]}: learnt from .npy files, as {arrays[0]} was",

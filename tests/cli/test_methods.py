@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamsel import ProjSe, SelectKBest, catalogue, load
+from streamsel import Lasso, ProjSe, SelectKBest, catalogue, load
 from streamsel.params import rules_of
 
 COMMANDS = {"selector": "select", "extractor": "reduce"}
@@ -94,6 +94,7 @@ def test_set(call, files, data, y):
 def test_values_are_read_by_the_rule(call, files, tmp_path, setting, value):
     path = tmp_path / "m"
     arguments = ["-t", "y", "--drop", "labels", "-k", 2, "--max-candidates", 9, "-m", path]
+    arguments += ["--method", "ProjSe"]
     call("select", files / "data.parquet", *arguments, "--set", setting)
     assert load(path)._get_params()[setting.partition("=")[0]] == value
 
@@ -102,11 +103,35 @@ def test_values_are_read_by_the_rule(call, files, tmp_path, setting, value):
 def test_a_rate_instead_of_a_number(call, files, data, further):
     arguments = ["-t", "y", "--drop", "labels", "--method", "SelectKBest", "--set", "fdr=0.05"]
     result = call("select", files / "data.parquet", *arguments, *further)
-    model = SelectKBest(None, fdr=0.05)
+    model = SelectKBest(fdr=0.05)
     model.learn_target(data.y)
     model.learn_columns(data.X, names=data.names)
     assert [row["name"] for row in result.rows()] == model.selected
     assert result.rows()[0]["p_value"]
+    assert "asked for" not in result.stderr
+
+
+def test_all_variables_that_vary(call, files, data):
+    arguments = ["-t", "y", "--drop", "labels", "--method", "SelectKBest", "-k", "all"]
+    result = call("select", files / "data.parquet", *arguments)
+    model = SelectKBest("all")
+    model.learn_target(data.y)
+    model.learn_columns(data.X, names=data.names)
+    assert [row["name"] for row in result.rows()] == model.selected
+    assert len(model.selected) == len(data.names)
+    told = call("select", files / "data.parquet", *arguments[:-1], "most", code=2).stderr
+    assert "-k must be 'all' or an int in the range [1, inf) or None" in " ".join(told.split())
+    told = call("select", files / "data.parquet", "-t", "y", "-k", "all", code=2).stderr
+    assert "-k must be an int in the range [1, inf)" in " ".join(told.split())
+
+
+def test_alphas_instead_of_a_number(call, files, data):
+    arguments = ["-t", "y", "--drop", "labels", "--method", "Lasso", "--set", "alphas=0.3,0.1"]
+    result = call("select", files / "data.parquet", *arguments)
+    model = Lasso(alphas=[0.3, 0.1])
+    model.learn_target(data.y)
+    model.learn_columns(data.X, names=data.names)
+    assert [row["name"] for row in result.rows()] == model.selected
     assert "asked for" not in result.stderr
 
 
@@ -116,13 +141,13 @@ def test_a_rate_that_nothing_passes(call, files):
     assert "nothing was selected: none of 40 columns passes\n" in result.stderr
 
 
-K_BEST = ["--method", "SelectKBest"]
+K_BEST, PROJSE = ["--method", "SelectKBest"], ["--method", "ProjSe"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "Nonesuch"], "'Nonesuch' is none of ProjSe, "),
+        (["--method", "Nonesuch"], "'Nonesuch' is none of ForwardSelection, "),
         ([*K_BEST, "--kernel", "rbf"], "--kernel: SelectKBest has no such parameter"),
         ([*K_BEST, "--exact"], "--exact: SelectKBest has no such parameter"),
         ([*K_BEST, "--no-target"], "--no-target: SelectKBest selects by a target"),
@@ -132,14 +157,18 @@ K_BEST = ["--method", "SelectKBest"]
         ([*K_BEST, "--set", "n_bins=some"], "--set n_bins must be an int in the range [2, inf)"),
         ([*K_BEST, "--set", "n_bins=1"], "--set n_bins must be an int in the range [2, inf)"),
         ([*K_BEST, "--set", "score"], "--set score: say PARAM=VALUE"),
-        ([*K_BEST, "--set", "fdr=0.1", "-k", 3], "Expected one of k and fdr"),
+        ([*K_BEST, "--set", "fdr=0.1", "-k", 3], "Expected k or fdr, not both"),
         ([*K_BEST, "--set", "fdr=0.1", "--set", "score=margin"], "a score with p-values"),
+        (["--kernel", "rbf"], "ForwardSelection has no such parameter. Hint: --method ProjSe\n"),
         (["-k", 3, "--set", "k=4"], "--set k: k was said before"),
-        (["--set", "degree=3", "--set", "degree=4"], "--set degree: degree was said before"),
+        (
+            [*PROJSE, "--set", "degree=3", "--set", "degree=4"],
+            "--set degree: degree was said before",
+        ),
         (["--target-kind", "class", "--set", "target=auto"], "target was said before"),
         (["--target-kind", "labels"], "--target-kind must be one of 'auto', 'class', 'numeric'"),
-        (["--set", "exact=yes"], "--exact goes with --max-candidates"),
-        (["--set", "scale=perhaps"], "--set scale must be True or False. Got 'perhaps'"),
+        ([*PROJSE, "--set", "exact=yes"], "--exact goes with --max-candidates"),
+        ([*PROJSE, "--set", "scale=perhaps"], "--set scale must be True or False. Got 'perhaps'"),
         (["-k", 30, "--set", "max_features=20"], "must be None or above -k = 30"),
     ],
 )
@@ -170,9 +199,9 @@ def test_a_resumed_run_knows_its_method(call, files, tmp_path):
 def test_a_learner_without_a_target(call, files, data, monkeypatch):
     """No catalogued learner is unsupervised yet: ProjSe serves as one."""
     monkeypatch.setattr(ProjSe, "supervised", False)
-    rows = call("select", files / "data.parquet", "--drop", "y", "-k", 3).rows()
-    assert rows[0]["name"] == "v0"
-    result = call("select", files / "data.parquet", "-t", "y", code=2)
+    line = ["select", files / "data.parquet", *PROJSE]
+    assert call(*line, "--drop", "y", "-k", 3).rows()[0]["name"] == "v0"
+    result = call(*line, "-t", "y", code=2)
     assert "ProjSe learns without a target" in result.stderr
 
 

@@ -124,7 +124,7 @@ def test_no_report_commands_a_terminal(names, monkeypatch):
     monkeypatch.setenv("TERM", "dumb")
     found = {"relevance": 0.5, "score": 0.5, "round": 0, "certified": False, "above_noise": True}
     selected = [{"name": name, **found} for name in names]
-    loadings = [{"variable": name, "weight": 0.5} for name in names]
+    loadings = [{"variable": name, "loading": None, "weight": 0.5} for name in names]
     components = [{"name": "c0", "relevance": 1.0, "above_noise": True, "loadings": loadings}]
     for kind, rows in (("selected", selected), ("components", components)):
         report = Report("ProjSe", {}, 3, 2, 0, 0.1, kind, rows, 2)

@@ -39,7 +39,9 @@ def test_the_suffix_says_the_format_unless_format_does(call, saved, tmp_path):
         call("report", saved / "select", "-o", tmp_path / name)
         assert (tmp_path / name).read_text(encoding="utf-8").startswith(begins)
     call("report", saved / "select", "-o", tmp_path / "b.md", "--format", "json")
-    assert json.loads((tmp_path / "b.md").read_text(encoding="utf-8"))["class"] == "ProjSe"
+    assert (
+        json.loads((tmp_path / "b.md").read_text(encoding="utf-8"))["class"] == "ForwardSelection"
+    )
 
 
 def test_it_is_printed_where_no_file_is_named(call, saved):

@@ -156,17 +156,44 @@ def test_components_of_landmarks(call, tmp_path, method):
 
 
 @pytest.mark.parametrize(
+    ("asked", "n"), [("0.5", 1), ("0.999", 3), ("elbow", 1), ("profile", 1), ("2", 2)]
+)
+def test_the_data_determine_the_number_of_components(call, table, rng, tmp_path, asked, n):
+    X = rng.normal(size=(20, 3)) @ rng.normal(size=(3, 12)) * np.r_[20.0, np.ones(11)]
+    path = table(**{f"v{j}": x for j, x in enumerate(X.T.tolist())})
+    line = ["reduce", path, "--orientation", "samples", "--method", "PCA", "-q", asked]
+    done = call(*line, "-m", tmp_path / "m", "-o", tmp_path / "out.csv")
+    assert "asked for" not in done.stderr
+    assert len((tmp_path / "out.csv").read_text().splitlines()[0].split(",")) == n
+    assert load(tmp_path / "m").n_components_ == n
+
+
+def test_no_component_is_above_noise(call, table, rng):
+    path = table(**{f"v{j}": rng.normal(size=20).tolist() for j in range(12)})
+    line = ["reduce", path, "--orientation", "samples", "--method", "PCA", "-q", "parallel"]
+    told = call(*line, code=1).stderr
+    assert "nothing was learnt: n_components='parallel' keeps none" in told
+
+
+def test_a_number_of_components_is_read_by_the_rule(call, table):
+    path = table(a=[1, 2, 4, 4], b=[2, 1, 1, 1])
+    line = ["reduce", path, "--method", "PCA", "-q", "half"]
+    told = call(*line, code=2).stderr
+    assert "-q must be one of 'elbow', 'profile', 'parallel' or an int in the range" in " ".join(
+        told.split()
+    )
+
+
+@pytest.mark.parametrize(
     ("method", "options", "why"),
     [
         ("PCA", [], "3 built: the columns vary in no more directions"),
-        ("PCA", ["--set", "choose=elbow"], "1 built: choose=elbow takes no more"),
         ("Discriminant", ["-t", "kind"], "2 built: there is one less than there are classes"),
         (
             "Discriminant",
             ["-t", "size", "--target-kind", "numeric"],
             "1 built: there are as many as",
         ),
-        ("Discriminant", ["-t", "size"], "nothing was learnt: every row is a class of its own. Hi"),
         ("PrivateFeatures", ["-t", "size"], "2 built: but for the sensitive property the columns"),
         ("PLS", ["-t", "size"], "3 built: they leave nothing of the target that the columns could"),
         ("SupervisedPCA", ["-t", "size"], "3 built: the columns taken, of max_candidates=500, v"),

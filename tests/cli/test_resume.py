@@ -166,7 +166,7 @@ def test_who_begins_must_say_what(call, folder):
 
 
 def test_an_exact_run_begins_anew(call, folder, monkeypatch):
-    from streamsel import ProjSe
+    from streamsel import ForwardSelection
 
     line = [*line_of("x.parquet", "--json"), "--max-candidates", 8, "--exact"]
     whole = call(*line)
@@ -178,7 +178,7 @@ def test_an_exact_run_begins_anew(call, folder, monkeypatch):
     again = call(*line)
     assert "begins anew" in again.stderr
     assert again.json()["selected"] == whole.json()["selected"]
-    assert isinstance(load("m"), ProjSe)
+    assert isinstance(load("m"), ForwardSelection)
     assert "is complete" in call(*line).stderr
 
 
@@ -201,8 +201,8 @@ def test_a_damaged_model_is_left_alone(call, folder):
     ("said", "told"),
     [
         (["-k", 6], "-k 5. Got: -k 6"),
-        (["--method", "MRMR"], "--method ProjSe. Got: --method MRMR"),
-        (["--set", "kernel=rbf"], "--set kernel linear. Got: --set kernel rbf"),
+        (["--method", "MRMR"], "--method ForwardSelection. Got: --method MRMR"),
+        (["--set", "ridge=2"], "--set ridge 1.0. Got: --set ridge 2.0"),
         (["-t", "v0"], "--target y. Got: --target v0"),
         (["--no-target"], "--no-target no. Got: --no-target yes"),
         (["--target-file", "y.npy"], "--target y. Got: --target none"),

@@ -1,16 +1,18 @@
 """`streamsel select`: every format, every way to a target, the options of the learner."""
 
+import functools
+
 import numpy as np
 import pytest
 
-from streamsel import ProjSe, load
+from streamsel import ForwardSelection, ProjSe, load
 
 # A file, and the options that lead to the same columns and the same target in it.
 WITH_TARGET = ["data.parquet", "data.feather", "samples.csv", "samples.tsv.gz", "variables.csv"]
 
 
-def select(data, y, k=5, X=None, **parameters):
-    model = ProjSe(k, **parameters)
+def select(data, y, k=5, X=None, cls=ForwardSelection, **parameters):
+    model = cls(k, **parameters)
     model.learn_target(y)
     model.learn_columns(data.X if X is None else X, names=data.names)
     return model
@@ -43,7 +45,7 @@ def test_npy_and_a_target_file(call, files, data, target):
 def test_npy_columns_go_by_number(call, files, data):
     rows = call("select", files / "data.npy", "--target", "7", "--drop", "3,20", "-k", 2).rows()
     names = [name for name in data.names if name not in {"v7", "v3", "v20"}]
-    model = ProjSe(2)
+    model = ForwardSelection(2)
     model.learn_target(data.X[:, 7])
     model.learn_columns(np.delete(data.X, [3, 7, 20], axis=1), names=names)
     assert [f"v{row['name']}" for row in rows] == model.selected
@@ -64,7 +66,7 @@ def test_labels_from_a_file(call, files, data):
 
 @pytest.mark.parametrize("target", [["-t", "v0,v1"], ["-t", "v0", "-t", "v1"]])
 def test_several_targets(call, files, data, target):
-    model = ProjSe(3)
+    model = ForwardSelection(3)
     model.learn_target(data.X[:, :2])
     model.learn_columns(data.X[:, 2:], names=data.names[2:])
     rows = call("select", files / "data.parquet", *target, "--drop", "y", "-k", 3).rows()
@@ -77,6 +79,7 @@ def test_several_targets_with_labels_among_them(call, files):
 
 
 def test_no_target(call, files, data):
+    """ForwardSelection needs a target; by default it is ProjSe that selects without."""
     model = ProjSe(4)
     model.learn_target(None)
     model.learn_columns(data.X, names=data.names)
@@ -93,39 +96,110 @@ def test_no_target(call, files, data):
             {"kernel": "poly", "degree": 2, "coef0": 1},
         ),
         (["--kernel", "rbf", "--gamma", 0.01], {"kernel": "rbf", "gamma": 0.01}),
-        (["--max-candidates", 10], {"max_candidates": 10}),
-        (["--max-candidates", 10, "--exact"], {"max_candidates": 10, "exact": True}),
+        (["--max-candidates", 10], {"max_candidates": 10, "exact": True}),
+        (["--max-candidates", 10, "--no-exact"], {"max_candidates": 10}),
+        (["--max-candidates", 10, "--checkpoint", 60], {"max_candidates": 10}),
         (["--after-rank", "stop"], {"after_rank": "stop"}),
         (["--n-jobs", 2], {"n_jobs": 2}),
     ],
-    ids=["poly", "rbf", "pooled", "exact", "stop", "threads"],
+    ids=["poly", "rbf", "exact", "pooled", "checkpoint", "stop", "threads"],
 )
 def test_options_of_the_learner(call, files, data, tmp_path, options, parameters):
-    model = select(data, data.y, **parameters)
+    model = select(data, data.y, cls=ProjSe, **parameters)
     path = tmp_path / "model"
     arguments = ["-t", "y", "--drop", "labels", "-k", 5, "--model", path, *options]
+    arguments += ["--method", "ProjSe"]
     rows = call("select", files / "data.parquet", *arguments).rows()
     assert [row["name"] for row in rows] == model.selected
     assert load(path)._get_params() == model._get_params()
 
 
-def test_target_kind(call, table, rng):
+@pytest.mark.parametrize("file", ["csv", "parquet", "float", "npy", "txt", "h5ad"])
+def test_whole_numbers_are_classes_from_any_file(call, tmp_path, table, rng, file):
+    """A Parquet column of floats became a quantity without a word, with half the relevance."""
     X = rng.normal(size=(30, 3))
     y = rng.integers(0, 3, size=30)
-    path = table(y=y, a=X[:, 0], b=X[:, 1], c=X[:, 2])
-    auto = call("select", path, "-t", "y", "-k", 1)
-    assert auto.stderr.startswith("streamsel: warning: The target is 3 distinct integers")
-    assert not call("select", path, "-t", "y", "-k", 1, "--target-kind", "numeric").stderr
-    found = call("select", path, "-t", "y", "-k", 1, "--target-kind", "class", "--json").json()
-    model = ProjSe(1, target="class")
+    columns = {"y": y, "a": X[:, 0], "b": X[:, 1], "c": X[:, 2]}
+    path, given = table(**columns), ["-t", "y"]
+    if file in ("parquet", "float"):
+        pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        columns["y"] = y.astype(float) if file == "float" else y
+        path = tmp_path / "table.parquet"
+        parquet.write_table(pa.table(columns), path)
+    elif file in ("npy", "txt"):
+        path, given = tmp_path / "X.npy", ["--target-file", tmp_path / f"y.{file}"]
+        np.save(path, X)
+        (np.save if file == "npy" else np.savetxt)(given[1], y)
+    elif file == "h5ad":
+        anndata, pd = pytest.importorskip("anndata"), pytest.importorskip("pandas")
+        path = tmp_path / "cells.h5ad"
+        obs = pd.DataFrame({"y": y.astype(float)}, index=[f"c{i}" for i in range(30)])
+        anndata.AnnData(X, obs=obs, var=pd.DataFrame(index=["a", "b", "c"])).write_h5ad(path)
+    call = functools.partial(call, "select", path, *given, "-k", 1)
+    model = ForwardSelection(1, target="class")
     model.learn_target(y)
     model.learn_columns(X, names=["a", "b", "c"])
-    assert found["selected"][0]["relevance"] == pytest.approx(model.relevance[model.selected[0]])
+    sizes = [f"{k} ({n} rows)" for k, n in enumerate(np.bincount(y).tolist())]
+    told = f"3 classes: {', '.join(sizes)}"
+    auto = call("--json")
+    assert auto.json()["target"] == told
+    assert auto.target == f"{told} (taken as classes; --target-kind numeric takes it as a quantity)"
+    relevance = pytest.approx(model.relevance[model.selected[0]])
+    assert auto.json()["selected"][0]["relevance"] == relevance
+    assert call("--target-kind", "class", "--json").json()["target"] == told
+    numeric = call("--target-kind", "numeric", "--json")
+    assert numeric.target == numeric.json()["target"] == "numeric, 0 to 2"
+    assert numeric.json()["selected"][0]["relevance"] != relevance
+
+
+def test_digits_are_classes_in_every_format(call, tmp_path):
+    """Relevance .78, where a quantity has .39; nested folds tell their accuracy."""
+    digits = pytest.importorskip("sklearn.datasets").load_digits()
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    names = {f"p{j}": x for j, x in enumerate(digits.data.T)}
+    path = tmp_path / "digits.parquet"
+    parquet.write_table(pa.table(names | {"digit": digits.target.astype(float)}), path)
+    found = call("select", path, "-t", "digit", "-k", 1, "--json").json()
+    assert found["target"] == "10 classes, 174 to 183 rows each"
+    assert found["selected"][0]["relevance"] > 0.75
+    judged = call("evaluate", path, "-t", "digit", "-k", 10, "--json").json()
+    assert judged["is_class"] is True
+    assert judged["scores"][0]["score"] == "balanced_accuracy"
+
+
+def test_a_lasso_goes_by_the_target(call, table, rng):
+    y = rng.integers(0, 2, size=30)
+    path = table(y=y, many=y + 2 * (np.arange(30) % 2), a=rng.normal(size=30), b=y - 0.5)
+    given = ["select", path, "--method", "Lasso", "-k", 1, "--drop", "many,y", "--json"]
+    two = call(*given, "-t", "y")
+    sizes = f"2 classes: 0 ({(y == 0).sum()} rows), 1 ({(y == 1).sum()} rows)"
+    assert two.json()["target"] == f"{sizes}; logistic loss"
+    assert two.target.startswith(f"{sizes}; logistic loss (taken as classes; --target-kind")
+    squares = call(*given, "-t", "y", "--set", "family=gaussian")
+    assert squares.target == squares.json()["target"] == "numeric, 0 to 1"
+    message = call(*given, "-t", "many", code=1).stderr
+    assert "as --set family=auto requires. Got: 4 classes. Hint: --set family=logistic" in message
+    assert "--target-kind numeric takes them as a quantity" in message
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--method", "SOSPCA", "--set", "signed=yes"], 1, "as --set signed=yes requires"),
+        (["--method", "SOSPCA", "--set", "signed=yes"], 1, "Hint: --target-kind numeric takes"),
+        (["--method", "Discriminant", "--drop", "w"], 1, "--target-kind numeric takes numbers"),
+    ],
+)
+def test_errors_about_the_target_name_the_options(call, table, options, code, message):
+    y = range(20) if "Discriminant" in options else [0, 1, 2, 3] * 5
+    path = table(y=y, w=range(20), a=[1, 5, 2, 6, 4] * 4)
+    kind = ["--target-kind", "class"] if "Discriminant" in options else []
+    assert message in call("reduce", path, "-t", "y", *kind, *options, code=code).stderr
 
 
 def test_json_says_all(call, files, data):
     found = call("select", files / "data.parquet", "-t", "y", "-k", 3, "--json").json()
-    assert found["class"] == "ProjSe"
+    assert found["class"] == "ForwardSelection"
     assert found["parameters"]["k"] == 3
     assert found["rows"] == 60
     assert found["columns_seen"] == 40

@@ -7,7 +7,7 @@ import zarr
 from anndata import AnnData
 from bed_reader import to_bed
 
-from streamsel import ProjSe
+from streamsel import ForwardSelection
 
 N, P = 60, 30
 rng = np.random.default_rng(0)
@@ -37,7 +37,7 @@ def folder(tmp_path_factory):
 
 
 def _selected(y, names, covariates=None):
-    model = ProjSe(3)
+    model = ForwardSelection(3)
     model.learn_target(y, covariates=covariates)
     model.learn_columns(GENOTYPES.astype(np.float32), names=names)
     return model.selected

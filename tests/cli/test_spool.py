@@ -48,7 +48,7 @@ def test_standard_input(call, files, file):
     expected = call("select", files / file, *arguments)
     result = feed((files / file).read_bytes(), "select", "-", *arguments)
     assert result.stdout == expected.stdout
-    assert not result.stderr
+    assert result.stderr == f"streamsel: target: {expected.target}\n"
 
 
 def test_an_array_and_its_target(call, files):

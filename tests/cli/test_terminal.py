@@ -97,7 +97,8 @@ def test_who_reads_stops_reading(files):
     command = [*COMMAND, "select", str(files / "data.parquet"), "-t", "y", "--drop", "labels"]
     result = subprocess.run(command, stdout=write_end, stderr=subprocess.PIPE, check=False)
     os.close(write_end)
-    assert result.stderr == b""
+    assert result.stderr.startswith(b"streamsel: target: ")
+    assert result.stderr.count(b"\n") == 1
     assert result.returncode == 141
 
 
@@ -110,14 +111,17 @@ def test_a_table_of_components_without_loadings(files):
 
 
 def test_a_table_on_a_terminal(files):
-    code, shown = in_terminal("select", files / "data.parquet", "-t", "y", "-k", "12")
-    assert "relevance: how much of the target a variable tells by itself" in shown
+    options = ["-t", "y", "-k", "12", "--method", "ProjSe"]
+    code, shown = in_terminal("select", files / "data.parquet", *options)
+    assert "relevance: how much of the target a variable explains by itself" in shown
     assert "round: " in shown  # which the table has
     assert "certified: " not in shown
     assert code == 0
     assert "12 variables of 40 selected" in shown
     assert "v7" in shown
     assert "below noise" in shown
+    assert shown.startswith("streamsel: target: numeric, ")
+    assert "Target: numeric, " in shown
     assert "Noise floor" in shown
     assert "left out: 1 text" in shown
     assert "columns" in shown
@@ -128,8 +132,11 @@ def test_info_on_a_terminal(call, files, tmp_path, command):
     call(command, files / "data.parquet", "-t", "y", "-m", tmp_path / "m")
     code, shown = in_terminal("info", tmp_path / "m")
     assert code == 0
-    assert {"select": "ProjSe(k=20", "reduce": "RidgeComponents(n_components=10"}[command] in shown
+    assert {"select": "ForwardSelection(k=20", "reduce": "RidgeComponents(n_components=10"}[
+        command
+    ] in shown
     assert "columns read" in shown
+    assert "target taken as" in shown
     assert "v7" in shown
     assert {"select": "of 40 selected", "reduce": "10 components of"}[command] in shown
 

@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import pytest
 
-from streamsel import PCA, ProjSe, SelectKBest
+from streamsel import PCA, ForwardSelection, SelectKBest
 from streamsel.evaluate import SubsampleStability, nested_scores, subsample_stability
 from streamsel.evaluate._crowd import Crowd
 from streamsel.stream import iter_array
@@ -19,7 +19,7 @@ def test_stability_is_that_of_the_function(call, files, data, tmp_path):
     line += ["--subsamples", 8, "--share", 0.6, "--seed", 7]
     told = call(*line, "--json", "--out", out).json()
     expected = subsample_stability(
-        ProjSe(k=4),
+        ForwardSelection(k=4),
         iter_array(data.X, data.names),
         data.y,
         n_subsamples=8,
@@ -82,7 +82,7 @@ def test_evaluate_is_the_function(call, files, data, tmp_path):
     first = result.rows()[0]
     assert (first["variables"], first["score"]) == ("selected", "balanced_accuracy")
     assert float(first["value"]) == pytest.approx(expected.score().value, abs=1e-5)
-    assert "chosen inside: " in result.stderr
+    assert "size chosen by inner folds: " in result.stderr
     with out.open() as file:
         rows = list(csv.DictReader(file))
     assert [row["variables"] for row in rows[:4]] == ["selected", "random", "all", "nothing"]
@@ -102,14 +102,37 @@ def test_evaluate_of_a_method_without_a_target(call, files, data):
     assert told["scores"][0]["value"] == pytest.approx(expected.score().value)
 
 
-def test_too_wide_to_hold_is_said(call, files, monkeypatch):
-    from streamsel.cli import _evaluated
-
-    monkeypatch.setattr(_evaluated, "MAX_BYTES", 1000)
-    line = ["evaluate", files / "data.npy", "--target-file", files / "y.npy", "-k", 2]
-    result = call(*line, "--folds", 2)
-    assert "all variables were not tried: 40 columns of 60 rows take" in result.stderr
+def test_too_wide_to_hold_is_said(call, tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "X.npy", rng.normal(size=(60, 3000)))
+    np.save(tmp_path / "y.npy", rng.normal(size=60))
+    line = [tmp_path / "X.npy", "--target-file", tmp_path / "y.npy", "-k", 2, "--max-memory", 1]
+    result = call("evaluate", *line, "--folds", 2, "--method", "ForwardSelection")
+    assert "a model of all variables was not fitted: 3,000 columns of 60 rows" in result.stderr
+    assert "2 models of up to 0 MB each learn in" not in result.stderr
     assert {row["variables"] for row in result.rows()} == {"selected", "random", "nothing"}
+    result = call("stability", *line, "--subsamples", 9, "--method", "ForwardSelection")
+    assert "10 models of up to 3 MB each learn in 10 passes of 1, 3 MB" in result.stderr
+    assert "one takes more than the bound of 1 MB" in result.stderr
+
+
+def test_evaluate_adjusts_for_covariates(call, data, table):
+    rng = np.random.default_rng(1)
+    age = rng.normal(size=len(data.y))
+    columns = {name: data.X[:, j] for j, name in enumerate(data.names)}
+    file = table("aged.csv", y=data.y + 3.0 * age, age=age, **columns)
+    line = ["evaluate", file, "-t", "y", "--covariate", "age", "-k", 3, "--folds", 3, "--json"]
+    told = call(*line, "--seed", 0, "--method", "SelectKBest").json()
+    expected = nested_scores(
+        SelectKBest(k=3, covariates=("age",)),
+        iter_array(data.X, data.names),
+        data.y + 3.0 * age,
+        covariates=age,
+        n_folds=3,
+    )
+    scores = {row["variables"]: row["value"] for row in told["scores"]}
+    assert scores["nothing"] > 0.3
+    assert scores["selected"] == pytest.approx(expected.score().value)
 
 
 @pytest.mark.parametrize(
@@ -119,9 +142,8 @@ def test_too_wide_to_hold_is_said(call, files, monkeypatch):
         (["stability"], 2, "What is to be explained"),
         (["stability", "-t", "y", "--share", "1"], 2, "--share"),
         (["stability", "-t", "y", "-o", "often.npy"], 2, "names are no numbers"),
-        (["stability", "-t", "y", "--set", "quux=3"], 2, "ProjSe has no such parameter"),
+        (["stability", "-t", "y", "--set", "quux=3"], 2, "ForwardSelection has no such parameter"),
         (["evaluate", "-t", "y", "-k", "2,x"], 2, "is not numbers such as 5,10,25"),
-        (["evaluate", "-t", "y", "--covariate", "v3"], 2, "would need them too"),
         (["evaluate", "-t", "y", "--weights", "v3"], 2, "scores count every row as one"),
         (["evaluate", "-t", "y,v3"], 1, "Expected one target"),
         (["evaluate", "-t", "y", "--method", "OSFS", "-k", "2"], 1, "finds out how many by"),
@@ -141,11 +163,11 @@ def test_mistakes_are_said_in_a_line(call, files, line, code, told):
 def test_ctrl_c_ends_it(call, wide, monkeypatch, command):
     learn, n_blocks = Crowd.learn_block, []
 
-    def learn_block(self, block):
+    def learn_block(self, block, part):
         n_blocks.append(len(block.names))
         if len(n_blocks) == 3:
             signal.raise_signal(signal.SIGINT)
-        learn(self, block)
+        learn(self, block, part)
 
     monkeypatch.setattr(Crowd, "learn_block", learn_block)
     result = call(command, wide / "wide.npy", "--target-file", wide / "y.npy", "-k", 2, code=130)
@@ -161,7 +183,7 @@ def test_rows_are_joined_by_identifier(call, data, table):
     line = ["stability", X, "--target-file", y, "--target", "y", "--id", "id", "-k", 3]
     told = call(*line, "--subsamples", 4, "--json").json()
     stream = iter_array(data.X, data.names)
-    expected = subsample_stability(ProjSe(k=3), stream, data.y, n_subsamples=4, seed=1)
+    expected = subsample_stability(ForwardSelection(k=3), stream, data.y, n_subsamples=4, seed=1)
     assert told["selections"] == expected.selections
 
 
@@ -172,7 +194,7 @@ def test_rows_weigh(call, data, table):
     told = call(*line, "--json").json()
     stream = iter_array(data.X, data.names)
     settings = {"n_subsamples": 4, "seed": 1}
-    expected = subsample_stability(ProjSe(k=3), stream, data.y, weights=w, **settings)
+    expected = subsample_stability(ForwardSelection(k=3), stream, data.y, weights=w, **settings)
     assert told["selections"] == expected.selections
 
 

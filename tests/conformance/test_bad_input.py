@@ -17,6 +17,7 @@ from streamsel.params import (
     Choice,
     Estimator,
     Flag,
+    Folds,
     Jobs,
     NamedOr,
     Names,
@@ -359,28 +360,43 @@ def bad_values(rule):
     if isinstance(rule, Choice):
         return ["nonesuch", "", 3, None, *[option.upper() for option in rule.options]]
     if isinstance(rule, Flag):
-        return ["yes", 1, None]
+        return ["yes", 1, None, np.float64(1.0), np.int64(0), np.array([True])]
     if isinstance(rule, Names):
-        return [["a"], "a", (), ("a", "a"), (["a"],)]
+        return ["a", (), [], ("a", "a"), ["a", "a"], (["a"],), [["a"]], {"a"}, np.array("a")]
     if isinstance(rule, Several):
         ends = [0.0, (1.0, 0.0)] if rule.each.open else [None]
         return [
             "3",
             math.nan,
             math.inf,
-            [3.0],
             True,
             -1.0,
             (),
+            [],
             (1.0, 1.0),
+            [1.0, 1.0],
             (1.0, -1.0),
+            np.array([1.0, np.nan]),
+            np.array([[1.0, 2.0]]),
+            {1.0, 2.0},
             ("a",),
             *ends,
         ]
     if isinstance(rule, NamedOr):
-        ends = [rule.number.low] if rule.number.open else []
-        numbers = [math.nan, math.inf, [3.0], True, *ends, rule.number.low - 1.0]
-        return [*numbers, *(bad for bad in bad_values(rule.choice) if isinstance(bad, str))]
+        strings = [bad for bad in bad_values(rule.choice) if isinstance(bad, str)]
+        numbers = [bad for one in rule.numbers for bad in bad_values(one)]
+        return [*strings, *(bad for bad in numbers if not rule.admits(bad))]
+    if isinstance(rule, Folds):
+        pairs = [
+            [[0, 1]],
+            [([0], [])],
+            [([0], [1]), 3],
+            [([0.5], [1])],
+            (5, 3),
+            ("ab",),
+            [("a", "b")],
+        ]
+        return [1, 0, -1, 2.0, True, None, "5", (), [], *pairs]
     if isinstance(rule, Estimator):
         return ["ridge", 3, [object()]]
     if isinstance(rule, Jobs):
@@ -417,6 +433,30 @@ def test_numbers_may_be_numpys(learner):
             assert getattr(CLASSES[learner](**{parameter: value}), parameter) == value
     if "fading_factor" in rules_of(CLASSES[learner]) and CLASSES[learner].rows is not Window:
         assert CLASSES[learner](fading_factor=np.float32(0.5)).fading_factor == 0.5
+
+
+@pytest.mark.parametrize("learner", CLASSES)
+def test_lists_and_arrays_are_stored_as_tuples(learner):
+    """As River and model files have them, and equal to the tuples that they are."""
+    cls = CLASSES[learner]
+    for parameter, rule in rules_of(cls).items():
+        if isinstance(rule, Names) and cls.supervised and cls.rows is not Window:
+            for value in (["a", "b"], np.array(["a", "b"]), pd.Index(["a", "b"])):
+                model = cls(**{parameter: value})
+                assert getattr(model, parameter) == ("a", "b")
+                assert model.clone()._get_params() == model._get_params()
+        if isinstance(rule, Several):
+            for value in (
+                [1.0, 0.1],
+                np.array([1.0, 0.1]),
+                pd.Series([1.0, 0.1]),
+                [np.float64(1), 0.1],
+            ):
+                model = cls(**{parameter: value})
+                assert getattr(model, parameter) == (1.0, 0.1)
+                assert model.clone()._get_params() == model._get_params()
+        if isinstance(rule, Flag) and parameter != "exact":
+            assert getattr(cls(**{parameter: np.True_}), parameter) is True
 
 
 @pytest.mark.parametrize("learner", CLASSES)

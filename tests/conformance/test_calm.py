@@ -41,7 +41,8 @@ EXTRACTORS = {name: mode for name, mode in STANDING.items() if hasattr(mode.cls,
 @rotated(SELECTORS, "calm", CALM, each=2)
 def test_selectors_stand_by_the_definition(mode, calm):
     """After every row; of models of other k what they select is the ranking."""
-    model, k = build(mode, **CALM[calm]), mode.params["k"]
+    model = build(mode, **CALM[calm])
+    k = model._asked
     limit = {"max_candidates": None} if mode.has("max_candidates") else {}
     others = {size: build(mode, k=size, **limit) for size in range(2, 7)} if k else {None: model}
     other = Standing(k, fading_factor=model.fading_factor, **CALM[calm])
@@ -134,7 +135,7 @@ def as_many(rows, share, keep):
 @over(SELECTORS)
 def test_of_few_variables_none_stands_for_ever(mode):
     """The best three times k may be all there are; who is least relevant of them must go."""
-    if mode.params.get("fading_factor") or not mode.params["k"] or not mode.cls.supervised:
+    if mode.params.get("fading_factor") or build(mode)._asked is None or not mode.cls.supervised:
         return
     model = build(mode, warm_up=5)
     rng = np.random.default_rng(1)

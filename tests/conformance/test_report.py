@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from streamsel.learner.report import NOISE_LEVEL
+from streamsel.target.target import Target
 from tests.conformance.modes import (
     COLUMN_MODES,
     MODES,
@@ -35,6 +36,7 @@ def test_it_is_what_the_model_shows(mode, c):
     assert report["class"] == mode.learner
     assert report["parameters"] == json.loads(json.dumps(model._get_params()))
     assert (report["rows"], report["columns_seen"], report["columns_constant"]) == (40, 160, 1)
+    assert report["target"] == (None if y is None else Target(y, model.target).description)
     floor = model.noise_floor(NOISE_LEVEL)
     assert report["noise_floor"] == (floor if np.isfinite(floor) else None)
     kind = model.report().kind
@@ -50,7 +52,7 @@ def test_it_is_what_the_model_shows(mode, c):
     if kind == "selected":
         check_selected(model, report, rows)
     else:
-        check_components(model, rows)
+        check_components(model, rows, dict(zip(names, X.T, strict=True)))
 
 
 def check_selected(model, report, rows):
@@ -65,7 +67,7 @@ def check_selected(model, report, rows):
     assert unfinished.facts["n_certified"] == 0
 
 
-def check_components(model, rows):
+def check_components(model, rows, X):
     assert {row["name"] for row in rows} == model.relevance.keys()
     relevances = [row["relevance"] for row in rows]
     assert relevances == sorted(relevances, reverse=True)
@@ -77,8 +79,12 @@ def check_components(model, rows):
             for variable, parts in getattr(model, "loadings", {}).items()
             if row["name"] in parts
         }
-        sizes = [abs(weight) for weight in weights.values()]
+        sizes = [abs(loading["loading"]) for loading in row["loadings"]]
         assert sizes == sorted(sizes, reverse=True)
+        for loading in row["loadings"]:
+            deviation = X[loading["variable"]].std()
+            expected = loading["weight"] * deviation
+            assert loading["loading"] == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
 @sampled(MODES)

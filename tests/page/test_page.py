@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import streamsel
+from streamsel.learner.report import Caution, Report
 from streamsel.page._html import html
 from streamsel.page._sections import content
 from streamsel.page._verdict import verdict
@@ -93,7 +94,9 @@ def test_a_page_grows_with_what_is_shown_not_with_what_was_found(model):
     assert "Of 10,000 the first 500 are drawn." in read(streamsel.report(many)).text
     assert page.count("<tr") < 300
     assert len(json.loads(streamsel.report(many, format="json"))["selected"]) == 10_000
-    components = [{"variable": f"v{j}", "weight": 1.0 / (j + 1)} for j in range(100_000)]
+    components = [
+        {"variable": f"v{j}", "loading": 1.0 / (j + 1), "weight": 0.1} for j in range(100_000)
+    ]
     built = learnt(streamsel.PCA(1), np.eye(4), None).report()
     wide = replace(built, found=[built.found[0] | {"loadings": components}])
     assert len(page_of(wide)) < 100_000
@@ -124,6 +127,19 @@ def test_notes_may_be_anybodys(model, notes):
     read(page_of(model.report(), notes))
     streamsel.report(model, notes=notes, format="md")
     streamsel.report(model, notes=notes, format="json")
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_the_command_of_a_page_has_what_the_run_had(exact):
+    model = streamsel.MRMR(2, max_candidates=9, exact=exact, permutations=50)
+    model.learn_target(np.arange(9.0) % 5)
+    model.learn_columns(np.random.default_rng(0).normal(size=(9, 20)))
+    notes = {"command": "select", "file": "x.parquet", "target": ["y"], "strata": "batch"}
+    told = streamsel.report(model, notes=notes | {"missing_target": "error"}, format="md")
+    for words in ("--strata batch", "--missing-target error", "--set permutations=50"):
+        assert words in told
+    assert ("--no-exact" in told) is not exact
+    assert ("--set exact=yes" in told) is exact
 
 
 def test_the_command_of_a_page_learns_the_same(data, tmp_path):
@@ -188,9 +204,10 @@ def test_without_matplotlib_all_but_pictures(model, monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert "proven" in read(model._repr_html_()).text
-    assert "proven" in streamsel.report(model, format="md")
-    assert "proven" in streamsel.report(model, format="json")
+    said = "the noise floor ("
+    assert said in read(model._repr_html_()).text
+    assert said in streamsel.report(model, format="md")
+    assert said in streamsel.report(model, format="json")
     with pytest.raises(ImportError, match=r"streamsel\[plot\]"):
         streamsel.report(model)
 
@@ -233,8 +250,7 @@ def test_what_no_correlation_sees_is_not_called_noise(data, learner):
     assert model.selected == [3]
     assert model.report().found[0]["above_noise"] is False
     said = verdict(model.report())
-    assert "Nothing rises above noise" not in said
-    assert "by mutual information, with no noise floor to hold it against" in said
+    assert "It was ranked by mutual information, which has no noise floor." in said
     page = streamsel.report(model, format="md")
     assert "by themselves no more relevant than noise" not in page
     assert "the score, mutual information, sees more" in page
@@ -245,7 +261,51 @@ def test_what_is_decided_on_arrival_is_not_called_certified(data):
     told = content(report, {})
     assert "certified" not in dict(told.keys)
     assert "certified" not in told.sections[0].blocks[0].head
-    assert verdict(report).endswith("; each decided on as it came.")
+    assert verdict(report).endswith(". Each was decided on when it arrived.")
+
+
+HEADLINES = {
+    "all": ({}, "4 of 60 variables selected. All exceed the noise floor (0.13)."),
+    "none": ({"above": 0}, "None exceeds the noise floor (0.13): the largest relevance is 0.50."),
+    "some": ({"above": 3}, "3 exceed the noise floor (0.13), 1 does not."),
+    "copies": (
+        {"n_near_duplicates": 2},
+        "All exceed the noise floor (0.13); 2 are near-duplicates of others.",
+    ),
+    "tails": (
+        {"warnings": (Caution("tails", "…"),)},
+        (
+            "All exceed the noise floor (0.13), which is too low for this target and these columns "
+            "(see the warning)."
+        ),
+    ),
+    "inflation": (
+        {"warnings": (Caution("inflation", "…"),)},
+        "All exceed the noise floor (0.13), but statistics are inflated (see the warning).",
+    ),
+    "few rows": ({"noise_floor": 1.0}, "There are too few rows to tell a variable from noise."),
+    "bounded": (
+        {"facts": {"n_certified": 3, "pool_complete": False}},
+        (
+            "All exceed the noise floor (0.13). The first 3 are certified to equal a selection "
+            "over all columns at once."
+        ),
+    ),
+    "unbounded": ({"facts": {"n_certified": 4, "pool_complete": True}}, "floor (0.13)."),
+}
+
+
+@pytest.mark.parametrize("name", HEADLINES)
+def test_a_headline_and_its_warnings_agree(name):
+    changes, expected = HEADLINES[name]
+    changes = dict(changes)
+    above = changes.pop("above", 4)
+    found = [
+        {"name": j, "relevance": 0.5 - 0.1 * j, "above_noise": j < above, "certified": False}
+        for j in range(4)
+    ]
+    report = Report("MRMR", {}, 50, 60, 0, 0.13, "selected", found, 4)
+    assert verdict(replace(report, **changes)).endswith(expected)
 
 
 def test_one_component_of_one_column_is_told_in_the_singular(data):
@@ -259,3 +319,18 @@ def test_of_an_estimator_the_learner_is_asked_for(data):
 
     with pytest.raises(TypeError, match="Hint: an estimator that was fitted has its learner in"):
         streamsel.report(ProjSe(k=2).fit(*data))
+
+
+def test_how_the_target_was_taken_is_shown(data):
+    """In every format; a class is called whatever its rows bring."""
+    X, y = data
+    labels = np.where(y > 0, "\u202eup", "<b>down</b>")
+    model = learnt(streamsel.ProjSe(k=2), X, labels)
+    n_up = int((y > 0).sum())
+    told = f"2 classes: <b>down</b> ({N - n_up} rows), \\u202eup ({n_up} rows)"
+    assert told in read(streamsel.report(model)).text
+    assert told in read(model._repr_html_()).text
+    markdown = streamsel.report(model, format="md")
+    assert f"\\\\u202eup ({n_up} rows)" in markdown
+    assert "<b>" not in markdown
+    assert json.loads(streamsel.report(model, format="json"))["target"] == model.report().target

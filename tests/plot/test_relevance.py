@@ -39,7 +39,30 @@ class TestRelevance:
         written = {text.get_text() for text in ax.texts}
         assert {str(row["name"]) for row in report.found} <= written
 
-    def test_all_columns_are_shaded(self, ax, report):
+    def test_few_columns_are_points(self, ax, report, columns):
+        x, y = by_gid(ax, "columns").get_data()
+        correlations = np.abs(np.corrcoef(columns[0].T, columns[1])[-1, :-1])
+        np.testing.assert_allclose(x, np.arange(300) + 0.5)
+        np.testing.assert_allclose(y, correlations)
+
+    def test_no_block_is_drawn_below_the_least_relevant(self):
+        """All columns have relevances of about .7: below there is no ink."""
+        rng = np.random.default_rng(0)
+        y = rng.normal(size=400)
+        model = ProjSe(k=2)
+        model.learn_target(y)
+        model.learn_columns(y[:, None] + rng.normal(size=(400, 600)))
+        density = model.report().density
+        assert 0.5 < density.edges[0] < min(model.report().density.edges[1:])
+        image = by_gid(plot.relevance(model), "shade")
+        bottom, top = image.get_extent()[2:]
+        alpha = image.get_array()[..., 3]
+        below = int(len(alpha) * density.edges[0] / (top - bottom))
+        assert not alpha[: below - 1].any()
+        assert alpha[below:].any()
+
+    def test_many_columns_are_shaded(self, report):
+        ax = plot.relevance(replace(report, density=replace(report.density, points=None)))
         image = by_gid(ax, "shade")
         left, right, bottom, top = image.get_extent()
         assert (left, right, bottom) == (0, report.density.step * len(report.density.counts), 0)
@@ -90,7 +113,7 @@ class TestNull:
         x, y = by_gid(plot.null(report), "observed").get_data()
         density = report.density
         per_bin = density.counts.sum(axis=0)
-        null = np.append(1.0, density.null[1:-1])
+        null = density.null[:-1]
         for expected, observed in zip(x, y, strict=True):
             (edge,) = np.flatnonzero(np.isclose(-np.log10(null), observed))
             above = per_bin[edge:].sum()
@@ -107,11 +130,11 @@ class TestNull:
             inside.append(np.mean((found.low <= found.observed) & (found.observed <= found.high)))
         assert np.mean(inside) > 0.9
 
-    def test_the_first_bin_has_all_that_is_less(self):
-        """Of very many rows noise is less relevant than where the first bin begins."""
+    def test_every_bin_is_where_it_begins(self):
+        """The first one, too: no column is less relevant."""
         found = quantiles(np.array([90, 10]), np.array([0.2, 0.1, 0.0]))
         np.testing.assert_allclose(found.expected, -np.log10([100 / 101, 10 / 101]))
-        np.testing.assert_allclose(found.observed, [0.0, 1.0])
+        np.testing.assert_allclose(found.observed, -np.log10([0.2, 0.1]))
 
     def test_what_no_noise_reaches_is_left_out(self):
         found = quantiles(np.array([5, 3, 2]), np.array([1.0, 1e-5, 0.0, 0.0]))

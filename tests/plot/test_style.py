@@ -4,6 +4,7 @@ import pickle
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -26,6 +27,12 @@ with open(sys.argv[1] + "/theirs.txt", "w") as file:
     file.write(to_svg(ax.figure, page=True))
 print("matplotlib.pyplot" in sys.modules)
 """
+
+
+@pytest.fixture(scope="package")
+def report(report):
+    """Return a report of more columns than are drawn one by one."""
+    return replace(report, density=replace(report.density, points=None))
 
 
 @pytest.fixture(scope="module")

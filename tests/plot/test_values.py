@@ -136,11 +136,12 @@ class TestLoadings:
         names = [f"v{j}" for j in range(300)]
         model = learnt(PCA(n_components=3), columns, names)
         ax = plot.loadings(model, component=1, n=7)
-        weights = {name: parts["pca1"] for name, parts in model.loadings.items()}
+        deviations = dict(zip(names, columns[0].std(axis=0), strict=True))
+        weights = {name: parts["pca1"] * deviations[name] for name, parts in model.loadings.items()}
         largest = sorted(weights, key=lambda name: -abs(weights[name]))[:7]
         assert ticks(ax.yaxis) == largest
         bars = [bar.get_width() for bar in ax.patches]
-        assert bars == [weights[name] for name in largest]
+        assert bars == pytest.approx([weights[name] for name in largest])
 
     @pytest.mark.parametrize("component", [3, 10**6])
     def test_a_component_that_is_not_there(self, columns, component):

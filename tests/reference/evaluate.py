@@ -4,29 +4,33 @@ import itertools
 
 import numpy as np
 import scipy.linalg
+import scipy.stats
 
 
 def selection_stability(Z):
-    """Return the estimate and its variance (Nogueira et al. 2018), of a 0/1 matrix (M, d)."""
+    """Return the estimate (Nogueira et al. 2018) of a 0/1 matrix (M, d)."""
+    Z = np.asarray(Z, dtype=float)
+    M = len(Z)
+    p, share = Z.mean(axis=0), Z.mean()
+    return 1 - np.mean(M / (M - 1) * p * (1 - p)) / (share * (1 - share))
+
+
+def stability_interval(Z, level=0.95):
+    """Return the interval: of the jackknife, by Student's t, on the scale of Fisher's z."""
     Z = np.asarray(Z, dtype=float)
     M, d = Z.shape
-    p = Z.mean(axis=0)
-    k = Z.sum(axis=1)
-    share = k.mean() / d
-    unit = share * (1 - share)
-    phi = 1 - np.mean(M / (M - 1) * p * (1 - p)) / unit
-    each = np.array(
-        [
-            (
-                np.mean(Z[i] * p)
-                - k[i] * share / d
-                + phi / 2 * (2 * k[i] * share / d - k[i] / d - share + 1)
-            )
-            / unit
-            for i in range(M)
-        ]
-    )
-    return phi, 4 / M**2 * np.sum((each - each.mean()) ** 2)
+    phi = selection_stability(Z)
+    if (Z[0] == Z).all():  # with chance pi one of the k is another, each time another one
+        k = Z[0].sum()
+        pi = 1 - (1 - level) ** (1 / M)
+        return max(-1, 1 - (k * pi / k * (1 - pi / k) + pi) / (k * (1 - k / d))), 1.0
+    others = [np.delete(Z, i, axis=0) for i in range(M)]
+    if M == 2 or any(other.mean() in (0, 1) for other in others):
+        return -1.0, 1.0
+    left_out = np.array([selection_stability(other) for other in others])
+    error = np.sqrt((M - 1) / M * ((left_out - left_out.mean()) ** 2).sum())
+    margin = scipy.stats.t.ppf(0.5 + level / 2, M - 1) * error / (1 - phi**2)
+    return np.tanh(np.arctanh(phi) - margin), np.tanh(np.arctanh(phi) + margin)
 
 
 def importance_stability(W):

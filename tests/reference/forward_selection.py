@@ -3,7 +3,9 @@
 With x of unit length and U an orthonormal basis of the centred target, R = lambda (lambda I + the
 sum of x x' over the picks)^-1, and the next pick is the column of the largest |U'R x|^2 / (lambda +
 x'R x). With lambda = 0, R is the projector on what is orthogonal to the picks, and a column of
-which less than 1e-10 is left is spent. Equal scores (1e-12) go to the first.
+which less than 1e-10 is left is spent. Equal scores go to the first: those that differ by no more
+than 1e-12 of the highest, or by what rounding does to its root: 1e-14 over the root of lambda, 1e-9
+at most.
 """
 
 import numpy as np
@@ -11,6 +13,7 @@ import numpy as np
 from tests.reference import target
 
 TIE = 1e-12
+ROUNDING, ROUGH = 1e-14, 1e-9
 NOTHING = 1e-12
 SPENT = 1e-10
 
@@ -25,7 +28,9 @@ def answer(X, y, *, k=20, ridge=1.0, target="auto", **ignored):
         if not free:
             break
         highest = max(free.values())
-        picks.append(min(j for j, s in free.items() if s >= highest * (1 - TIE)))
+        rough = min(ROUGH, ROUNDING / np.sqrt(ridge)) if ridge > 0 else ROUGH
+        equal = max(TIE * highest, rough * np.sqrt(highest))
+        picks.append(min(j for j, s in free.items() if s >= highest - equal))
         scores.append(free[picks[-1]])
     return {"selected": picks, "scores": dict(zip(picks, scores, strict=True))}
 

@@ -80,12 +80,19 @@ def columns(X):
     return np.array([x / l for x, l in zip(centred, lengths, strict=True)]).T, live, lengths
 
 
+def number(k, alphas):
+    """Return how many variables are asked for; None for all of the last solution."""
+    if k is None:
+        return 20 if alphas is None else None
+    return None if k == "all" else k
+
+
 def solutions(
-    X, y, *, k=20, alphas=None, l1_ratio=1.0, family="gaussian", n_alphas=100,
+    X, y, *, k=None, alphas=None, l1_ratio=1.0, family="gaussian", n_alphas=100,
     alpha_min_ratio=1e-3, scale=True, **ignored,
 ):  # fmt: skip
     """Return alphas, and for each the intercept of centred columns and all coefficients."""
-    X = np.asarray(X, dtype=np.float64)
+    X, given = np.asarray(X, dtype=np.float64), alphas
     n = len(X)
     U, live, lengths = columns(X)
     if not len(live):
@@ -105,7 +112,7 @@ def solutions(
         most = (np.abs(slopes) / weights).max() * size / (n * l1_ratio)
         alphas = np.geomspace(most, most * alpha_min_ratio, n_alphas)
     b = np.zeros(len(live))
-    found = []
+    found, k = [], number(k, given)
     for alpha in np.sort(np.atleast_1d(alphas))[::-1]:
         bar = n * alpha * l1_ratio * weights / size
         ridge = n * alpha * (1.0 - l1_ratio) * weights**2
@@ -127,7 +134,7 @@ def answer(X, y, **params):
     """Return what a model shows that has learnt the columns of X."""
     X = np.asarray(X, dtype=np.float64)
     alphas, found = solutions(X, y, **params)
-    k = params.get("k", 20)
+    k = number(params.get("k"), params.get("alphas"))
     if not found:
         return {"selected": [], "scores": {}, "rounds": {}, "relevance": {}}
     _, _, last = found[-1]

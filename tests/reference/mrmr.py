@@ -63,7 +63,7 @@ def relevances(X, y, varies, kind, n_bins, of_target):
     if kind == "mutual_info":
         codes = target_codes(y, of_target, n_bins, "frequency")
         for j in varies:
-            info = mutual_info(bins(X[:, j], n_bins, "frequency"), codes)[0]
+            info = mutual_info(bins(X[:, j], n_bins, "frequency"), codes)
             told[j] = info, uncertain(info)
         return {j: found for j, found in told.items() if found[0] > NOTHING}
     basis = space.basis(space.indicators(y) if is_class(y, of_target) else y)
@@ -87,4 +87,4 @@ def redundancies(X, columns, kind, n_bins):
         units = {j: space.unit(space.centred(X[:, j])) for j in columns}
         return {(i, j): abs(units[i] @ units[j]) for i in columns for j in columns}
     cut = {j: bins(X[:, j], n_bins, "frequency") for j in columns}
-    return {(i, j): mutual_info(cut[i], cut[j])[0] for i in columns for j in columns}
+    return {(i, j): mutual_info(cut[i], cut[j]) for i in columns for j in columns}

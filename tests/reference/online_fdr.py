@@ -30,7 +30,8 @@ def answer(
 
 def tests_of(X, y, kind):
     """Return the columns that vary, their relevances and their p-values."""
-    U = target.basis(target.numbers(y, kind))
+    numbers = target.numbers(y, kind)
+    U, tested = target.basis(numbers), target.basis(target.tested(numbers))
     n, r = U.shape
     found = []
     for j, x in enumerate(np.asarray(X, dtype=np.float64).T):
@@ -39,8 +40,8 @@ def tests_of(X, y, kind):
         relevance, free = min(float(target.relevance(x, U)), 1.0), n - 1 - r
         p = 1.0
         if free > 0:
-            left = 1 - relevance**2
-            p = float(stats.f.sf(relevance**2 / left * free / r, r, free)) if left else 0.0
+            square = min(float(target.relevance(x, tested)), 1.0) ** 2
+            p = float(stats.f.sf(square / (1 - square) * free / r, r, free)) if square < 1 else 0.0
         found.append((j, relevance, p))
     return list(zip(*found, strict=True)) if found else ([], [], [])
 

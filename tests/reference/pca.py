@@ -5,13 +5,11 @@ import numpy as np
 from tests.reference import linear
 
 
-def number(d, choose):
+def number(d, asked):
     """Return how many components to keep of those with eigenvalues d, in descending order."""
-    if choose == "all":
-        return len(d)
-    if not isinstance(choose, str):
-        return first_share(d, choose)
-    return {"elbow": elbow, "profile": profile}[choose](d)
+    if isinstance(asked, str):
+        return {"elbow": elbow, "profile": profile}[asked](d)
+    return first_share(d, asked) if isinstance(asked, float) else asked
 
 
 def first_share(d, share):
@@ -60,12 +58,12 @@ def parallel(d, noise):
     return int(np.argmin(np.append(above, False)))
 
 
-def answer(X, y, *, n_components=10, scale=False, choose="all", **_):
+def answer(X, y, *, n_components=10, scale=False, **_):
     """Return what a model shows that has learnt the columns of X."""
     assert y is None
     of = linear.columns(X, scale=scale)
     V, d = linear.principal(of.W)
-    q = min(n_components, number(d, choose))
+    q = number(d, n_components)
     found = linear.shown("pca", of, V[:, :q])
     return found | {
         "n_components_": min(q, len(d)),

@@ -20,7 +20,7 @@ TIE = 1e-12
 
 
 def answer(
-    X, y, *, k=10, score="f", fdr=None, n_bins=10, binning="frequency", n_outliers=0,
+    X, y, *, k=None, score="f", fdr=None, n_bins=10, binning="frequency", n_outliers=0,
     target="auto", **ignored,
 ):  # fmt: skip
     """Return the columns selected, best first, and the scores and p-values of all that vary."""
@@ -32,11 +32,11 @@ def answer(
         if score in ("correlation", "f", "t"):
             scores[j], strengths[j], p_values[j] = of_moments(x, y, target, score)
         else:
-            codes = target_codes(y, target, n_bins, binning)
+            codes = target_codes(y, target, bins_of_target(len(x), n_bins), binning)
             if score == "mutual_info":
-                info, dof = mutual_info(bins(x, n_bins, binning), codes)
-                scores[j] = strengths[j] = info - dof / (2 * len(x))
-                p_values[j] = stats.chi2.sf(2 * len(x) * info, dof)
+                cut = bins(x, bins_of_columns(codes, n_bins), binning)
+                scores[j] = strengths[j] = mutual_info(cut, codes) - mean_mutual_info(cut, codes)
+                p_values[j] = chance_of_mutual_info(cut, codes)
             elif score == "misclassification":
                 scores[j] = misclassification(x, codes)
                 strengths[j] = -scores[j]
@@ -44,7 +44,7 @@ def answer(
                 scores[j] = strengths[j] = margin(x, codes, n_outliers)
     order = best_first(strengths)
     if fdr is None:
-        selected = order[:k]
+        selected = order if k == "all" else order[: k or 10]
     else:
         passed = benjamini_hochberg(p_values, fdr)
         selected = [j for j in order if j in passed]
@@ -91,7 +91,7 @@ def of_moments(x, y, kind, score):
     if left == 0:  # the target explains any column: no evidence
         return {"correlation": relevance, "f": 0.0, "t": 0.0}[score], relevance, 1.0
     f = anova_f(x, y) if labels else regression_f(x, Y, r)
-    p = stats.f.sf(f, r, left)
+    p = stats.f.sf(f if labels else regression_f(x, target.tested(Y), r), r, left)
     if score == "correlation":
         return relevance, relevance, p
     if score == "f":
@@ -117,7 +117,8 @@ def anova_f(x, labels):
 def regression_f(x, Y, r):
     """What least squares on the target columns explains, and what it leaves."""
     x = target.unit(target.centred(x))
-    Y = np.column_stack([target.unit(column) for column in target.columns(Y).T])
+    Y = target.columns(np.reshape(Y, (len(Y), -1)))
+    Y = np.column_stack([target.unit(column) for column in Y.T])
     fit = Y @ np.linalg.lstsq(Y, x, rcond=1e-7)[0]
     explained, rest = (fit**2).sum(), ((x - fit) ** 2).sum()
     return divided(explained / r, rest / (len(x) - 1 - r))
@@ -166,12 +167,60 @@ def target_codes(y, kind, n_bins, binning):
     return [sorted(set(cut)).index(b) for b in cut]
 
 
+def bins_of_target(n, n_bins):
+    """Return the bins of a numeric target: 8 to a cell of a square table, and 2 or more."""
+    return min(max(int(math.sqrt(n // 8)), 2), n_bins)
+
+
+def bins_of_columns(codes, n_bins):
+    """Return the same of columns: 8 to a cell of a class of the harmonic mean's size, 3 or more."""
+    return min(max(int(stats.hmean([*Counter(codes).values()])) // 8, 3), n_bins)
+
+
 def mutual_info(a, b):
-    """Return Σ p(a, b) log p(a, b) / p(a) p(b), and the degrees of freedom of the table."""
+    """Return Σ p(a, b) log p(a, b) / p(a) p(b)."""
     n = len(a)
     both, of_a, of_b = Counter(zip(a, b, strict=True)), Counter(a), Counter(b)
     info = sum(m / n * math.log(m * n / (of_a[s] * of_b[t])) for (s, t), m in both.items())
-    return max(info, 0.0), (len(of_a) - 1) * (len(of_b) - 1)
+    return max(info, 0.0)
+
+
+def mean_mutual_info(a, b):
+    """Return its mean over all orders of b: the count of a cell is hypergeometric."""
+    n = len(a)
+    mean = 0.0
+    for s in Counter(a).values():
+        for t in Counter(b).values():
+            k = np.arange(1, min(s, t) + 1)
+            mean += stats.hypergeom.pmf(k, n, s, t) @ (k / n * np.log(k * n / (s * t)))
+    return mean
+
+
+def degrees_of_freedom(a, b):
+    """Return those of the table of a and b."""
+    return (len(set(a)) - 1) * (len(set(b)) - 1)
+
+
+def chance_of_mutual_info(a, b):
+    """Return the p-value: exactly of a table of two by two, else from χ², with a correction."""
+    n, dof = len(a), degrees_of_freedom(a, b)
+    if dof == 0:
+        return 1.0
+    if dof == 1:
+        (s, t) = (min(Counter(codes).values()) for codes in (a, b))
+        info = mutual_info(a, b)
+        of_count = [mutual_info(*two_by_two(n, s, t, k)) for k in range(min(s, t) + 1)]
+        as_much = [k for k, found in enumerate(of_count) if found >= info - TIE]
+        return stats.hypergeom.pmf(as_much, n, s, t).sum()
+    beyond = max(0.0, 2 * n * mean_mutual_info(a, b) / dof - 1)
+    return stats.chi2.sf(2 * n * mutual_info(a, b) / (1 + 1.5 * beyond), dof)
+
+
+def two_by_two(n, s, t, k):
+    """Return two codes of n samples of which s and t are 1, and both of k."""
+    a = [1] * s + [0] * (n - s)
+    b = [1] * k + [0] * (s - k) + [1] * (t - k) + [0] * (n - s - t + k)
+    return a, b
 
 
 def misclassification(x, codes):

@@ -57,8 +57,10 @@ class SOSPCA:
         Z, B, R = self.Z, self.B, self.relevances
         first, second = two_least(R, self.came)
         low, high = sorted((first, second))
-        # Jacobi's a is the direction of most variance whatever the order: that of slots sets signs.
-        a, b = (low, high) if self.rotation == "jacobi" else (first, second)
+        # Jacobi's a is the direction of most variance whatever the order, but for signs: they are
+        # those of the slots where relevance has none.
+        by_slot = self.rotation == "jacobi" and not self.signed
+        a, b = (low, high) if by_slot else (first, second)
         za, zb, cos, sin = rotate(Z[a], Z[b], self.rotation)
         ba, bb = cos * B[:, a] + sin * B[:, b], -sin * B[:, a] + cos * B[:, b]
         ra, rb = self.rotated_relevances(za, zb, (Z[a], Z[b]))
@@ -123,7 +125,7 @@ def rotate(za, zb, rotation):
     size = np.sqrt(s_aa) * np.sqrt(s_bb)
     if abs(s_ab) <= UNCORRELATED * size:  # the limit of the angle: nothing, or a quarter turn
         stay = s_aa >= s_bb or rotation == "paper"
-        cos, sin = (1.0, 0.0) if stay else (0.0, np.copysign(1.0, s_ab))
+        cos, sin = (1.0, 0.0) if stay else (0.0, 1.0)
     else:
         jacobi = np.arctan2(2 * s_ab, s_aa - s_bb)
         theta = 0.5 * (jacobi if rotation == "jacobi" else np.arctan(2 * s_ab / size))

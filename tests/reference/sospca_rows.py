@@ -272,13 +272,13 @@ class SOSPCAOnRows:
     def rotate_and_drop(self, relevances):
         """Rotate the two least relevant components, and drop the lesser: no third one moves.
 
-        The order of the pair is that of relevance. For jacobi, whose first is the direction of most
-        variance in any case, that of the slots only chooses signs.
+        The order of the pair is that of relevance. For jacobi without a sign, whose first is the
+        direction of most variance in any case, that of the slots chooses the signs.
         """
         q = self.q
         least, next_ = self.two_least(relevances)
         low, high = sorted((least, next_))
-        a, b = (low, high) if self.rotation == "jacobi" else (least, next_)
+        a, b = (low, high) if self.rotation == "jacobi" and not self.signed else (least, next_)
         (aa, ab), (_, bb) = self.left(a, b)
         cos, sin = angle(aa, bb, ab, self.rotation)
         R = np.eye(q + 1)
@@ -340,7 +340,7 @@ def angle(aa, bb, ab, rotation):
     size = np.sqrt(aa) * np.sqrt(bb)
     if abs(ab) <= UNCORRELATED * size:  # the limit of the angle: nothing, or a quarter turn
         stay = aa >= bb or rotation == "paper"
-        return (1.0, 0.0) if stay else (0.0, np.copysign(1.0, ab))
+        return (1.0, 0.0) if stay else (0.0, 1.0)
     jacobi = np.arctan2(2 * ab, aa - bb)
     theta = 0.5 * (jacobi if rotation == "jacobi" else np.arctan(2 * ab / size))
     return np.cos(theta), np.sin(theta)

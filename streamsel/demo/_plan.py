@@ -1,0 +1,65 @@
+"""The questions that the demonstration asks, and the models that answer them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from streamsel.demo._docstrings import PACKAGES, Document
+from streamsel.extraction.ridge_components import RidgeComponents
+from streamsel.selection.forward_selection import ForwardSelection
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# The sub-package of the first question, and how many phrases answer it.
+ONE, K_ONE = "signal", 20
+# How many phrases, and components, answer the second: eight classes span seven dimensions.
+K_ALL, N_COMPONENTS = 100, 7
+# Compared on one or two splits of the training files.
+RELEVANCE_POWER, MAX_SUPPORT = 1.0, 500
+
+
+class Plan(NamedTuple):
+    """A question about documents.
+
+    Parameters
+    ----------
+    question
+        In a sentence.
+    classes
+        The answers; a document of a package that is none of them is the last.
+    selector, extractor
+        What learns n-grams for it.
+    """
+
+    question: str
+    classes: tuple[str, ...]
+    selector: ForwardSelection
+    extractor: RidgeComponents | None
+
+    @property
+    def models(self) -> list[ForwardSelection | RidgeComponents]:
+        """The models that learn."""
+        return [self.selector] if self.extractor is None else [self.selector, self.extractor]
+
+    def labels(self, documents: Sequence[Document]) -> list[str]:
+        """Return the class of each document."""
+        last = self.classes[-1]
+        return [d.package if d.package in self.classes else last for d in documents]
+
+
+def plans(*, quick: bool) -> list[Plan]:
+    """Return the questions; only the first if `quick`."""
+    one = Plan(
+        f"Is a docstring from {ONE}, or from one of seven other sub-packages?",
+        (ONE, "another"),
+        ForwardSelection(K_ONE),
+        None,
+    )
+    if quick:
+        return [one]
+    components = RidgeComponents(
+        N_COMPONENTS, relevance_power=RELEVANCE_POWER, max_support=MAX_SUPPORT
+    )
+    which = "Which of the eight sub-packages is a docstring from?"
+    return [one, Plan(which, PACKAGES, ForwardSelection(K_ALL), components)]

@@ -1,0 +1,99 @@
+"""Every learner as an estimator of scikit-learn: `from streamsel.sklearn import ProjSe`.
+
+An estimator has the name of its learner and those of its parameters that columns need. It learns
+the X of `fit` by columns. Classes are made out of the catalogue when they are first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from streamsel import catalogue
+
+try:
+    import sklearn.base  # noqa: F401 (whether it is there)
+except ImportError as error:
+    raise ImportError(
+        'Estimators need scikit-learn. Hint: pip install "streamsel[sklearn]".'
+    ) from error
+
+from streamsel.sklearn._components import PCAEstimator, PLSEstimator
+from streamsel.sklearn._extractors import ExtractorEstimator, LinearExtractorEstimator
+from streamsel.sklearn._lasso import LassoEstimator
+from streamsel.sklearn._making import made
+from streamsel.sklearn._selectors import SelectorEstimator, UnivariateEstimator
+
+__all__ = [
+    "MRMR",
+    "OSFS",
+    "PCA",
+    "PLS",
+    "SAOLA",
+    "SOSPCA",
+    "AlphaInvesting",
+    "BackwardElimination",
+    "Discriminant",
+    "ExtractorEstimator",
+    "ForwardSelection",
+    "KernelPCA",
+    "LaplacianEigenmaps",
+    "Lasso",
+    "LassoEstimator",
+    "LinearExtractorEstimator",
+    "OnlineFDR",
+    "PCAEstimator",
+    "PLSEstimator",
+    "PrivateFeatures",
+    "ProbabilisticPCA",
+    "ProjSe",
+    "RandomFourier",
+    "RandomProjection",
+    "RankedPCA",
+    "RidgeComponents",
+    "RobustPCA",
+    "SelectKBest",
+    "SelectorEstimator",
+    "SparsePCA",
+    "SupervisedPCA",
+    "UnivariateEstimator",
+]
+
+if TYPE_CHECKING:
+    AlphaInvesting: Callable[..., SelectorEstimator]
+    BackwardElimination: Callable[..., SelectorEstimator]
+    ForwardSelection: Callable[..., SelectorEstimator]
+    Lasso: Callable[..., LassoEstimator]
+    MRMR: Callable[..., SelectorEstimator]
+    OSFS: Callable[..., SelectorEstimator]
+    OnlineFDR: Callable[..., SelectorEstimator]
+    ProjSe: Callable[..., SelectorEstimator]
+    SAOLA: Callable[..., SelectorEstimator]
+    SelectKBest: Callable[..., UnivariateEstimator]
+    Discriminant: Callable[..., LinearExtractorEstimator]
+    KernelPCA: Callable[..., ExtractorEstimator]
+    LaplacianEigenmaps: Callable[..., ExtractorEstimator]
+    PCA: Callable[..., PCAEstimator]
+    PLS: Callable[..., PLSEstimator]
+    PrivateFeatures: Callable[..., LinearExtractorEstimator]
+    ProbabilisticPCA: Callable[..., LinearExtractorEstimator]
+    RandomFourier: Callable[..., ExtractorEstimator]
+    RandomProjection: Callable[..., LinearExtractorEstimator]
+    RankedPCA: Callable[..., LinearExtractorEstimator]
+    RidgeComponents: Callable[..., LinearExtractorEstimator]
+    RobustPCA: Callable[..., LinearExtractorEstimator]
+    SOSPCA: Callable[..., LinearExtractorEstimator]
+    SparsePCA: Callable[..., LinearExtractorEstimator]
+    SupervisedPCA: Callable[..., LinearExtractorEstimator]
+
+
+# Names are made when first asked for (PEP 562), and stay: a pickle finds its class by its name.
+def __getattr__(name: str) -> Any:
+    if name not in catalogue.names():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = cls = made(name)
+    return cls
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,192 @@
+"""What the estimators have in common: they hand the columns of X to a learner."""
+
+from __future__ import annotations
+
+import abc
+import copy
+import inspect
+import numbers
+from collections.abc import Hashable, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from streamsel import params
+from streamsel.sklearn import _inputs
+from streamsel.stream import ColumnStream
+from streamsel.target.encode import encode
+
+# Parameters that change nothing that columns do: `to_river` takes them.
+OF_ROWS = frozenset(
+    ("fading_factor", "grace_period", "max_features", "renewal", "slack", "warm_up", "window_size")
+)
+# Parameters that scikit-learn would take for methods have another name: that of the learner -> the
+# estimator's.
+CALLED = {"score": "score_func"}
+_CALLED_BY_LEARNERS = {other: name for name, other in CALLED.items()}
+
+
+class Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A learner as an estimator; which parameters it has its class says."""
+
+    _learner: ClassVar[Any]
+    # Of the columns of `fit`; and whether it had covariates in addition.
+    _names: Sequence[Hashable]
+    _covariates_apart: bool
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._learner.takes_missing
+        tags.target_tags.required = self._learner.supervised and not self._learner.takes_no_target
+        tags.target_tags.multi_output = self._learner.supervised
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, covariates: Any = None
+    ) -> Self:
+        """Learn the columns of X.
+
+        Parameters
+        ----------
+        X
+            (n, p) array, sparse matrix (best CSC), frame of pandas or polars, or AnnData.
+        y
+            (n,) numbers or labels, or (n, c) numbers; with an AnnData also the name of a column of
+            its obs. Ignored where the learner has no target. With `target="auto"` one column of
+            whole numbers with 2 to 20 distinct values, at most n / 2 of them, is classes, unless
+            the estimator takes no classes; `target="numeric"` takes it as a quantity.
+            `learner_.report().target` shows how the target was taken.
+        sample_weight
+            (n,) how much each row counts, 0 or above: weighted means and products decide. Learners
+            whose result under weights is not that of repeated rows have no such argument.
+        covariates
+            What relevance is conditional on, such as age or batch: (n,) or (n, d) numbers, labels,
+            or a frame or dict of either. They are projected out of target and columns. Covariates
+            that are columns of X are named by the parameter `covariates` instead.
+
+        Raises
+        ------
+        ValueError
+            For parameters, values, a target or weights that the learner does not take.
+
+        Notes
+        -----
+        Arrays of float64, float32, int8 and uint8 in Fortran order are read in place; of others
+        pieces of a few megabytes are copied at a time.
+        """
+        return self._fit(X, y, sample_weight, covariates)
+
+    def _fit(self, X: Any, y: Any, weights: Any = None, covariates: Any = None) -> Self:
+        weights = None if weights is None else np.asarray(weights)
+        stream = _inputs.fitted_stream(self, X, y)
+        names, values = _inputs.names_of(stream), self._learner_params()
+        own = self._covariates_of_X(values.pop("covariates", None), covariates)
+        self._covariates_apart = covariates is not None
+        if own:
+            covariates, stream = _inputs.parted(stream, own)
+        learner = self._new_learner(values)
+        if covariates is not None and not learner._by_window:
+            # Rows name them; windows of rows have none.
+            values["covariates"] = own or _inputs.names_of_covariates(covariates)
+        if learner.supervised:
+            y = None if y is None else self._checked_target(_inputs.target_of(stream, X, y))
+            check_consistent_length(X, y, weights)
+            learner = self._new_learner(values | {"target": self._kind_of_target(learner, y)})
+            learner.learn_target(y, covariates, weights)
+        elif weights is not None:
+            check_consistent_length(X, weights)
+            learner.learn_target(None, weights=weights)
+        learner.learn_columns(stream)
+        self.learner_, self._names = learner, names
+        self._take(stream, y)
+        return self
+
+    def to_river(self, **row_parameters: Any) -> Any:
+        """Return a copy of the fitted learner that goes on from here with rows, in River.
+
+        Parameters
+        ----------
+        row_parameters
+            Parameters of the learner about rows, which the estimator does not have, as far as the
+            learner has them: `fading_factor`, `max_features`, `grace_period`, `renewal`, `warm_up`,
+            `slack`, `window_size`.
+
+        Raises
+        ------
+        ValueError
+            For a value that the learner refuses.
+        TypeError
+            For any other parameter.
+        """
+        check_is_fitted(self)
+        allowed = OF_ROWS & params.rules_of(self._learner).keys()
+        if unknown := row_parameters.keys() - allowed:
+            raise TypeError(
+                f"Expected parameters about rows ({', '.join(sorted(allowed)) or 'there are none'})"
+                f". Got: {', '.join(sorted(unknown))}.\nHint: others are set before fit."
+            )
+        state = copy.deepcopy(self.learner_.__getstate__())
+        learner = self._learner.__new__(self._learner)
+        learner.__setstate__(state | {"params": state["params"] | row_parameters})
+        return learner
+
+    def _learner_params(self) -> dict[str, Any]:
+        """Return the parameters as the learner calls them."""
+        mine = self.get_params(deep=False)
+        return {_CALLED_BY_LEARNERS.get(name, name): value for name, value in mine.items()}
+
+    def _new_learner(self, values: dict[str, Any]) -> Any:
+        """Return a learner with these parameters, whatever its default for rows has room for."""
+        default = inspect.signature(self._learner).parameters.get("max_features")
+        size = values.get("k", values.get("n_components"))
+        if default is not None and isinstance(size, numbers.Integral):
+            most = default.default
+            if most is not None and int(size) >= most:
+                values = values | {"max_features": None}
+        return self._learner(**values)
+
+    def _covariates_of_X(self, own: Any, others: Any) -> tuple[Hashable, ...]:
+        """Return which columns of X are covariates."""
+        if own is None:
+            return ()
+        if not self._learner.supervised:
+            self._learner(covariates=own)  # which refuses them
+        params.check(self._learner.__name__, {"covariates": params.Names()}, {"covariates": own})
+        if others is not None:
+            raise ValueError(
+                f"Expected covariates in fit, or as the parameter. Got: both, {own!r} as the "
+                "parameter.\nHint: the parameter names columns of X, fit takes others."
+            )
+        names: tuple[Hashable, ...] = params.stored(params.Names(), own)
+        return names
+
+    def _checked_target(self, y: Any) -> Any:
+        """Return the target as the learner takes it."""
+        return y
+
+    def _kind_of_target(self, learner: Any, y: Any) -> str:
+        """Return how the target is taken: as the learner takes it, if it can.
+
+        Whole numbers that look like classes are a quantity for one that takes no classes, as for
+        the regressors of scikit-learn.
+        """
+        kind: str = learner.target
+        if kind != "auto" or y is None:
+            return kind
+        encoded = encode(y, kind, by_values=True)
+        by_rule = encoded.is_class and encoded.by_rule
+        refused = by_rule and learner._refuses_target(len(encoded.names), is_class=True)
+        return "numeric" if refused else kind
+
+    @abc.abstractmethod
+    def _take(self, stream: ColumnStream, y: Any) -> None:
+        """Take from the learner, which has learnt a stream and y, what scikit-learn requires."""
+
+    def _new_stream(self, X: Any) -> tuple[ColumnStream, Any]:
+        """Return the columns of new rows, and the type of their values."""
+        check_is_fitted(self)
+        return _inputs.new_stream(self, X, self._names, allow_nan=self._learner.takes_missing)

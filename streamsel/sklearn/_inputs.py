@@ -1,0 +1,123 @@
+"""The X of scikit-learn as a stream of columns: arrays, sparse matrices, frames, AnnData."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
+
+from streamsel.stream import ColumnStream, as_stream, iter_anndata
+
+
+def is_anndata(X: Any) -> bool:
+    """Whether X is an annotated matrix; anndata itself need not be installed."""
+    return hasattr(X, "obs_names") and hasattr(X, "var_names")
+
+
+def fitted_stream(estimator: Any, X: Any, y: Any) -> ColumnStream:
+    """Return the columns of the X of `fit`, and set what scikit-learn requires of them.
+
+    Whether values are finite the learner checks while it reads them.
+    """
+    if is_anndata(X):
+        stream = iter_anndata(X)
+        estimator.n_features_in_ = stream.n_columns
+        estimator.feature_names_in_ = np.array(names_of(stream), dtype=object)
+        return stream
+    values = validate_data(
+        estimator,
+        X,
+        None if y is None else "no_validation",
+        accept_sparse="csc",
+        ensure_all_finite=False,
+        ensure_min_samples=2,
+    )
+    names = list(X.columns) if hasattr(X, "columns") else range(values.shape[1])
+    return as_stream(values, names)
+
+
+def new_stream(
+    estimator: Any, X: Any, names: Sequence[Hashable], *, allow_nan: bool
+) -> tuple[ColumnStream, Any]:
+    """Return the columns of new rows, named as those of `fit`, and the type of their values."""
+    if is_anndata(X):
+        stream = iter_anndata(X)
+        found = names_of(stream)
+        if [*names] != [*found]:
+            raise ValueError(
+                "Expected an AnnData with the variables that fit had, in their order. Got: "
+                f"{len(found)} variables, and {len({*found} - {*names})} that fit did not have.\n"
+                "Hint: adata[:, estimator.feature_names_in_]."
+            )
+        return stream, getattr(X.X, "dtype", None)
+    values = validate_data(
+        estimator,
+        X,
+        accept_sparse="csc",
+        ensure_all_finite="allow-nan" if allow_nan else True,
+        reset=False,
+    )
+    return as_stream(values, names), values.dtype
+
+
+def target_of(stream: ColumnStream, X: Any, y: Any) -> Any:
+    """Return the target: y itself, or the column of this name in the obs of an AnnData."""
+    if not isinstance(y, str):
+        return y
+    if not is_anndata(X):
+        raise ValueError(
+            f"Expected an array of targets. Got: the text {y!r}.\n"
+            "Hint: the name of a column of obs is taken with an AnnData as X."
+        )
+    obs = stream.beside or {}
+    if y not in obs:
+        close = difflib.get_close_matches(y, list(obs)) or list(obs)
+        raise ValueError(
+            f"Expected the name of a column of obs as y. Got: {y!r}.\nHint: {', '.join(close)}."
+        )
+    return obs[y]
+
+
+def parted(
+    stream: ColumnStream, covariates: Sequence[Hashable]
+) -> tuple[dict[Hashable, NDArray[Any]], ColumnStream]:
+    """Return the covariates among the columns, name -> values, and the stream of the others."""
+    absent = [name for name in covariates if name not in names_of(stream)]
+    if absent:
+        raise ValueError(
+            f"Expected the covariates {list(covariates)} among the features of X. Got: no "
+            f"{absent[0]!r}.\nHint: features of an array are named from 0."
+        )
+    Z = {
+        name: (x.toarray() if hasattr(x, "toarray") else np.asarray(x)).ravel()
+        for name, x in stream.take(covariates).items()
+    }
+    return Z, stream.without(covariates)
+
+
+def names_of_covariates(Z: Any) -> tuple[Hashable, ...] | None:
+    """Return what the covariates of a frame or a dict are called; None for an array."""
+    if isinstance(Z, Mapping):
+        return tuple(Z)
+    if hasattr(Z, "columns"):
+        return tuple(Z.columns)
+    name = getattr(Z, "name", None)
+    return None if name is None else (name,)
+
+
+def names_of(stream: ColumnStream) -> Sequence[Hashable]:
+    """Return the names of the columns of a matrix."""
+    assert stream.names is not None  # noqa: S101 (of a matrix they are known before it is read)
+    return stream.names
+
+
+def places_of(names: Sequence[Hashable], wanted: Collection[Hashable]) -> list[int]:
+    """Return which of the columns have these names."""
+    if isinstance(names, range):
+        return [names.index(name) for name in wanted]  # type: ignore[arg-type]
+    place = {name: j for j, name in enumerate(names) if name in wanted}
+    return [place[name] for name in wanted]

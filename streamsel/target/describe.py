@@ -1,0 +1,80 @@
+"""How a target was taken, in one line: classes and their sizes, or the range of a quantity."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsel.words import count
+
+Floats = NDArray[np.float64]
+
+# So many classes are listed by name, and so many characters of a name.
+_LISTED, _LENGTH = 3, 24
+
+
+def describe(
+    columns: Floats, names: Sequence[Hashable], *, is_class: bool, kinds: Mapping[Hashable, bool]
+) -> str:
+    """Return how a target was taken.
+
+    Parameters
+    ----------
+    columns
+        (n, c) its columns, without covariates.
+    names
+        One a column.
+    is_class
+        Whether they are the indicators of one set of labels.
+    kinds
+        Column of a frame -> whether it was labels.
+
+    Examples
+    --------
+    >>> y = np.array([0.0, 1.0, 1.0])
+    >>> describe(np.column_stack([1.0 - y, y]), [0, 1], is_class=True, kinds={})
+    '2 classes: 0 (1 row), 1 (2 rows)'
+    >>> describe(y[:, None], [0], is_class=False, kinds={})
+    'numeric, 0 to 1'
+    """
+    if is_class:
+        return of_classes(names, columns.sum(axis=0).astype(int).tolist())
+    if kinds or len(names) > 1:
+        return of_columns(kinds or dict.fromkeys(names, False))
+    return f"numeric, {columns.min():.6g} to {columns.max():.6g}"
+
+
+def of_classes(names: Sequence[Hashable], sizes: Sequence[int] | None = None) -> str:
+    """Describe classes; by how many rows each has, if that is known."""
+    text = f"{len(names):,} class" + ("" if len(names) == 1 else "es")
+    if len(names) <= _LISTED:
+        rows = [""] * len(names) if sizes is None else [f" ({count(n, 'row')})" for n in sizes]
+        listed = (_short(name) + n for name, n in zip(names, rows, strict=True))
+        return f"{text}: {', '.join(listed)}"
+    if sizes is None:
+        return text
+    low, high = min(sizes), max(sizes)
+    rows_each = count(low, "row") if low == high else f"{low:,} to {high:,} rows"
+    return f"{text}, {rows_each} each"
+
+
+def of_columns(kinds: Mapping[Hashable, bool]) -> str:
+    """Describe several targets, or one that has a name: name -> whether it is labels."""
+    n_labels = sum(kinds.values())
+    n_numeric = len(kinds) - n_labels
+    parts = [count(n_numeric, "numeric column")] if n_numeric else []
+    parts += [count(n_labels, "column") + " of labels"] if n_labels else []
+    return ", ".join(parts)
+
+
+def of_survival(event: NDArray[Any]) -> str:
+    """Describe times to an event, which was seen where `event` is 1."""
+    return f"survival, {count(int(event.sum()), 'event')} in {count(event.size, 'row')}"
+
+
+def _short(name: Hashable) -> str:
+    text = str(name)
+    return text if len(text) <= _LENGTH else f"{text[: _LENGTH - 1]}…"

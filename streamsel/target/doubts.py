@@ -1,0 +1,96 @@
+"""Warnings about targets of rows: quantities that may be classes, and too many classes."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from streamsel.target.covariates import Given
+from streamsel.target.encode import FEW_VALUES
+from streamsel.target.observed import Observation
+
+# An integer target that has shown few distinct values in so many rows may be codes.
+_ENOUGH_ROWS = 50
+# More numbers than these as classes, and more than one for every two rows, are a quantity.
+_MOST_CLASSES = 50
+
+
+class Doubts:
+    """Warnings, each given once, about a target that comes row by row.
+
+    Parameters
+    ----------
+    kind
+        "auto", "class" or "numeric".
+
+    Attributes
+    ----------
+    form, slots
+        As `RowTarget` has them.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.form: str | None = None
+        self.slots: dict[Hashable, int] = {}
+        # Whether a warning of many classes may still come.
+        self._doubts_classes = True
+        # Distinct integers so far, while they may turn out to be classes.
+        self._codes: set[int] | None = set() if kind == "auto" else None
+
+    def doubt_no_more(self) -> None:
+        """Take it that a quantity is one."""
+        self._codes = None
+
+    def check_classes(self, seen: Observation, rows: int) -> None:
+        """Refuse numbers as classes if hardly two are the same; warn once before, and about text.
+
+        Parameters
+        ----------
+        seen
+            The targets of the rows that are about to be learnt.
+        rows
+            The number of rows up to these, inclusive.
+        """
+        if seen.form != "class":
+            return
+        labels = {*self.slots, *seen.first}
+        c = sum(not isinstance(label, Given) for label in labels)
+        if c <= FEW_VALUES or 2 * c <= rows:
+            return
+        text = f"{c} classes in {rows} rows"
+        hint = "Hint: target='numeric' takes numbers as a quantity; is the target an identifier?"
+        if c > _MOST_CLASSES and any(isinstance(label, numbers.Real) for label in labels):
+            raise ValueError(f"Expected classes that several rows share. Got: {text}.\n{hint}")
+        if self._doubts_classes:
+            self._doubts_classes = False
+            warnings.warn(
+                f"The target has had {text}, and each takes a column of memory.\n{hint}",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def note_codes(self, y: Any, rows: int) -> None:
+        """Warn, once, if a quantity, here observed once or more, looks like codes of classes."""
+        if self._codes is None:
+            return
+        values = np.ravel(y).tolist()
+        if self.form != "number" or not all(type(value) is int for value in values):
+            self._codes = None
+            return
+        self._codes.update(values)
+        if len(self._codes) > FEW_VALUES:
+            self._codes = None
+        elif rows >= _ENOUGH_ROWS:
+            distinct, self._codes = len(self._codes), None
+            if distinct >= 3:
+                warnings.warn(
+                    f"The target has had {distinct} distinct integers in {rows} rows and is taken "
+                    "as a quantity.\nHint: target='class' takes them as classes; target='numeric' "
+                    "confirms that they are a quantity.",
+                    UserWarning,
+                    stacklevel=3,
+                )

@@ -1,0 +1,140 @@
+"""Permuted copies of a target: what its space would be if no variable had to do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsel.target.space import TargetSpace
+from streamsel.target.target import Target
+
+Floats = NDArray[np.float64]
+
+# The bases are kept if they take no more bytes than this; otherwise they are made for every tile.
+_KEPT_BYTES = 64 << 20
+# Numbers of the bases that are made at once.
+_PIECE = 1 << 20
+# A direction of which the covariates leave less than this part of the square is theirs.
+_SPENT = 1e-10
+
+
+class Bases(NamedTuple):
+    """Orthonormal bases of some permuted target spaces.
+
+    Parameters
+    ----------
+    start, stop
+        Which of the permutations these are.
+    rank
+        Dimension of each space.
+    vectors
+        (n, (stop - start) * rank) the bases, a vector a column.
+    """
+
+    start: int
+    stop: int
+    rank: int
+    vectors: Floats
+
+
+class PermutedTarget:
+    """Permuted copies of a target, and orthonormal bases of the spaces that they span.
+
+    What the covariates leave of the target is permuted, within strata if there are any, and what
+    the covariates explain of the permuted residuals is taken out again (Freedman and Lane 1983).
+    Residuals of weighted observations are scaled to equal variance, by the root of the weight, and
+    those of weight 0 are left out.
+
+    Parameters
+    ----------
+    target, space
+        The target, and its space with the linear kernel.
+    n_permutations
+        How many copies, B.
+    seed
+        Of the random number generator.
+
+    Notes
+    -----
+    Costs O(B n r (r + d)) once, r the rank of the target and d that of the covariates, or for each
+    tile of columns where the bases do not fit into 64 MB. Memory O(B n) for the permutations.
+    """
+
+    def __init__(self, target: Target, space: TargetSpace, n_permutations: int, seed: int) -> None:
+        self.n_permutations = n_permutations
+        self.rank = space.rank
+        Y = target.Y[: target.c]
+        self._basis: Floats = space.weights @ Y
+        self._covariates: Floats | None = space.given @ Y if len(space.given) else None
+        self._weights = target.weights
+        if self._weights is not None:
+            self._basis = self._weights.reflected(self._basis)
+        self._target, self._seed = target, seed
+        # Made when the first column asks for them.
+        self._orders: NDArray[np.int32] | None = None
+        self._kept: list[Bases] | None = None
+
+    def bases(self) -> Iterator[Bases]:
+        """Yield the bases of all permutations, some at a time."""
+        if self._kept is not None:
+            yield from self._kept
+            return
+        if self._orders is None:
+            self._orders = _permutations(self._target, self.n_permutations, self._seed)
+        n = self._basis.shape[1]
+        step = max(1, _PIECE // (n * self.rank))
+        starts = range(0, self.n_permutations, step)
+        made = (self._made(start, self._orders[start : start + step]) for start in starts)
+        if 8 * n * self.rank * self.n_permutations <= _KEPT_BYTES:
+            self._kept = list(made)
+            yield from self._kept
+        else:
+            yield from made
+
+    def _made(self, start: int, orders: NDArray[np.int32]) -> Bases:
+        """Return the bases of some permutations, from start on."""
+        # (s, r, n): the permuted residuals.
+        U = self._basis[:, orders].transpose(1, 0, 2)
+        if self._weights is not None:
+            U = self._weights.reflected(U)
+            U -= U.mean(axis=2, keepdims=True)
+        if self._covariates is not None:
+            U = U - (U @ self._covariates.T) @ self._covariates
+        if self._weights is not None or self._covariates is not None:
+            U = _orthonormal(U)
+        s, r, n = U.shape
+        return Bases(start, start + s, r, np.ascontiguousarray(U.reshape(s * r, n).T))
+
+
+def _permutations(target: Target, n_permutations: int, seed: int) -> NDArray[np.int32]:
+    """Return the order of the observations in each permutation, (B, n).
+
+    A permutation takes its numbers from a stream of its own: the first b of them do not depend on
+    how many there are.
+    """
+    n = target.n
+    orders = np.tile(np.arange(n, dtype=np.int32), (n_permutations, 1))
+    strata = np.zeros(n, dtype=np.intp) if target.strata is None else target.strata
+    counts = np.ones(n, dtype=np.bool_)
+    if target.weights is not None:
+        counts = target.weights.w > 0.0
+    groups = [np.flatnonzero(counts & (strata == stratum)) for stratum in np.unique(strata)]
+    for b, order in enumerate(orders):
+        rng = np.random.default_rng((seed, b))
+        for group in groups:
+            order[group] = rng.permutation(group)
+    return orders
+
+
+def _orthonormal(U: Floats) -> Floats:
+    """Return orthonormal bases of the spans of the rows of (s, r, n) matrices.
+
+    A direction that the covariates explain in full stays out, as zeros.
+    """
+    left, values, _ = np.linalg.svd(U @ U.transpose(0, 2, 1))
+    inverse = np.where(values > _SPENT * values[:, :1], 1.0 / np.sqrt(values), 0.0)
+    found: Floats = (left * inverse[:, None, :]).transpose(0, 2, 1) @ U
+    return found

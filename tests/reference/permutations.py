@@ -1,0 +1,66 @@
+"""Adjusted p-values by permuted targets, from the definition: Westfall and Young (1993)."""
+
+import numpy as np
+
+
+def residuals(X, Z, w):
+    """Return columns times √w, without what a constant and Z explain, weighted."""
+    root = np.sqrt(w)[:, None]
+    design = root * np.column_stack([np.ones(len(X)), Z])
+    weighted = root * X
+    return weighted - design @ np.linalg.lstsq(design, weighted, rcond=None)[0]
+
+
+def relevances(X, Y):
+    """Return the root of the share of each column that the span of Y explains; -1 for constants."""
+    found = []
+    for x in X.T:
+        explained = Y @ np.linalg.lstsq(Y, x, rcond=None)[0]
+        found.append(np.sqrt((explained @ explained) / (x @ x)) if x @ x > 1e-20 else -1.0)
+    return np.array(found)
+
+
+def orders(n, n_permutations, seed, strata, w):
+    """Return permutations of the observations that count, within strata."""
+    found = []
+    for b in range(n_permutations):
+        rng = np.random.default_rng((seed, b))
+        order = np.arange(n)
+        for stratum in np.unique(strata):
+            group = np.flatnonzero((strata == stratum) & (w > 0))
+            order[group] = rng.permutation(group)
+        found.append(order)
+    return found
+
+
+def statistics(X, Y, n_permutations, seed=0, Z=None, strata=None, w=None):
+    """Return the relevances of all columns, (p,), and to each permuted target, (B, p)."""
+    n = len(X)
+    Z = np.zeros((n, 0)) if Z is None else Z
+    w = np.ones(n) if w is None else w / w.mean()
+    strata = np.zeros(n) if strata is None else strata
+    x, y = residuals(X, Z, w), residuals(Y, Z, w)
+    permuted = []
+    for order in orders(n, n_permutations, seed, strata, w):
+        # Of residuals that are permuted the covariates explain something again.
+        again = y[order] / np.where(w > 0, np.sqrt(w), 1.0)[:, None]
+        permuted.append(relevances(x, residuals(again, Z, w)))
+    return relevances(x, y), np.array(permuted)
+
+
+def single_step(observed, permuted):
+    """Return p-values adjusted by the maximum over all columns."""
+    most = np.max(permuted, axis=1)
+    return np.array([(1 + np.sum(most >= t * (1 - 1e-9))) / (len(most) + 1) for t in observed])
+
+
+def step_down(observed, permuted):
+    """Return p-values adjusted by the maximum over the column and all less relevant ones."""
+    order = np.argsort(-observed, kind="stable")
+    p, so_far = np.empty(observed.size), 0.0
+    for i, j in enumerate(order):
+        most = np.max(permuted[:, order[i:]], axis=1)
+        mine = (1 + np.sum(most >= observed[j] * (1 - 1e-9))) / (len(most) + 1)
+        so_far = max(so_far, mine)
+        p[j] = so_far
+    return p

@@ -1,0 +1,53 @@
+"""SelectKBest: how many variables it selects."""
+
+import numpy as np
+import pytest
+
+from streamsel import SelectKBest
+from tests.reference import select_k_best as reference
+
+N, P = 80, 30
+RNG = np.random.default_rng(0)
+Y = RNG.normal(size=N)
+X = RNG.normal(size=(N, P)) + np.outer(Y, np.repeat([1.0, 0.3, 0.0], [3, 7, 20]))
+X[:, [5, 17]] = 2.0
+
+
+def learnt(**params):
+    model = SelectKBest(**params)
+    model.learn_target(Y)
+    model.learn_columns(X)
+    return model
+
+
+@pytest.mark.parametrize("score", ["correlation", "f", "t", "mutual_info"])
+@pytest.mark.parametrize("asked", [{}, {"k": 4}, {"k": np.int64(4)}, {"k": "all"}, {"fdr": 0.05}])
+def test_how_many(score, asked):
+    model, expected = learnt(score=score, **asked), reference.answer(X, Y, score=score, **asked)
+    assert model.selected == expected["selected"]
+    assert model.scores == pytest.approx({j: expected["scores"][j] for j in model.selected})
+    n = {"k": asked.get("k"), "fdr": None}.get(next(iter(asked), ""), 10)
+    assert n in (len(model.selected), "all", None)
+
+
+def test_all_are_those_that_vary_in_order_of_score():
+    model = learnt(k="all")
+    assert len(model.selected) == P - 2
+    assert not {5, 17} & {*model.selected}
+    assert list(model.scores.values()) == sorted(model.scores.values(), reverse=True)
+    assert model.report().asked is None
+    assert learnt(fdr=0.05).selected == model.selected[: len(learnt(fdr=0.05).selected)]
+
+
+def test_what_does_not_go_together():
+    with pytest.raises(
+        ValueError, match=r"Expected k or fdr, not both.*k=5, fdr=0.1(?s:.)*leave out k"
+    ):
+        SelectKBest(5, fdr=0.1)
+    with pytest.raises(ValueError, match="Expected max_candidates=None where k='all'"):
+        SelectKBest("all", max_candidates=50)
+    with pytest.raises(
+        ValueError, match=r"'max_features' parameter of SelectKBest .* above k = 10"
+    ):
+        SelectKBest(max_features=10)
+    assert SelectKBest(fdr=0.1, max_features=10).clone()._get_params()["k"] is None
