@@ -237,7 +237,9 @@ class Job:
         from streamsel.stream._screen import Screen
 
         notes, kept = self.notes, self.given.counted.kept
-        return Screen(stream, self.model.n_rows, notes["missing"], report, notes["min_count"], kept)
+        return Screen(
+            stream, self.model.n_rows or None, notes["missing"], report, notes["min_count"], kept
+        )
 
     def begin(self) -> None:
         """Count the time of learning from now on."""
