@@ -56,14 +56,13 @@ def make_the_cohort(folder: Path, p: int, rng: np.random.Generator) -> set[str]:
     return {variants[j] for j in causes}
 
 
-COHORT = "cohort.bed --target-file clinic.csv --id IID=iid --target ldl --missing mean"
-METHOD = "--method ForwardSelection"
+COHORT = "cohort.bed --target-file clinic.csv --id IID=iid --target ldl"
 COMMANDS = (
-    f"select {COHORT} --covariate age {METHOD} -k 12 -m ldl.model --keep IID -o selected.csv",
+    f"select {COHORT} --covariate age -k 12 -m ldl.model --keep IID -o selected.csv",
     "report ldl.model -o page.html",
     "plot ldl.model --kind relevance -o relevance.svg",
-    f"stability {COHORT} --covariate age {METHOD} -k 12 -o stability.csv",
-    f"evaluate {COHORT} {METHOD} -k 5,12,25",
+    f"stability {COHORT} --covariate age -k 12 -o stability.csv",
+    f"evaluate {COHORT} --covariate age -k 5,12,25",
 )
 
 

@@ -21,10 +21,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
 from numpy.lib import format as npy
 
 from streamsel import catalogue
 from streamsel.files import whole_file
+from streamsel.memory import out_of_memory
 from streamsel.plain import decode, encode, is_numeric, without_repeats
 from streamsel.versions import OLDEST, VERSION, modern
 
@@ -206,7 +208,9 @@ def load(path: str | os.PathLike[str]) -> Any:
             raise ValueError(f"unexpected entries: {', '.join(sorted(arrays))}")
         state = modern(header["version"], header["class"], state)
         model = learner(**decode(header["params"]))
-        model._set_state(state)
+        with np.errstate(all="ignore"):  # what overflows is refused
+            model._set_state(state)
+            model._expect_learnt()
         if unknown := state.keys() ^ model._get_state().keys():
             raise ValueError(f"missing or unexpected: {', '.join(sorted(unknown))}")
     return model
@@ -290,6 +294,9 @@ def _refusing(path: str | os.PathLike[str], found: str) -> Iterator[None]:
         # Any other is the disk's fault; this one is a place before the file's beginning.
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise
+        # What a small file asks for in vain is a size that it claims.
+        if isinstance(error, MemoryError) and Path(path).stat().st_size >= _CHUNK:
+            raise out_of_memory(path, error) or error from error
         told = _in_a_line(str(error)) or type(error).__name__
         raise ValueError(f"{os.fspath(path)} {found}: {told}") from error
 
@@ -300,7 +307,11 @@ def _read(
     """Return the header and the arrays of a file after every check that needs no learner."""
     layout = "is not laid out as streamsel.save does it"
     with _refusing(path, "cannot be the name of a file"):
-        opened = Path(path).open("rb")  # noqa: SIM115
+        # To open a named pipe is to wait for a program that writes to it.
+        is_pipe = Path(path).is_fifo()
+        opened = None if is_pipe else Path(path).open("rb")  # noqa: SIM115
+    if opened is None:
+        _refuse(path, "is a named pipe, and a model is read twice. Hint: write it to a file.")
     with opened as file:
         size = _check_seal(path, file)
         with _refusing(path, layout), zipfile.ZipFile(file) as archive:

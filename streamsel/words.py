@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 
 def count(n: int, what: str) -> str:
@@ -22,6 +23,20 @@ def seconds_text(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def option_name(name: str) -> str:
+    """Write a name as an option takes it that has commas between several."""
+    return '"' + name.replace('"', '""') + '"' if "," in name or '"' in name else name
+
+
+def filled_text(notes: Mapping[str, Any]) -> str:
+    """Return how many missing values were replaced by means, given the notes of a run."""
+    n_values, n_columns = notes.get("filled_values"), notes.get("filled")
+    if type(n_values) is not int or type(n_columns) is not int or n_values < 1:
+        return ""
+    what = f"{count(n_values, 'missing value')} of {count(n_columns, 'column')}"
+    return f"{what} {'was' if n_values == 1 else 'were'} replaced by the mean of the column"
 
 
 def skipped_text(skipped: Mapping[str, int]) -> str:

@@ -3,6 +3,7 @@
 Each of these was read once, and then ended in something else than an error of ours.
 """
 
+import contextlib
 import hashlib
 import io
 import json
@@ -134,6 +135,153 @@ ARRAYS = [
 @pytest.mark.parametrize(("make", "name", "change", "why"), ARRAYS)
 def test_arrays_are_looked_at(refusal, make, name, change, why):
     assert why in refusal(make(), with_array(name, change))
+
+
+def times(factor):
+    return lambda array: array * factor
+
+
+def on_both(cls, **params):
+    model = on_columns(cls, **params)
+    for row in X:
+        x = {f"v{j}": float(value) for j, value in enumerate(row)}
+        model.learn_one(x, *([float(row[0])] if model.supervised else []))
+    return model
+
+
+def permuted(cls):
+    return on_columns(cls, permutations=19)
+
+
+def reread(cls):
+    model = on_columns(cls, max_loadings=4)
+    model.learn_loadings(X, [f"v{j}" for j in range(12)])
+    return model
+
+
+def heavy(cls):
+    """Return a model that compares columns with normal scores of the target."""
+    model = cls()
+    model.learn_target((X[:, 0] + X[:, 1]) ** 5)
+    model.learn_columns(X, [f"v{j}" for j in range(12)])
+    assert model.report().normal_scores
+    return model
+
+
+def flipped(array):
+    return array[::-1]
+
+
+RIDGE = streamsel.RidgeComponents
+NOT_LEARNT = [
+    (RIDGE, on_columns, "columns/table/unit.npy", times(1e300), "observations of length 1"),
+    (RIDGE, on_columns, "columns/table/unit.npy", times(2.0), "observations of length 1"),
+    (RIDGE, on_columns, "columns/table/mass.npy", times(0.0), "masses from 0.99"),
+    (RIDGE, on_columns, "columns/gram/factors.npy", times(0.0), "factors of which one is 1"),
+    (RIDGE, on_columns, "target_Y.npy", times(1e200), "targets that are sums of products"),
+    (RIDGE, on_columns, "target_low.npy", with_first(1e9), "what rounding takes from means"),
+    (streamsel.SOSPCA, on_columns, "columns/relevance.npy", times(1e300), "relevances from 0 to 1"),
+    (streamsel.SOSPCA, on_columns, "columns/relevance.npy", times(-1.0), "relevances from 0 to 1"),
+    (streamsel.SOSPCA, on_columns, "columns/Mzz.npy", with_first(-1.0), "no larger than their"),
+    (streamsel.SOSPCA, on_columns, "columns/Z.npy", times(1e300), "whose products are finite"),
+    (streamsel.ForwardSelection, on_columns, "columns/table/cxy.npy", times(1e200), "products no"),
+    (streamsel.ForwardSelection, on_columns, "columns/table/cxy.npy", times(3.0), "products no"),
+    (streamsel.OSFS, on_columns, "columns/table/m2.npy", times(0.0), "variables that vary"),
+    (streamsel.PCA, on_columns, "columns/table/m2.npy", times(1e-310), "variables that vary"),
+    (streamsel.SelectKBest, on_columns, "columns/table/arrival.npy", times(-1.0), "arrivals from"),
+    (streamsel.OnlineFDR, on_columns, "columns/table/p_value.npy", with_first(2.0), "p-values"),
+    (streamsel.PCA, on_columns, "columns/gram/waiting.npy", times(1e300), "columns whose products"),
+    (streamsel.SelectKBest, on_rows, "moments/of_target.npy", times(-1.0), "products no larger"),
+    (streamsel.PCA, on_both, "beside/now/S.npy", times(-1.0), "products no larger"),
+    (streamsel.PCA, on_both, "beside/now/sums.npy", times(1e100), "products no larger"),
+    (streamsel.PCA, on_both, "standing/weights.npy", times(1e300), "loadings whose products"),
+    (streamsel.SOSPCA, on_both, "beside/J.npy", times(-1.0), "products no larger"),
+    (streamsel.SparsePCA, on_both, "beside/A.npy", times(-1.0), "products no larger"),
+    (streamsel.Lasso, on_columns, "columns/table/arrival.npy", times(0.0), "arrivals that differ"),
+    (streamsel.SparsePCA, on_columns, "columns/table/unit.npy", times(1e9), "observations from -2"),
+    (streamsel.SparsePCA, on_columns, "columns/waiting.npy", times(1e-300), "columns that vary"),
+    (streamsel.PCA, reread, "columns/loadings/deviations.npy", times(-1.0), "standard deviations"),
+    (
+        streamsel.SelectKBest,
+        heavy,
+        "columns/table/with_scores.npy",
+        times(9.0),
+        "products no larger",
+    ),
+    (streamsel.SelectKBest, heavy, "summary/first.npy", times(9.0), "first: float64"),
+    (streamsel.SelectKBest, heavy, "summary/sample/sums.npy", times(1e300), "sums"),
+    (streamsel.SelectKBest, heavy, "summary/sample/counts.npy", times(0.0), "squares of weights"),
+    (streamsel.SelectKBest, permuted, "summary/null/permuted.npy", times(9.0), "permuted"),
+    (streamsel.SelectKBest, permuted, "summary/null/maxima.npy", with_first(-1.0), "maxima"),
+    (
+        streamsel.SelectKBest,
+        permuted,
+        "summary/null/counts.npy",
+        times(2),
+        "every column and permut",
+    ),
+    (streamsel.SelectKBest, permuted, "summary/null/arrivals.npy", times(-1.0), "arrivals"),
+    (
+        streamsel.SelectKBest,
+        permuted,
+        "summary/null/squares.npy",
+        flipped,
+        "most relevant columns first",
+    ),
+]
+
+
+@pytest.mark.parametrize(("cls", "make", "name", "change", "why"), NOT_LEARNT)
+def test_numbers_that_no_learning_leads_to(refusal, cls, make, name, change, why):
+    """They have the right kind and shape, and are finite: as edited as a seal allows."""
+    few = {"warm_up": 5} if make is on_both else {}
+    assert why in refusal(make(cls, **few), with_array(name, change))
+
+
+def test_weights_that_no_rows_have(refusal):
+    for weights in ([14.0, 1e300, 14.0], [14.0, 1.0, 1e-9], [14.0, 1.0, 1e9]):
+        said = refusal(
+            on_rows(),
+            lambda header, _: put(header, ("moments", "weights"), weights),  # noqa: B023
+        )
+        assert "weights of 14 rows" in said
+
+
+@pytest.mark.parametrize(
+    ("scale", "offset"), [(1e-140, 0.0), (1e150, 0.0), (1.0, 1e6), (1e7, 1e15)]
+)
+def test_what_was_learnt_is_never_refused(tmp_path, scale, offset):
+    """However large or small the values, and however little they vary about a mean."""
+    rng = np.random.default_rng(0)
+    Z = (rng.normal(size=(14, 12)) + offset) * scale
+    Z[:, 3] = Z[:, 2]
+    Z[:, 5] = np.eye(14)[0] * scale
+    for name in sorted(streamsel.catalogue.names()):
+        cls = streamsel.catalogue.fetch(name)
+        for rows, power in ((False, 1), (False, 5), (True, 1)):
+            with contextlib.suppress(ValueError):  # too large to be squared, or the like
+                model = learnt_on(Z, cls, rows=rows, power=power)
+                save(model, tmp_path / "model")
+                try:
+                    load(tmp_path / "model")
+                except ValueError as error:
+                    pytest.fail(f"{name}: {error}")
+
+
+def learnt_on(Z, cls, *, rows, power):
+    few = {"warm_up": 5, "permutations": 19 if power > 1 else 0}
+    known = cls()._get_params()
+    model = cls(**{name: value for name, value in few.items() if name in known})
+    y = Z[:, 0] + Z[:, 1] if model.supervised else None
+    if y is not None and power > 1:  # of heavy tails
+        y = ((y - y.mean()) / y.std()) ** power
+    if y is not None:
+        model.learn_target(y)
+    model.learn_columns(Z, [f"v{j}" for j in range(12)])
+    for row in Z if rows else ():
+        x = {f"v{j}": float(value) for j, value in enumerate(row)}
+        model.learn_one(x, *([] if y is None else [float(row[0] + row[1])]))
+    return model
 
 
 def test_places_of_stored_values_are_looked_at(refusal):

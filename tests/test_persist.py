@@ -49,6 +49,9 @@ class Shelf:
     def _set_state(self, state):
         self.state = state
 
+    def _expect_learnt(self):
+        pass
+
 
 @pytest.fixture(autouse=True)
 def registered_shelf(monkeypatch):

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+from streamsel.stream._numerals import why_not_numbers
+from streamsel.words import count, option_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,7 +48,8 @@ def of_target(columns: Mapping[str, Any], kind: str) -> list[Alarm]:
     kind
         "auto", "class", "numeric" or "survival".
     """
-    found = [each(name, y, kind) for name, y in columns.items() for each in (classes, numbering)]
+    looks = (classes, numbering, cells)
+    found = [each(name, y, kind) for name, y in columns.items() for each in looks]
     return [alarm for alarm in found if alarm is not None]
 
 
@@ -97,6 +102,23 @@ def numbering(name: str, y: Any, kind: str) -> Alarm | None:
     )
 
 
+def cells(name: str, y: Any, kind: str) -> Alarm | None:
+    """Look for a target of numbers with some cells that are none: it is taken as classes."""
+    y = np.asarray(y)
+    if kind == "class" or y.dtype != object:
+        return None
+    why = why_not_numbers(y)
+    if why.reason != "mixed":
+        return None
+    cell = str(y[why.place])
+    return Alarm(
+        "cells",
+        f"{_called(name)} is taken as classes for {cell!r} in row {why.place}, {why.detail}. Hint: "
+        f"--na-values {_as_option(cell)} takes such cells as missing, --target-kind class says "
+        "that they are classes",
+    )
+
+
 def _called(name: str) -> str:
     return f"the target {name}" if name else "the target"
 
@@ -133,6 +155,8 @@ def skipped(
     hints = {
         "missing": "--missing mean fills the gaps",
         "text": "decimal commas are read by --decimal ,",
+        "mixed": "--na-values names cells that stand for missing values",
+        "ambiguous": "--decimal says what a comma is",
     }
     hint = [*([hints[most]] if most in hints else ()), *([_LIST] if listed else ())]
     why = ", ".join(f"{n:,} {reason}" for reason, n in sorted(lost.items()))
@@ -141,6 +165,31 @@ def skipped(
         f"{n_lost:,} of {n_read:,} columns ({n_lost / n_read:.0%}) were left out ({why}), and "
         "what they say is not in the result" + (f". Hint: {'; '.join(hint)}" if hint else ""),
     )
+
+
+def unread(notes: Mapping[str, Any]) -> list[Alarm]:
+    """Look for columns of numbers that were left out for some cells, given the notes of a run."""
+    found = []
+    for reason, why in (
+        ("mixed", "for cells that are no numbers"),
+        ("ambiguous", "as their numbers can be read in two ways"),
+    ):
+        if n := notes["skipped"].get(reason, 0):
+            name, detail, cell = notes["examples"].get(reason, ("", "", ""))
+            example = f", such as {name}: {detail.rstrip('.')}" if detail else ""
+            hint = "write them as numbers"
+            if notes["orientation"]:  # of text
+                option = f"--na-values {_as_option(cell)} takes such cells as missing"
+                hint = option if reason == "mixed" else "--decimal . or --decimal , decides"
+                hint = hint if detail else "--list-skipped names them, without --workers"
+            text = f"{count(n, 'column')} of numbers {'was' if n == 1 else 'were'} left out {why}"
+            found.append(Alarm("cells", f"{text}{example}. Hint: {hint}"))
+    return found
+
+
+def _as_option(name: str) -> str:
+    """Write a name as an option takes it in a shell."""
+    return shlex.quote(option_name(name))
 
 
 def outcome(found: Sequence[Mapping[str, Any]], targets: Sequence[str]) -> Alarm | None:
@@ -252,6 +301,7 @@ def of_result(report: Report, notes: Mapping[str, Any], targets: Sequence[str]) 
     """
     found = [
         left_out(notes),
+        *unread(notes),
         outcome(report.found, targets) if report.kind == "selected" else None,
     ]
     return [alarm for alarm in found if alarm is not None]

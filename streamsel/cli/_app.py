@@ -35,8 +35,10 @@ from streamsel.cli._options import (
     files_argument,
     input_options,
     keep_option,
+    layer_options,
     log_options,
     method_options,
+    na_values_option,
     no_target_option,
     option,
     orientation_option,
@@ -53,7 +55,6 @@ from streamsel.cli._values import Method
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamsel.stream._decimal import Decimal
 
 CONTEXT = {
     "help_option_names": ["-h", "--help"],
@@ -270,6 +271,8 @@ def _run(ctx: click.Context) -> None:
 @orientation_option
 @delimiter_option
 @decimal_option
+@na_values_option
+@layer_options
 @keep_option
 @option(
     "--out",
@@ -285,11 +288,9 @@ def transform(
     model: str,
     files: tuple[str, ...],
     orientation: str,
-    delimiter: str | None,
-    decimal: Decimal | None,
     keep: list[str],
     out: str | None,
-    **_: Any,
+    **options: Any,
 ) -> None:
     """Apply MODEL, saved by select or reduce, to the rows of FILE.
 
@@ -298,7 +299,7 @@ def transform(
     """
     from streamsel.cli._apply import transform as apply
 
-    apply(model, files, orientation, (delimiter, decimal), keep, out)
+    apply(model, files, orientation, options, keep, out)
 
 
 @app.command(cls=Command, short_help="Say what a saved model holds.")

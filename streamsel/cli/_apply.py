@@ -11,24 +11,24 @@ from streamsel.cli._carried import beside, carried
 from streamsel.cli._drop import dropped
 from streamsel.cli._errors import CommandError, no_column
 from streamsel.cli._ids import parted
-from streamsel.cli._inputs import files_of, open_source
+from streamsel.cli._inputs import check_layer, files_of, open_source
 from streamsel.cli._log import log
 from streamsel.cli._outputs import check_distinct, check_table, write_csv_to_stdout, write_table
 from streamsel.cli._report import show_info
+from streamsel.cli._saved import reading_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from streamsel.cli._inputs import Source
     from streamsel.stream import ColumnStream
-    from streamsel.stream._decimal import Decimal
 
 
 def transform(
     model_path: str,
     given: Sequence[str],
     orientation: str,
-    marks: tuple[str | None, Decimal | None],
+    options: Mapping[str, Any],
     keep: Sequence[str],
     out: str | None,
 ) -> None:
@@ -42,8 +42,8 @@ def transform(
         The files of columns, or patterns.
     orientation
         Of a text file: "samples", "variables" or "auto".
-    marks
-        Delimiter and decimal mark of a text file; None goes by its suffix and first lines.
+    options
+        How files are to be read, as far as it was said.
     keep
         Names of columns of the files that go along.
     out
@@ -52,6 +52,7 @@ def transform(
     from streamsel.persist import load
 
     files = files_of(given)
+    check_layer(files, layer=options["layer"], raw=options["raw"])
     if out is not None:
         check_distinct({"--out": out}, {"MODEL": model_path} | {path: path for path in files})
         check_table(out)
@@ -66,7 +67,8 @@ def transform(
     wanted = [str(name) for name in needed]
     column, header = parted(notes["id"]) if notes.get("id") else (None, None)
     log().begin("transform", model=model_path, file=given)
-    source = open_source(files, orientation, wanted, None, *marks, shown=given[0], id_=column)
+    reading = reading_of(options, notes)
+    source = open_source(files, orientation, wanted, None, reading, shown=given[0], id_=column)
     along = carried(keep, source, out, header=header)
     with columns_there(source):
         stream = all_but_dropped(source, notes) if of_any else source.stream
@@ -108,7 +110,11 @@ def all_but_dropped(source: Source, notes: dict[str, Any]) -> ColumnStream:
     """Return the columns that a run would take of a file which left out the same ones."""
     from streamsel.stream._screen import Screen
 
-    apart = [*notes.get("dropped", ()), *([parted(notes["id"])[0]] if notes.get("id") else [])]
+    apart = [
+        *notes.get("dropped", ()),
+        *notes.get("index", ()),
+        *([parted(notes["id"])[0]] if notes.get("id") else []),
+    ]
     apart += [notes[name] for name in ("weights", "strata") if notes.get(name)]
     names = {source.name(name) for name in dropped(source, apart, strict=False)}
     there = names if source.stream.names is None else names & {*source.stream.names}

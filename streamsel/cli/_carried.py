@@ -48,13 +48,16 @@ def carried(
     names = list(dict.fromkeys(names))
     if not names:
         return {}
-    found = {str(n): v for n, v in source.take_some([source.name(n) for n in names]).items()}
+    found = {
+        str(name): source.exact(name, np.asarray(values))
+        for name, values in source.take_some([source.name(name) for name in names]).items()
+    }
     rest = [name for name in names if name not in found]
     if header in rest and (identifiers := of_header(source)) is not None:
         found[str(header)] = np.array(identifiers.values, dtype=object)
         rest.remove(str(header))
     if rest and file is not None and file.table is not None:
-        found |= {str(name): values for name, values in file.take(rest).items()}
+        found |= {str(name): values for name, values in file.take(rest, exact=True).items()}
     elif rest:
         source.take([source.name(name) for name in rest])  # which says what comes close
     columns = {name: integral(np.asarray(found[name])) for name in names}

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SET = "set"
+# Of options: what has no end is not read to its end.
+_MAX_BYTES = 4 * 2**20
 
 
 def take_config(ctx: click.Context, _: click.Parameter, path: str | None) -> str | None:
@@ -42,8 +44,20 @@ def take_config(ctx: click.Context, _: click.Parameter, path: str | None) -> str
 def _read(path: str, ctx: click.Context) -> dict[str, Any]:
     import tomllib
 
+    from streamsel.cli._spool import waiting_for_writer
+
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        with waiting_for_writer(path):
+            file = Path(path).open("rb")  # noqa: SIM115
+        with file:
+            text = file.read(_MAX_BYTES + 1)
+        if len(text) > _MAX_BYTES:
+            raise click.UsageError(
+                f"--config {path}: expected at most {_MAX_BYTES >> 20} MiB of TOML. Got: more. "
+                "Hint: is it the file of options?",
+                ctx,
+            )
+        return tomllib.loads(text.decode())
     except OSError as error:
         raise click.UsageError(f"--config {path}: {error.strerror or error}", ctx) from error
     except (ValueError, RecursionError) as error:  # not TOML, or not UTF-8

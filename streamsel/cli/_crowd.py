@@ -19,6 +19,7 @@ from streamsel.cli._log import log, stderr_is_terminal
 from streamsel.cli._outputs import check_distinct, check_table
 from streamsel.cli._progress import meter
 from streamsel.cli._request import make_request
+from streamsel.cli._reserved import reserved
 from streamsel.cli._results import check_skipped
 from streamsel.cli._rows import row_writer
 from streamsel.cli._skipped import Skipped, learn_good
@@ -61,7 +62,7 @@ def job_of(ctx: click.Context) -> Iterator[tuple[Job, Interrupts]]:
         if request.out.lower().endswith(".npy"):
             raise click.UsageError(f"--out {request.out}: names are no numbers. Hint: .csv", ctx)
         check_table(request.out)
-    with Interrupts() as interrupts:
+    with Interrupts() as interrupts, reserved({"--out": request.out}):
         job = Job(request)
         try:
             yield job, interrupts
@@ -117,6 +118,7 @@ def learn_crowd(
                 with interrupts.held():
                     learn_good(learn, block, skipped)
                     if number == 0:
+                        job.counters.look_at(block)
                         job.note_progress(0)
                         bar.update(job.notes["columns_read"])
             if number == 0:
@@ -129,6 +131,7 @@ def learn_crowd(
     job.notes["complete"] = True
     job.note_time()
     check_skipped(job)
+    job._sound(job.counters.alarms())
 
 
 def _learn(

@@ -76,6 +76,7 @@ class _Before:
         self._job = job
         self._n_parts, self._n_read = n_parts, job.notes["columns_read"]
         self._skipped, self._n_filled = Counter(job.notes["skipped"]), job.notes["filled"]
+        self._n_values = job.notes["filled_values"]
 
     def note(self, summary: Summary) -> None:
         """Note how far this run has come."""
@@ -84,5 +85,6 @@ class _Before:
             "columns_read": self._n_read + summary.n_read,
             "skipped": dict(self._skipped + summary.skipped),
             "filled": self._n_filled + summary.n_filled,
+            "filled_values": self._n_values + summary.n_filled_values,
         }
         self._job.note_read_elsewhere()

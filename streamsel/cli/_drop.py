@@ -11,6 +11,7 @@ from streamsel.stream._base import raise_missing
 from streamsel.stream._cells import numbered_lines, open_text, text_of
 from streamsel.stream._files import iter_files
 from streamsel.stream._layout import find_layout, split_off_name
+from streamsel.stream._read_options import ReadOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -68,7 +69,7 @@ def _names(source: Source) -> Iterable[object]:
 def _of_lines(source: Source) -> Iterator[object]:
     """Yield the names of all columns where they stand at the beginning of lines."""
     for path, delimiter in source.lines:
-        first = find_layout(path, delimiter, None).first_line
+        first = find_layout(path, ReadOptions(delimiter)).first_line
         with open_text(path) as file, text_of(path):
             for number, line in numbered_lines(file, path):
                 if number >= first:

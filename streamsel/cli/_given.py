@@ -11,6 +11,7 @@ from streamsel.cli._counted import Counted, report_left_out, rows_that_count, wi
 from streamsel.cli._drop import dropped, may_be_pattern
 from streamsel.cli._ids import identifiers_of, parted, refuse_position
 from streamsel.cli._request import STDIN
+from streamsel.cli._row_numbers import row_numbers
 from streamsel.cli._target import TargetFile, complete, read_covariates, read_target, together
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class Given:
         Names of columns of FILE that are not to be learnt.
     wanted
         Names that are in FILE.
+    index
+        Names of columns that only number the rows, and are left out for it.
     counted
         Which rows count, and what rows are called.
     y, covariates, weights, strata
@@ -48,7 +51,9 @@ class Given:
         of_file, of_target = (None, None) if request.id is None else parted(request.id)
         self._file = None
         if request.target_file:
-            self._file = TargetFile(request.target_file, request.target, of_target)
+            # It has a delimiter of its own.
+            reading = request.reading._replace(delimiter=None, layer=None, raw=False)
+            self._file = TargetFile(request.target_file, request.target, of_target, reading)
         # In either file.
         either = list(dict.fromkeys([*request.covariates, *request.of_rows]))
         self.left_out = [*([] if self._file else request.target), *either]
@@ -58,6 +63,7 @@ class Given:
         wanted = [*self.left_out, *(name for name in request.drop if not may_be_pattern(name))]
         self.wanted = [name for name in wanted if name not in elsewhere]
         self._none_of_target = {*request.target, *either}
+        self.index: list[str] = []
         self.counted = Counted()
         self.y: Any = None
         self.covariates: dict[Hashable, Any] = {}
@@ -84,6 +90,11 @@ class Given:
         """
         request, file = self._request, self._file
         self.left_out += dropped(source, request.drop, strict=begins)
+        if request.saved is not None:
+            self.index = request.saved.notes["index"]
+        elif not request.keep_index:
+            self.index = row_numbers(source, self.left_out)
+        self.left_out += self.index
         self._match(source, begins=begins)
         header = None if request.id is None else parted(request.id)[1]
         self.carried = carried(request.keep, source, request.out, file, header)

@@ -12,7 +12,9 @@ import numpy as np
 from streamsel.cli._errors import CommandError
 from streamsel.cli._inputs import integral
 from streamsel.cli._orientation import orientation_that_fits
+from streamsel.stream._exact import may_be_inexact
 from streamsel.stream._layout import find_layout
+from streamsel.stream._read_options import ReadOptions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Sequence
@@ -154,7 +156,13 @@ def identifiers_of(source: Source, column: str) -> Identifiers:
             "in the order of its rows"
         )
     ((name, values),) = source.take([source.name(column)]).items()
-    texts = _texts(np.asarray(values))
+    exact = source.exact(name, np.asarray(values))
+    texts = _texts(exact)
+    if texts is None and may_be_inexact(exact):
+        raise CommandError(
+            f"--id {column}: in {source.path} it is floats of 2^53 and more, which do not tell "
+            "identifiers apart. Hint: write it as text, or as integers"
+        )
     if texts is None:
         raise CommandError(
             f"--id {column}: in {source.path} it is numbers with fractions, and no identifier. "
@@ -173,7 +181,7 @@ def of_header(source: Source) -> Identifiers | None:
     """
     found: Identifiers | None = None
     for path, delimiter in source.lines:
-        names = find_layout(path, delimiter, None).row_names
+        names = find_layout(path, ReadOptions(delimiter)).row_names
         if names is None:
             continue
         other = Identifiers(path, HEADER, [name.strip() or None for name in names])
@@ -221,7 +229,7 @@ def likely(
     looked_at = [name for name in looked_at if str(name) not in apart]
     found = {}
     for name, values in source.take(looked_at).items():
-        array = np.asarray(values)
+        array = source.exact(name, np.asarray(values))
         # Most columns say in the first rows that they are none.
         texts = _texts(array) if _are_distinct(array[:_FIRST].tolist()) else None
         if texts is not None and len(texts) > 1 and _are_distinct(texts):

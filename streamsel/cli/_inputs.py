@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from streamsel.cli._errors import CommandError, no_column, note
+from streamsel.cli._errors import CommandError, message_of, no_column, note
 from streamsel.cli._orientation import text_orientation
 from streamsel.cli._spool import spooled
 from streamsel.stream._base import find_positions, raise_missing
-from streamsel.stream._cells import numbered_lines, open_text, split_cells, text_of, to_number
-from streamsel.stream._decimal import find_decimal
-from streamsel.stream._files import Files, Orientation, iter_files, paths_of
+from streamsel.stream._cells import null_in, numbered_lines, open_text, split_cells, text_of
+from streamsel.stream._decimal import find_numerals
+from streamsel.stream._exact import LARGE, exact_column, integers_of, may_be_inexact
+from streamsel.stream._files import Files, Orientation, open_files, paths_of
 from streamsel.stream._formats import delimiter_of, file_format
 from streamsel.stream._layout import split_off_name
+from streamsel.stream._read_options import AS_FOUND, ReadOptions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Sequence
 
     from streamsel.stream._base import ColumnStream
-    from streamsel.stream._decimal import Decimal
     from streamsel.stream._lines import OnBad
+    from streamsel.stream._numerals import Numerals
 
 MAX_COMPARED = 20_000  # names that a misspelt one is compared with
 
@@ -46,8 +48,8 @@ class Source:
         Files of text with one variable a line, and their delimiters.
     is_numbered
         Whether there are columns without names: of .npy files, and of Zarr arrays.
-    delimiter, decimal
-        Of text, if one was asked for.
+    options
+        How they are read.
     """
 
     path: str
@@ -56,8 +58,7 @@ class Source:
     stream: ColumnStream
     lines: Sequence[tuple[str, str]]
     is_numbered: bool
-    delimiter: str | None = None
-    decimal: Decimal | None = None
+    options: ReadOptions = AS_FOUND
 
     def name(self, text: str) -> Hashable:
         """Return the column's name that the user means by this text: npy columns are numbered."""
@@ -77,7 +78,7 @@ class Source:
                 beside = self._beside(names)
                 found = self.stream.take([name for name in names if name not in beside])
                 return {name: beside.get(name, found.get(name)) for name in names}
-            found, seen = lines_found(self.lines, names, self.decimal)
+            found, seen = lines_found(self.lines, names, self.options)
             found |= self._take_beside_lines([name for name in names if name not in found])
             missing = [name for name in names if name not in found]
             if missing:
@@ -89,12 +90,24 @@ class Source:
     def take_some(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
         """Fetch those of the columns that are there."""
         if self.lines:
-            found = lines_found(self.lines, names, self.decimal)[0]
+            found = lines_found(self.lines, names, self.options)[0]
             return found | self._take_beside_lines([name for name in names if name not in found])
         wanted = set(names)
         there = wanted.intersection(name for name in self.stream.names or () if name in wanted)
         found = self.stream.take([name for name in names if name in there])
         return found | self._beside(names)
+
+    def exact(self, name: Hashable, values: Any) -> Any:
+        """Return a column that was taken as the integers of its file, where floats have lost them.
+
+        Identifiers of 16 digits and more are such integers.
+        """
+        if may_be_inexact(values) and str(name) not in self.stream.beside:
+            for path in self.files:
+                found = exact_column(path, name, self.format, self.options)
+                if found is not None and len(found) == len(values):
+                    return found
+        return values
 
     def _beside(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
         """Return what is said of the rows by these names; a column goes before that."""
@@ -124,13 +137,21 @@ def files_of(given: Sequence[str]) -> list[str]:
     return [path for one in given for path in paths_of(one)]
 
 
+def check_layer(files: Sequence[str], *, layer: str | None, raw: bool) -> None:
+    """Raise if a matrix of AnnData is asked for, and no file is AnnData."""
+    if (raw or layer is not None) and all(file_format(spooled(path)) != "h5ad" for path in files):
+        option = "--raw" if raw else f"--layer {layer}"
+        raise CommandError(
+            f"{option}: {files[0]} is not an AnnData file (.h5ad). Hint: leave {option} out"
+        )
+
+
 def open_source(
     files: Sequence[str],
     orientation: str,
     wanted: Sequence[str],
     on_bad: OnBad | None = None,
-    delimiter: str | None = None,
-    decimal: Decimal | None = None,
+    options: ReadOptions = AS_FOUND,
     shown: str | None = None,
     ids: Collection[str] = (),
     id_: str | None = None,
@@ -148,8 +169,8 @@ def open_source(
     on_bad
         Called with name, reason and detail for a line of text that is not all numbers; "pass" has
         it passed on.
-    delimiter, decimal
-        Of text; None goes by each file's suffix and first lines.
+    options
+        How they are to be read; what is None goes by each file's suffix and first lines.
     shown
         What the user calls them; one file is called by its path.
     ids
@@ -162,69 +183,75 @@ def open_source(
     texts = [path for path, format_ in zip(files, formats, strict=True) if format_ == "text"]
     if texts and orientation == "auto":
         alone = len(texts) == len(files)
-        orientation = text_orientation(texts, wanted, delimiter, ids, alone=alone)
+        orientation = text_orientation(texts, wanted, options.delimiter, ids, alone=alone)
     is_lines = bool(texts) and orientation == "variables"
-    with_commas = [] if decimal else [p for p in texts if _has_commas(p, delimiter)]
+    with_commas = [] if options.decimal else [p for p in texts if _has_commas(p, options)]
     if with_commas:
         note(f"{with_commas[0]}: decimal commas, read as such. Hint: --decimal . if they are none")
+    try:
+        stream = open_files(files, cast("Orientation", orientation), options, on_bad, id_)
+    except KeyError as error:  # the message says which layers there are
+        if options.layer is None:
+            raise
+        raise CommandError(f"--layer: {message_of(error)}") from None
     return Source(
         path=shown or files[0],
         files=files,
         format=orientation if texts else formats[0],
-        stream=iter_files(
-            files,
-            orientation=cast("Orientation", orientation),
-            delimiter=delimiter,
-            decimal=decimal,
-            on_bad=on_bad,
-            ids=id_,
-        ),
-        lines=[(path, delimiter_of(path, delimiter)) for path in texts] if is_lines else [],
+        stream=stream,
+        lines=[(path, delimiter_of(path, options.delimiter)) for path in texts] if is_lines else [],
         is_numbered=not {"npy", "zarr"}.isdisjoint(formats),
-        delimiter=delimiter,
-        decimal=decimal,
+        options=options,
     )
 
 
-def _has_commas(path: str, delimiter: str | None) -> bool:
-    return find_decimal(path, delimiter_of(path, delimiter), None) == ","
+def _has_commas(path: str, options: ReadOptions) -> bool:
+    return find_numerals(path, delimiter_of(path, options.delimiter), options).decimal == ","
 
 
 def lines_found(
-    files: Sequence[tuple[str, str]], names: Sequence[Hashable], decimal: Decimal | None = None
+    files: Sequence[tuple[str, str]], names: Sequence[Hashable], options: ReadOptions
 ) -> tuple[dict[Hashable, Any], list[str]]:
     """Read those of some variables that texts hold, and some names of what else they hold."""
     found: dict[Hashable, Any] = {}
     seen: list[str] = []
     for path, delimiter in files:
-        point = find_decimal(path, delimiter, decimal)
+        numerals = find_numerals(path, delimiter, options)
         with open_text(path) as file, text_of(path):
-            for _, line in numbered_lines(file, path):
+            for number, line in numbered_lines(file, path):
                 if len(found) == len(set(names)):
                     return found, seen
                 name, _ = split_off_name(line, delimiter)
                 if name in names and name not in found:
-                    found[name] = numbers_or_labels(split_cells(line, delimiter)[1:], point)
+                    cells = split_cells(line, delimiter)[1:]
+                    found[name] = numbers_or_labels(cells, numerals)
+                    if found[name].dtype == object:
+                        for j, cell in enumerate(cells, start=2):
+                            refuse_null(cell, path, f"line {number}, column {j}")
                 if len(seen) < MAX_COMPARED:
                     seen.append(name)
     return found, seen
 
 
-def numbers_or_labels(cells: Sequence[str], decimal: str = ".") -> Any:
+def numbers_or_labels(cells: Sequence[str], numerals: Numerals) -> Any:
     """Return an array of numbers if all cells are, of labels otherwise; None is a missing one."""
-    numbers = [to_number(cell, decimal) for cell in cells]
-    if None in numbers:
-        texts = [
-            None if number != number else cell.strip()  # noqa: PLR0124 (NaN)
-            for cell, number in zip(cells, numbers, strict=True)
-        ]
-        return np.array(texts, dtype=object)
-    return integral(np.array(numbers, dtype=np.float64))
+    numbers = numerals.numbers(cells)
+    if numbers is not None:
+        exact = integers_of(cells) if may_be_inexact(numbers) else None
+        return integral(numbers) if exact is None else exact
+    texts = [None if numerals.is_missing(cell) else cell.strip() for cell in cells]
+    return np.array(texts, dtype=object)
+
+
+def refuse_null(cell: str, path: str, where: str) -> None:
+    """Raise CommandError for a cell with a null byte."""
+    if null := null_in(cell, path, where):
+        raise CommandError(null)
 
 
 def integral(values: Any) -> Any:
     """Turn floats that are all whole numbers into integers: text does not tell codes from sizes."""
     if values.ndim == 1 and values.dtype.kind == "f" and np.isfinite(values).all():
-        whole = values.astype(np.int64) if np.abs(values).max(initial=0) < 2**53 else values
+        whole = values.astype(np.int64) if np.abs(values).max(initial=0) < LARGE else values
         return whole if (whole == values).all() else values
     return values

@@ -23,10 +23,14 @@ from streamsel.cli._ids import parted
 from streamsel.cli._inputs import Source, open_source
 from streamsel.cli._log import log
 from streamsel.cli._resume import rest_of
+from streamsel.cli._row_numbers import Counters, left_out
+from streamsel.cli._saved import notes_on
 from streamsel.cli._skipped import Skipped
+from streamsel.cli._spool import spooled
 from streamsel.cli._unchanged import Comparison, fingerprint, utc
 from streamsel.memory import peak_bytes
 from streamsel.stream._fingerprint import Fingerprint
+from streamsel.stream._formats import file_format
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -36,7 +40,7 @@ if TYPE_CHECKING:
     from streamsel.learner.report import Report
     from streamsel.stream import ColumnStream
     from streamsel.stream._lines import OnBad
-    from streamsel.stream._screen import Screen
+    from streamsel.stream._screen import Missing, Screen
 
 # Of chosen variables so many values are fetched to compare them: 8 MB.
 MAX_CELLS = 2**20
@@ -75,8 +79,10 @@ class Job:
         saved = request.saved
         self.notes: dict[str, Any] = _new_notes(request) if saved is None else saved.notes
         self._seconds, self._n_filled = self.notes["seconds"], self.notes["filled"]
+        self._n_values = self.notes["filled_values"]
         self._began = time.monotonic()
         self._alarms: list[Alarm] = []
+        self.counters = Counters(self.notes["counting"])
         if saved is None:
             self._start()
         else:
@@ -90,6 +96,8 @@ class Job:
         # Only the file says what its columns are called: those of an array are numbers.
         known = {"covariates": tuple(given.covariates)} if given.covariates else {}
         self.model = request.learner.clone(known)
+        self.notes["index"] = given.index
+        self._sound(left_out(source.path, given.index))
         self._sound(of_target(columns_of(given.y, request.target), self.model.target))
         with warnings.catch_warnings():
             # The alarm above has the same content, and the name of the column.
@@ -158,8 +166,7 @@ class Job:
             request.orientation,
             given.wanted,
             heard,
-            request.delimiter,
-            request.decimal,
+            request.reading,
             shown=request.file,
             ids=given.ids(),
             id_=None if request.id is None else parted(request.id)[0],
@@ -254,7 +261,10 @@ class Job:
             "columns_read": before + screen.n_read + n_bad_lines,
             "last_column": str(screen.last_read) if screen.n_read else self.notes["last_column"],
             "skipped": dict(self.skipped.refused + screen.skipped),
+            "examples": dict(self.skipped.examples),
+            "counting": list(self.counters.names),
             "filled": self._n_filled + screen.n_filled,
+            "filled_values": self._n_values + screen.n_filled_values,
             "fingerprint": {**self.notes["fingerprint"], "read": self._seen.as_notes()},
             "listed": self.skipped.listed,
         }
@@ -272,7 +282,7 @@ class Job:
     def look_at_result(self) -> bool:
         """Sound the alarms that what was found gives cause for; return whether there are any."""
         report, space = self.report(), self.model._space
-        found = of_result(report, self.notes, self.request.target)
+        found = of_result(report, self.notes, self.request.target) + self.counters.alarms()
         found += [Alarm(*caution) for caution in report.warnings]
         if is_ranking(report, None if space is None else space.rank):
             alarm = ranking(len(report.found), self._count_alike(report))
@@ -316,14 +326,22 @@ def _as_given(request: Request) -> str | list[str]:
     return request.given[0] if len(request.given) == 1 else list(request.given)
 
 
+def _usual_missing(request: Request) -> Missing:
+    """Return what becomes of missing values where nothing is said of them."""
+    if request.learner.takes_missing:
+        return "keep"
+    # Hardly a variant is without one, and means are what users of genotypes expect.
+    is_bed = all(file_format(spooled(path)) == "bed" for path in request.files)
+    return "mean" if is_bed else "skip"
+
+
 def _new_notes(request: Request) -> dict[str, Any]:
     """Return the notes of a run that begins."""
     return {
         "command": request.command,
         "file": _as_given(request),
         "orientation": request.orientation,
-        "delimiter": request.delimiter,
-        "decimal": request.decimal,
+        **notes_on(request.reading),
         "target": list(request.target),
         "target_file": request.target_file,
         "id": request.id,
@@ -332,7 +350,7 @@ def _new_notes(request: Request) -> dict[str, Any]:
         "strata": request.strata,
         "dropped": list(request.drop),
         "missing_target": request.missing_target,
-        "missing": request.missing or ("keep" if request.learner.takes_missing else "skip"),
+        "missing": request.missing or _usual_missing(request),
         "min_count": request.min_count,
         "max_skipped": request.max_skipped,
         "alarms": [],
@@ -341,7 +359,11 @@ def _new_notes(request: Request) -> dict[str, Any]:
         "bad_lines": 0,
         "complete": False,
         "skipped": {},
+        "index": [],
+        "counting": [],
+        "examples": {},
         "filled": 0,
+        "filled_values": 0,
         "seconds": 0.0,
         "peak_memory": None,
         "version": __version__,

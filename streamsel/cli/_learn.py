@@ -17,6 +17,7 @@ from streamsel.cli._log import log, stderr_is_terminal
 from streamsel.cli._outputs import check_distinct, check_table, check_writable
 from streamsel.cli._progress import Meter, meter
 from streamsel.cli._request import STDIN, Request
+from streamsel.cli._reserved import reserved
 from streamsel.cli._results import finish
 from streamsel.cli._skipped import learn_good
 from streamsel.cli._spool import spooled
@@ -39,39 +40,53 @@ def run(request: Request) -> None:
         leave_it_unsaid()
     with Interrupts() as interrupts:
         _check_outputs(request)
-        job = Job(request)
-        keeper = Keeper(job)
-        try:
-            if job.notes["complete"]:
-                job.look_at_result()
-                keeper.keep_complete()
-            else:
-                # Only now is the input known to be right: opening the list empties an older one.
-                with job.skipped.listing():
-                    Learning(job, keeper, interrupts).learn()
-            finish(job, keeper.unwritten)
-        except KeyboardInterrupt as error:
-            interrupts.end()
-            keeper.stop(exit_code_of(error))
-        finally:
-            log().outcome = {name: job.notes[name] for name in OUTCOME}
+        with reserved(_written(request)):
+            _run(request, interrupts)
+
+
+def _run(request: Request, interrupts: Interrupts) -> None:
+    job = Job(request)
+    keeper = Keeper(job)
+    try:
+        if job.notes["complete"]:
+            job.look_at_result()
+            keeper.keep_complete()
+        else:
+            # Only now is the input known to be right: opening the list empties an older one.
+            with job.skipped.listing():
+                Learning(job, keeper, interrupts).learn()
+        finish(job, keeper.unwritten)
+    except KeyboardInterrupt as error:
+        interrupts.end()
+        keeper.stop(exit_code_of(error))
+    finally:
+        log().outcome = {name: job.notes[name] for name in OUTCOME}
+
+
+def _written(request: Request) -> dict[str, str | None]:
+    """Return the files that a run writes, by option."""
+    return {
+        "--resume" if request.model == request.resume else "--model": request.model,
+        "--out": request.out,
+        "--list-skipped": None if request.skipped_file == "-" else request.skipped_file,
+    }
 
 
 def _check_outputs(request: Request) -> None:
     """Find out now what would go wrong only after hours."""
     if [*request.given, request.target_file].count(STDIN) > 1:
         raise click.UsageError("-: standard input can be read only once")
-    skipped_file = None if request.skipped_file == "-" else request.skipped_file
-    saved_as = "--resume" if request.model == request.resume else "--model"
-    written = {"--out": request.out, "--list-skipped": skipped_file}
+    written = _written(request)
+    skipped_file = written["--list-skipped"]
     check_distinct(
-        {saved_as: request.model, **written},
+        written,
         {
             **{path if len(request.files) > 1 else "FILE": path for path in request.files},
             "--target-file": request.target_file,
         },
     )
-    check_distinct(written, {"--resume": request.resume})
+    others = {"--out": request.out, "--list-skipped": skipped_file}
+    check_distinct(others, {"--resume": request.resume})
     if request.out is not None:
         check_table(request.out)
     if request.model is not None:
@@ -158,6 +173,7 @@ class Learning:
         while (block := next(blocks, None)) is not None:
             with self._interrupts.held():
                 learn_good(self._learn_block, block, job.skipped)
+                job.counters.look_at(block)
                 job.note_progress(before)
                 bar.update(job.notes["columns_read"], job.model)
                 self._keeper.save_in_between()
@@ -192,6 +208,8 @@ class Learning:
             # Of what is bad a second pass has nothing new to tell.
             job.skipped.listening = n_passes == 1
             for n_read, block in _counted(screen):
+                if n_passes == 1:
+                    job.counters.look_at(block)
                 yield block
                 job.note_progress(0)
                 reading = _reading(job.model, n_passes) if n_passes > 1 else ""

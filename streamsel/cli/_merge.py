@@ -200,9 +200,11 @@ def notes_of(known: Sequence[Mapping[str, Any]], along: str) -> dict[str, Any]:
     peaks = [run["peak_memory"] for run in runs if run.get("peak_memory")]
     return merged | {
         "dropped": list(dict.fromkeys(name for run in runs for name in run["dropped"])),
+        "index": list(dict.fromkeys(name for run in runs for name in run.get("index", ()))),
         "columns_read": sum(columns) if along == "columns" else max(columns),
         "skipped": dict(counted),
         "filled": sum(run["filled"] for run in runs),
+        "filled_values": sum(run.get("filled_values", 0) for run in runs),
         "seconds": sum(run["seconds"] for run in runs),
         "peak_memory": max(peaks, default=None),
     }

@@ -30,12 +30,14 @@ def option(*names: str, section: str, **settings: Any) -> Decorator:
     return click.option(*names, cls=Option, section=section, **settings)
 
 
-def names_option(*names: str, section: str = INPUT, **settings: Any) -> Decorator:
+def names_option(
+    *names: str, section: str = INPUT, metavar: str = "NAME", **settings: Any
+) -> Decorator:
     """Make an option that takes names: said several times, or with commas between."""
     return option(
         *names,
         type=Name(),
-        metavar="NAME",
+        metavar=metavar,
         multiple=True,
         callback=_split_names,
         section=section,
@@ -77,7 +79,32 @@ decimal_option = option(
     type=click.Choice([".", ","]),
     section=INPUT,
     help="Decimal mark of a text file; otherwise a comma if the first lines have numbers with one "
-    "and none with a point, and cells are parted by something else.",
+    "and none with a point, and cells are parted by something else. Where every comma may set off "
+    "thousands it must be said.",
+)
+
+na_values_option = names_option(
+    "--na-values",
+    metavar="CELL",
+    help="Cell of a text file that stands for a missing value, such as . or '<0.01', besides the "
+    "usual ones: empty, NA, N/A, NaN, nan, null, NULL, None, n/a, #N/A, and - among numbers; "
+    "several as with --target.",
+)
+
+# Which matrix of an AnnData file.
+layer_options = all_of(
+    option(
+        "--layer",
+        metavar="NAME",
+        section=INPUT,
+        help="Read this layer of an .h5ad file instead of X.",
+    ),
+    option(
+        "--raw",
+        is_flag=True,
+        section=INPUT,
+        help="Read raw of an .h5ad file instead of X: mostly the counts of all genes.",
+    ),
 )
 
 keep_option = names_option(
@@ -208,10 +235,19 @@ input_options = all_of(
     ),
     delimiter_option,
     decimal_option,
+    na_values_option,
+    layer_options,
     names_option(
         "--drop",
         help="Column to leave out, such as another outcome, or a pattern of names in quotes: "
         "'f0_*'; several as with --target.",
+    ),
+    option(
+        "--keep-index",
+        is_flag=True,
+        section=INPUT,
+        help="Take a column that only numbers the rows, such as pandas' unnamed index, as a "
+        "candidate; otherwise it is left out, with a warning.",
     ),
     option(
         "--missing",
@@ -219,7 +255,7 @@ input_options = all_of(
         section=INPUT,
         help="Columns with missing or infinite values: leave them out, put the mean in place, keep "
         "those with missing ones, or stop at the first (and at the first with text).  [default: "
-        "keep where the method takes missing values, otherwise skip]",
+        "keep where the method takes missing values; otherwise mean of .bed files, skip of others]",
     ),
     option(
         "--min-count",

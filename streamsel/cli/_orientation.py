@@ -6,9 +6,10 @@ import itertools
 from typing import TYPE_CHECKING
 
 from streamsel.cli._errors import CommandError
-from streamsel.stream._cells import numbered_lines, open_text, split_cells, text_of, to_number
+from streamsel.stream._cells import numbered_lines, open_text, split_cells, text_of
 from streamsel.stream._formats import delimiter_of, file_format
 from streamsel.stream._layout import split_off_name
+from streamsel.stream._numerals import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -121,7 +122,7 @@ def orientation_that_fits(source: Source, ids: Collection[str] = (), n: int | No
     path, (other,) = texts[0], {*_SAYS} - {source.format}
     if ids:
         # A matrix of samples by samples has them on both sides.
-        return _SAYS[other] if _by_ids(path, source.delimiter, ids) == [other] else ""
+        return _SAYS[other] if _by_ids(path, source.options.delimiter, ids) == [other] else ""
     with open_text(path) as file, text_of(path):
         lines = numbered_lines(file, path)
         if other == "samples":
@@ -130,10 +131,6 @@ def orientation_that_fits(source: Source, ids: Collection[str] = (), n: int | No
         else:
             two = [line for _, line in itertools.islice(lines, 2)]
             # Less the name.
-            fits = len(split_cells(two[-1], delimiter_of(path, source.delimiter))) - 1 == n
+            mark = delimiter_of(path, source.options.delimiter)
+            fits = len(split_cells(two[-1], mark)) - 1 == n
     return _SAYS[other] if fits else ""
-
-
-def is_number(cell: str) -> bool:
-    """Tell whether a cell holds a number, with a point or a comma, or stands for a missing one."""
-    return to_number(cell) is not None or to_number(cell, ",") is not None

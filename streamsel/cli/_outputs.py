@@ -136,7 +136,9 @@ def _arrow_table(names: Sequence[str], columns: Sequence[Any]) -> Any:
 def _write_parquet(path: Path, names: Sequence[str], columns: Sequence[Any]) -> None:
     import pyarrow.parquet as pq
 
-    pq.write_table(_arrow_table(names, columns), path)
+    # Arrow takes no path that is not UTF-8.
+    with path.open("wb") as file:
+        pq.write_table(_arrow_table(names, columns), file)
 
 
 def _write_ipc(path: Path, names: Sequence[str], columns: Sequence[Any]) -> None:

@@ -138,7 +138,7 @@ def _drawn(path: str, kind: str, options: dict[str, Any]) -> Axes:
         return plot.stability(read_stability(path))
     model = load(path)
     if kind in _OF["--data"]:
-        return _of_rows(model, kind, options)
+        return _of_rows(model, kind, options, notes_of(path))
     complete = notes_of(path).get("complete", True)
     shown = model if complete else model.report().unfinished()
     if kind == "loadings":
@@ -147,11 +147,12 @@ def _drawn(path: str, kind: str, options: dict[str, Any]) -> Axes:
     return drawn
 
 
-def _of_rows(model: Any, kind: str, options: dict[str, Any]) -> Axes:
+def _of_rows(model: Any, kind: str, options: dict[str, Any], notes: dict[str, Any]) -> Axes:
     """Draw rows of a file, or those that the model holds."""
     from streamsel import plot
     from streamsel.cli._apply import columns_there, needs_and_makes
     from streamsel.cli._inputs import files_of, open_source
+    from streamsel.cli._saved import reading_of
     from streamsel.plot._reports import expect_found
 
     expect_found(model.report(), "selected" if kind == "heatmap" else "components")
@@ -164,7 +165,7 @@ def _of_rows(model: Any, kind: str, options: dict[str, Any]) -> Axes:
         options["orientation"],
         [*wanted, *by],
         None,
-        options["delimiter"],
+        reading_of(options, notes),
         shown=options["data"],
     )
     with columns_there(source):

@@ -14,7 +14,14 @@ from streamsel.cli._words import OF_COLUMNS, OF_COMPONENTS, meaning
 from streamsel.escape import shown
 from streamsel.learner.report import NOISE_LEVEL
 from streamsel.page._verdict import is_certificate_needed, verdict
-from streamsel.words import bytes_text, count, rows_left_out_text, seconds_text, skipped_text
+from streamsel.words import (
+    bytes_text,
+    count,
+    filled_text,
+    rows_left_out_text,
+    seconds_text,
+    skipped_text,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -224,6 +231,8 @@ def _footer(report: Report, notes: Any) -> list[str]:
         + (f", {bytes_text(notes['peak_memory'])} of memory" if notes.get("peak_memory") else "")
         + (f"; left out: {skipped}." if skipped else ".")
     )
+    if filled := filled_text(notes):
+        lines.append(f"{filled}.")
     return lines
 
 

@@ -10,13 +10,13 @@ import click
 from streamsel.cli._errors import CommandError, note
 from streamsel.cli._methods import learner_of
 from streamsel.cli._options import THAT_OF_MODEL
-from streamsel.cli._saved import agreed, read_saved
+from streamsel.cli._saved import agreed, read_saved, reading_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamsel.cli._saved import Saved
-    from streamsel.stream._decimal import Decimal
+    from streamsel.stream._read_options import ReadOptions
     from streamsel.stream._screen import Missing
 
 # What stands for standard input.
@@ -50,8 +50,12 @@ class Request:
         "drop" where rows without a target are left out, "error" where they end the run.
     drop
         Names of columns to leave out.
-    orientation, delimiter, decimal, missing, min_count, max_skipped
+    keep_index
+        Whether columns that only number the rows are candidates.
+    orientation, missing, min_count, max_skipped
         As the options of the same names.
+    reading
+        How files are to be read.
     keep
         Names of columns that go along into `out`.
     model, resume, out, skipped_file
@@ -81,9 +85,9 @@ class Request:
     by_position: bool
     missing_target: str
     drop: Sequence[str]
+    keep_index: bool
     orientation: str
-    delimiter: str | None
-    decimal: Decimal | None
+    reading: ReadOptions
     missing: Missing | None
     min_count: int
     max_skipped: float | None
@@ -132,10 +136,12 @@ class Request:
 
 def make_request(ctx: click.Context) -> Request:
     """Check what click cannot: options that exclude or need each other, and the parameters."""
-    from streamsel.cli._inputs import files_of
+    from streamsel.cli._inputs import check_layer, files_of
 
     _take_event(ctx)
     options = ctx.params
+    files = files_of(options["files"])
+    check_layer(files, layer=options["layer"], raw=options["raw"])
     _check_workers(ctx)
     if options["by_position"] and options["id"] is not None:
         raise click.UsageError("--id joins rows by name, --by-position by place: say one", ctx)
@@ -152,7 +158,7 @@ def make_request(ctx: click.Context) -> Request:
     return Request(
         command=str(ctx.info_name),
         given=options["files"],
-        files=files_of(options["files"]),
+        files=files,
         learner=learner,
         weights=options["weights"],
         strata=options.get("strata"),
@@ -162,9 +168,9 @@ def make_request(ctx: click.Context) -> Request:
         by_position=options["by_position"],
         missing_target=options["missing_target"],
         drop=options["drop"],
+        keep_index=options["keep_index"],
         orientation=options["orientation"],
-        delimiter=options["delimiter"],
-        decimal=options["decimal"],
+        reading=reading_of(options),
         missing=options["missing"],
         min_count=options["min_count"],
         max_skipped=options["max_skipped"],

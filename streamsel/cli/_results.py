@@ -15,7 +15,7 @@ from streamsel.cli._outputs import write_table
 from streamsel.cli._report import n_found
 from streamsel.cli._report import show as show_report
 from streamsel.stream._base import ColumnStream
-from streamsel.words import count, skipped_text
+from streamsel.words import count, filled_text, skipped_text
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -80,6 +80,9 @@ def show(report: Report, notes: Any, *, as_json: bool) -> None:
     if left_out and not sys.stdout.isatty():
         n_skipped = sum(notes["skipped"].values())
         note(f"left out {count(n_skipped, 'column')}: {left_out}")
+    filled = filled_text(notes)
+    if filled and not sys.stdout.isatty():
+        note(filled)
 
 
 def _why_no_more(job: Job, report: Report) -> str:

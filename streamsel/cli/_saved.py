@@ -11,9 +11,10 @@ from click.core import ParameterSource
 
 from streamsel.cli._errors import CommandError
 from streamsel.cli._methods import parameters_said
+from streamsel.stream._read_options import ReadOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 # What the notes of a run say: types, and what those of older versions meant by saying nothing.
 _NOTES: dict[str, tuple[tuple[type, ...], Any]] = {
@@ -28,9 +29,14 @@ _NOTES: dict[str, tuple[tuple[type, ...], Any]] = {
     "strata": ((str, type(None)), None),
     "covariates": ((list,), []),
     "dropped": ((list,), []),
+    "index": ((list,), []),
+    "counting": ((list,), []),
     "orientation": ((str, type(None)), None),
     "delimiter": ((str, type(None)), None),
     "decimal": ((str, type(None)), None),
+    "na_values": ((list,), []),
+    "layer": ((str, type(None)), None),
+    "raw": ((bool, type(None)), None),
     "missing_target": ((str,), "error"),
     "missing": ((str,), "skip"),
     "min_count": ((int,), 0),
@@ -38,11 +44,16 @@ _NOTES: dict[str, tuple[tuple[type, ...], Any]] = {
     "alarms": ((list,), []),
     "bad_lines": ((int,), 0),
     "skipped": ((dict,), {}),
+    "examples": ((dict,), {}),
     "filled": ((int,), 0),
+    "filled_values": ((int,), 0),
     "seconds": ((int, float), 0.0),
     "fingerprint": ((dict, type(None)), None),
     "listed": ((list, type(None)), None),
 }
+
+# Options that say how files are read.
+READING = ("delimiter", "decimal", "na_values", "layer", "raw")
 
 
 @dataclass(frozen=True)
@@ -97,6 +108,9 @@ def read_saved(path: str, command: str) -> Saved | None:
     for name, (kinds, _) in _NOTES.items():
         if not isinstance(notes[name], kinds):
             raise CommandError(f"--resume {path}: its notes make no sense ({name})")
+    for reason, example in list(notes["examples"].items()):
+        if not (isinstance(example, list) and [*map(type, example)] == [str, str, str]):
+            raise CommandError(f"--resume {path}: its notes make no sense (examples: {reason})")
     if notes["command"] != command:
         raise CommandError(f"--resume {path}: saved by streamsel {notes['command']}")
     return Saved(path, model, notes)
@@ -131,12 +145,46 @@ def agreed(ctx: click.Context, saved: Saved) -> dict[str, Any]:
         "missing_target": notes["missing_target"],
         "drop": notes["dropped"],
         "orientation": notes["orientation"] or "auto",
-        "delimiter": notes["delimiter"],
-        "decimal": notes["decimal"],
+        **{name: notes[name] for name in READING},
         "missing": ctx.params["missing"] or notes["missing"],
         "min_count": notes["min_count"],
         "max_skipped": max_skipped,
     }
+
+
+def reading_of(options: Mapping[str, Any], notes: Mapping[str, Any] | None = None) -> ReadOptions:
+    """Return how files are to be read.
+
+    Parameters
+    ----------
+    options
+        Of the command, which may have some of them.
+    notes
+        Of the model that is applied: what no option says of cells and layers is as that run had it.
+    """
+    known = {} if notes is None else notes
+    cells, layer, raw = options.get("na_values"), options.get("layer"), options.get("raw")
+    if not cells and isinstance(known.get("na_values"), list):
+        cells = [text for text in known["na_values"] if isinstance(text, str)]
+    if layer is None and not raw:
+        layer, raw = known.get("layer"), known.get("raw")
+    if layer is not None and raw:
+        raise click.UsageError("--raw: what raw keeps has no layers. Hint: leave out --layer")
+    return ReadOptions(
+        delimiter=options.get("delimiter"),
+        decimal=options.get("decimal"),
+        na_values=tuple(cells or ()),
+        layer=layer if isinstance(layer, str) else None,
+        raw=raw is True,
+        # Of a run a screen counts them.
+        genotypes="mean" if known.get("missing") == "mean" else "keep",
+    )
+
+
+def notes_on(reading: ReadOptions) -> dict[str, Any]:
+    """Return what is noted of how files were read."""
+    noted = {name: getattr(reading, name) for name in READING}
+    return noted | {"na_values": list(reading.na_values), "raw": reading.raw or None}
 
 
 def is_said(ctx: click.Context, name: str) -> bool:
@@ -161,11 +209,13 @@ def _told_twice(ctx: click.Context, saved: Saved) -> Iterator[tuple[str, Any, An
             yield f"--{name}", notes[name], options[name]
     if options["by_position"] and notes["id"]:
         yield "--by-position", False, True
+    if options["keep_index"]:
+        yield "--keep-index", not notes["index"], True
     if is_said(ctx, "drop"):
         yield "--drop", notes["dropped"], options["drop"]
     if options["orientation"] != "auto" and notes["orientation"] is not None:
         yield "--orientation", notes["orientation"], options["orientation"]
-    for name in ("delimiter", "decimal", "min_count", "missing_target"):
+    for name in (*READING, "min_count", "missing_target"):
         if is_said(ctx, name):
             yield f"--{name.replace('_', '-')}", notes[name], options[name]
     # Where nothing was to be missing, nothing was: from here on it may be.

@@ -15,6 +15,7 @@ from streamsel.cli._errors import message_of
 from streamsel.cli._log import log
 from streamsel.cli._rows import row_writer
 from streamsel.escape import shown
+from streamsel.stream._numerals import OfCell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
@@ -43,6 +44,8 @@ class Skipped:
         Whether the first of those is an error.
     left_out
         Names of which nothing is to be said: they were not to be learnt.
+    examples
+        Of some reasons the first column: its name, the detail, and the cell.
     named
         Makes of a text about a row one that has its identifier, if that is known.
     """
@@ -52,6 +55,7 @@ class Skipped:
         self.listening = False
         self.strict = False
         self.left_out: Collection[str] = ()
+        self.examples: dict[str, list[str]] = {}
         self.named: Callable[[str], str] = str
         self._path = path
         self._to: io.FileIO | None = None
@@ -73,6 +77,7 @@ class Skipped:
     def go_on(self, notes: Mapping[str, Any]) -> None:
         """Take up what an earlier run has counted and told of."""
         self.refused.update(notes["skipped"])
+        self.examples |= notes["examples"]
         self._n_known = notes["bad_lines"]
         path, n_bytes = notes["listed"] or (None, None)
         self._n_bytes = n_bytes if path == self._path else None
@@ -104,7 +109,11 @@ class Skipped:
 
     def list_(self, name: Hashable, reason: str, detail: str) -> None:
         """Write a line of the list."""
-        cells = str(name), reason, " ".join(self.named(detail).split())
+        cell = detail.cell if isinstance(detail, OfCell) else None
+        detail = self.named(detail)
+        if cell is not None:
+            self.examples.setdefault(reason, [str(name), str(detail), cell])
+        cells = str(name), reason, " ".join(detail.split())
         if self._path == "-":
             _say(*cells)
         elif self._to is not None and self._n_bytes is not None:

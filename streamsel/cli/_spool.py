@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import click
 
-from streamsel.cli._errors import CommandError, stop
+from streamsel.cli._errors import CommandError, note, stop
 from streamsel.cli._interrupt import Interrupts, exit_code_of
 from streamsel.cli._log import log
 from streamsel.cli._progress import spooling
 from streamsel.cli._request import STDIN
+from streamsel.stream._line_bound import FIRST_BYTES, LineBound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 _PIECE = 1 << 20
 _MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\x93NUMPY": ".npy"}
 _GZIP = b"\x1f\x8b"
+# Seconds after which it is said that a named pipe has no writer.
+PATIENCE = 3.0
 
 
 def spooled(path: str, *, is_table: bool = False) -> str:
@@ -71,9 +75,24 @@ def _is_pipe(path: str) -> bool:
 
 
 @contextmanager
+def waiting_for_writer(path: str) -> Iterator[None]:
+    """Say what is waited for where opening a named pipe takes more than a few seconds."""
+    text = f"{path}: a named pipe that no program writes to yet; waiting for one (Ctrl-C ends it)"
+    timer = threading.Timer(PATIENCE, note, [text])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+@contextmanager
 def _opened(path: str) -> Iterator[IO[bytes]]:
     if path != STDIN:
-        with open(path, "rb") as file:  # noqa: PTH123 (as above)
+        with waiting_for_writer(path):
+            file = open(path, "rb")  # noqa: PTH123, SIM115 (as above; closed below)
+        with file:
             yield file
         return
     if sys.stdin is None or sys.stdin.isatty():
@@ -85,11 +104,17 @@ def _opened(path: str) -> Iterator[IO[bytes]]:
 
 def _copy(path: str, name: str, directory: Path, *, is_table: bool) -> Path:
     """Copy what can be read once; return the copy, whose name ends as its format does."""
-    copy, n_bytes = directory / "copy", 0
+    copy, n_bytes, is_text = directory / "copy", 0, True
+    # Text without line endings would be copied until there is no room left.
+    bound = LineBound(name, FIRST_BYTES, FIRST_BYTES)
     with _opened(path) as source, spooling(name) as show:
         try:
             with copy.open("wb") as file:
                 while piece := source.read(_PIECE):
+                    if not n_bytes:
+                        is_text = not piece.startswith((*_MAGIC, _GZIP))
+                    if is_text:
+                        bound.check(piece)
                     file.write(piece)
                     n_bytes += len(piece)
                     show(n_bytes)

@@ -8,12 +8,19 @@ import numpy as np
 
 from streamsel.cli._errors import CommandError
 from streamsel.cli._ids import identifiers_of, likely, rows_of
-from streamsel.cli._inputs import Source, integral, numbers_or_labels, open_source
-from streamsel.cli._orientation import is_number, orientation_that_fits
+from streamsel.cli._inputs import (
+    Source,
+    integral,
+    numbers_or_labels,
+    open_source,
+    refuse_null,
+)
+from streamsel.cli._orientation import orientation_that_fits
 from streamsel.cli._spool import spooled
-from streamsel.stream._cells import to_number
-from streamsel.stream._decimal import decimal_of
-from streamsel.stream._formats import BINARY_SUFFIXES, TEXT_SUFFIXES, suffix_of
+from streamsel.stream._decimal import numerals_of
+from streamsel.stream._formats import BINARY_SUFFIXES, TEXT_SUFFIXES, delimiter_of, suffix_of
+from streamsel.stream._numerals import Numerals, is_number, why_not_numbers
+from streamsel.stream._read_options import AS_FOUND, ReadOptions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -39,6 +46,8 @@ class TargetFile:
         identifiers.
     id_
         Of its column of identifiers, if that is known.
+    reading
+        How it is to be read.
 
     Attributes
     ----------
@@ -51,11 +60,17 @@ class TargetFile:
         How many of its rows are those of no row of FILE.
     """
 
-    def __init__(self, path: str, names: Sequence[str], id_: str | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        names: Sequence[str],
+        id_: str | None = None,
+        reading: ReadOptions = AS_FOUND,
+    ) -> None:
         is_table = bool(names) or id_ is not None
         path = spooled(path, is_table=is_table)
         self.path = path
-        self._names, self._id = names, id_
+        self._names, self._id, self._reading = names, id_, reading
         suffix = suffix_of(path)
         # Who names a column has a table.
         is_text = suffix in {".csv", ".tsv"} or (is_table and suffix in TEXT_SUFFIXES)
@@ -65,7 +80,11 @@ class TargetFile:
         if suffix != ".npy" and (is_text or suffix in BINARY_SUFFIXES):
             # A list of numbers has no header.
             is_list = is_text and not is_table and is_plain_list(path)
-            self.table = None if is_list else open_source([path], "samples", names)
+            self.table = None
+            if not is_list:
+                if is_text and reading.decimal == delimiter_of(path, None):
+                    reading = reading._replace(decimal=None)
+                self.table = open_source([path], "samples", names, options=reading)
 
     def holds(self, name: str) -> bool:
         """Whether it has a column of this name."""
@@ -84,13 +103,20 @@ class TargetFile:
             if not names:
                 raise CommandError(f"{self.path}: covariates, and no target")
             return target_of(self.table, names, kind, self.rows)
-        is_array = suffix_of(self.path) == ".npy"
-        return load_array(self.path) if is_array else one_per_line(self.path, n or 0)
+        if suffix_of(self.path) == ".npy":
+            return load_array(self.path)
+        found = one_per_line(self.path, self._reading, n or 0)
+        if kind != "class":
+            _refuse_ambiguous(found, self.path)
+        return found
 
-    def take(self, names: Sequence[str]) -> dict[Hashable, Any]:
-        """Read columns of the table, in the rows that are meant."""
+    def take(self, names: Sequence[str], *, exact: bool = False) -> dict[Hashable, Any]:
+        """Read columns of the table, in the rows that are meant; integers exactly, if asked for."""
         assert self.table is not None  # noqa: S101
-        return {name: _rows_of(v, self.rows) for name, v in self.table.take(names).items()}
+        found = {name: np.asarray(values) for name, values in self.table.take(names).items()}
+        if exact:
+            found = {name: self.table.exact(name, values) for name, values in found.items()}
+        return {name: _rows_of(values, self.rows) for name, values in found.items()}
 
     def join(self, source: Source, column: str, *, drop: bool) -> None:
         """Put its rows into the order of a file of columns, by identifier; it may lack some."""
@@ -215,10 +241,29 @@ def target_of(
 ) -> Any:
     """Read the target from columns of a file; None takes all rows."""
     columns = source.take([source.name(name) for name in names])
-    arrays = {str(name): _rows_of(_with_gaps(v), rows) for name, v in columns.items()}
+    if kind == "class":
+        columns = {name: source.exact(name, np.asarray(v)) for name, v in columns.items()}
+    numerals = Numerals(na_values=source.options.na_values)
+    columns = {name: _with_gaps(values, numerals) for name, values in columns.items()}
+    arrays = {str(name): _rows_of(values, rows) for name, values in columns.items()}
+    if kind != "class":
+        for name, values in arrays.items():
+            _refuse_ambiguous(values, f"the target {name}")
     if source.format in ("samples", "variables"):
         arrays = {name: integral(values) for name, values in arrays.items()}
     return as_target(arrays, kind)
+
+
+def _refuse_ambiguous(values: Any, what: str) -> None:
+    """Refuse a target whose values are all numbers, but not certain which."""
+    if values.dtype != object or not all(isinstance(v, str) for v in values if v is not None):
+        return
+    why = why_not_numbers(values.tolist())
+    if why.reason == "ambiguous":
+        raise CommandError(
+            f"{what}: {values[why.place]!r} in row {why.place}, {why.detail}. Hint: --decimal . or "
+            "--decimal , says what it is; --target-kind class, if it is the name of a class"
+        )
 
 
 def as_target(columns: dict[str, Any], kind: str) -> Any:
@@ -263,17 +308,17 @@ def load_array(path: str) -> Any:
 
     array = np.array(open_npy(path))
     check_characters(array, path)
-    return _with_gaps(array)
+    return _with_gaps(array, Numerals())
 
 
-def _with_gaps(values: Any) -> Any:
+def _with_gaps(values: Any, numerals: Numerals) -> Any:
     """Return labels with None for texts that stand for a missing value, as in text files."""
     array = np.asarray(values)
     if array.dtype.kind not in "OU" or array.ndim != 1:
         return values
     labels = array.tolist()
     texts = {label for label in set(map(_hashed, labels)) if isinstance(label, str)}
-    gaps = {text for text in texts if (number := to_number(text)) is not None and np.isnan(number)}
+    gaps = {text for text in texts if numerals.is_missing(text)}
     if not gaps:
         return values
     return np.array([None if _hashed(label) in gaps else label for label in labels], dtype=object)
@@ -291,17 +336,23 @@ def is_plain_list(path: str) -> bool:
         return is_number(file.readline().strip() or "empty")
 
 
-def one_per_line(path: str, n: int = 0) -> Any:
+def one_per_line(path: str, reading: ReadOptions = AS_FOUND, n: int = 0) -> Any:
     """Read one value a line: numbers if all of them are, labels otherwise; none in an empty line.
 
     Empty lines at the end belong to the rows if there are n of these.
     """
     from streamsel.stream._cells import open_text, text_of
+    from streamsel.stream._line_bound import LINE_BYTES
 
-    with open_text(path) as file, text_of(path):
+    with open_text(path, LINE_BYTES) as file, text_of(path):
         lines = [line.strip() for line in file]
     while len(lines) > n and not lines[-1]:
         lines.pop()
     if not any(lines):
         raise CommandError(f"{path}: the file is empty")
-    return numbers_or_labels(lines, decimal_of([line for line in lines if line]))
+    numerals = numerals_of([line for line in lines if line], reading)
+    found = numbers_or_labels(lines, numerals)
+    if found.dtype == object:
+        for number, line in enumerate(lines, start=1):
+            refuse_null(line, path, f"line {number}")
+    return found

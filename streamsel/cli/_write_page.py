@@ -13,6 +13,7 @@ from streamsel.cli._errors import CommandError
 from streamsel.cli._inputs import Source, files_of, open_source
 from streamsel.cli._outputs import check_distinct, check_writable
 from streamsel.cli._picture import read_stability
+from streamsel.cli._saved import reading_of
 from streamsel.cli._target import target_of
 from streamsel.files import whole_file
 
@@ -73,7 +74,7 @@ def _rows(
         options["orientation"],
         [str(name) for name in needed],
         None,
-        options["delimiter"],
+        reading_of(options, notes),
         shown=options["data"][0],
     )
     return source, all_but_dropped(source, notes) if of_any else source.stream

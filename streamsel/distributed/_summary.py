@@ -18,8 +18,8 @@ class Summary:
         Columns read from them, those left out among them; or rows.
     skipped
         How many columns were left out, by reason, where the source is a `screen`.
-    n_filled
-        Columns in which means took the place of missing values.
+    n_filled, n_filled_values
+        Columns in which means took the place of missing values, and how many values these are.
     n_bytes
         Bytes read, about.
     """
@@ -28,6 +28,7 @@ class Summary:
     n_read: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     n_filled: int = 0
+    n_filled_values: int = 0
     n_bytes: int = 0
 
     def add(self, other: Summary) -> None:
@@ -36,4 +37,5 @@ class Summary:
         self.n_read += other.n_read
         self.skipped.update(other.skipped)
         self.n_filled += other.n_filled
+        self.n_filled_values += other.n_filled_values
         self.n_bytes += other.n_bytes

@@ -44,6 +44,7 @@ def learn_part(blank: bytes, part: Any, *values: Any) -> Learnt:
         n_read=getattr(stream, "n_read", model.n_columns),
         skipped=Counter(getattr(stream, "skipped", ())),
         n_filled=getattr(stream, "n_filled", 0),
+        n_filled_values=getattr(stream, "n_filled_values", 0),
         n_bytes=part.n_bytes,
     )
     return Learnt(pack(model), counts, (model.n_columns,))

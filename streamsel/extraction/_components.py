@@ -10,6 +10,13 @@ from streamsel._jit.relevance import join, rotate_and_drop, take_up
 from streamsel._jit.search import next_above
 from streamsel.columns import Chunk, Stats
 from streamsel.held.part import ColumnHeld, Floats, Places
+from streamsel.held.possible import (
+    expect_between,
+    expect_bounded,
+    expect_products,
+    expect_relevances,
+    expect_sums,
+)
 from streamsel.held.table import Table
 from streamsel.shapes import Names, expect, expect_shapes, rows_of
 from streamsel.target.space import TargetSpace
@@ -188,6 +195,15 @@ class Components(ColumnHeld):
         state = self.to_state()
         self._make_room(size)
         self._fill(state)
+
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        m = self.count
+        expect_relevances(self.relevances[:m], least=-1.0 if self.signed else 0.0)
+        expect_between("arrivals", self.arrival[:m], 0.0, 2.0**53)
+        expect_bounded("components", self.Z[:m], self.table["B"])
+        expect_products(self.Mzz[:m, :m], "components")
+        expect_sums("products", self.Czy[:m])
 
     # Undo, copies, files
 

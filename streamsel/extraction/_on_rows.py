@@ -16,6 +16,7 @@ from streamsel.held.joint import JointMoments
 from streamsel.held.joint_merging import merge_rows, watch_sums
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats, Places
+from streamsel.held.possible import expect_between
 from streamsel.learner.extractor import least_motion
 from streamsel.shapes import Count, expect, expect_shapes
 from streamsel.target.space import TargetSpace
@@ -313,6 +314,11 @@ class ComponentsOnRows(JointMoments):
             merge_rows(self, theirs, moments)
             self.stand(turn)
         self._choose(self._all_variables(moments))
+
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        super().expect_possible()
+        expect_between("arrivals", self.arrival[: self.count], 0.0, 2.0**53)
 
     # Files
 

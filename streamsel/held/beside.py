@@ -123,6 +123,9 @@ class Beside(Part):
     def refresh_if_due(self, moments: Moments) -> None:
         """Decide, after as many rows, what is decided then."""
 
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+
     def check(self, moments: Moments) -> None:
         """Refuse what a file says, if it is not about these moments."""
 

@@ -222,6 +222,12 @@ class Beyond(Crossed):
         places = np.array([moments.slots[name] for name in others.names], dtype=np.intp)
         self.axes.merge(theirs.axes, places, p)
 
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        super().expect_possible()
+        if self.axes is not None:
+            self.axes.expect_possible()
+
     # Files
 
     def check(self, moments: Moments) -> None:

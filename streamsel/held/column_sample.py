@@ -13,6 +13,7 @@ from streamsel._jit.shape import take_shapes
 from streamsel.columns import Chunk, Stats
 from streamsel.hashing import NameHash
 from streamsel.held.part import Floats, Places
+from streamsel.held.possible import expect_between
 from streamsel.shapes import Array, Count, Number, expect
 from streamsel.target.weights import Weights
 
@@ -120,7 +121,11 @@ class ColumnSample:
         most = 2.0 * arrived + _FIRST
         expect(state, counts=Array((_BINS,), least=0.0, below=most), n=Count())
         expect(state, sums=Array((_SUMS, _SHORT), least=-most, below=most))
+        # A sum of squares of numbers that are not negative is at most the square of their sum.
         expect(state, weight2=Number(0.0))
+        expect_between(
+            "squares of weights", state["weight2"], 0.0, 1.01 * state["counts"].sum() ** 2
+        )
         counts, sums = np.array(state["counts"]), np.array(state["sums"])
         self.rewind(Mark(counts, sums, float(state["weight2"]), state["n"]))
 

@@ -233,6 +233,11 @@ class Crossed(Beside):
         self._followed = None
         self.follow(moments)
 
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        for period in self.periods:
+            period.expect_possible()
+
     # Files
 
     def check(self, moments: Moments) -> None:

@@ -11,6 +11,7 @@ from streamsel.held.fit import Code, Fit, begin, learn
 from streamsel.held.loadings import Loadings
 from streamsel.held.part import Floats
 from streamsel.held.pool import SamplePool
+from streamsel.held.possible import expect_between, expect_bounded
 from streamsel.held.waiting import Panel
 from streamsel.shapes import Array, Count, Flag, Names, expect, expect_shapes
 
@@ -137,6 +138,21 @@ class Factorised(SamplePool):
             )
         self._changes()
         self.set_state(other.to_state())
+
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        super().expect_possible()
+        waiting = np.nan_to_num(self._panel.values[: self._filled])
+        expect_bounded("columns", waiting)
+        if not (np.square(waiting).sum(axis=1) > 0.0).all():
+            raise ValueError("Expected columns that vary. Got: others.")
+        self.fit.expect_possible()
+        if self.loadings is not None:
+            self.loadings.expect_possible()
+
+    def _expect_units(self) -> None:
+        # Where a column has gaps some of its length 1 is not known.
+        expect_between("observations", np.nan_to_num(self.table["unit"]), -2.0, 2.0)
 
     # Undo, copies, files
 

@@ -13,6 +13,13 @@ from streamsel.held.beside import Along, Beside, Steps, put, take
 from streamsel.held.fit import Code, Coded, Fit, solve, whitened
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats, Places
+from streamsel.held.possible import (
+    expect_between,
+    expect_bounded,
+    expect_products,
+    expect_sums,
+    expect_totals,
+)
 from streamsel.held.table import Table
 from streamsel.rollback import Restore
 from streamsel.shapes import Array, Count, ListOf, expect, expect_shapes
@@ -449,6 +456,16 @@ class FactorisedRows(Beside):
         spread = (self.weight - n) * self.table["spread"] + n * told["spread"]
         means = self.table["shift"].copy()
         self._take(Now(self._code.renew_rows(fit), squares, spread / self.weight), means)
+
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        table = self.table
+        expect_bounded("loadings", table["V"], table["shift"], table["spread"], self.codes)
+        expect_totals("sums over rows", table["sum"], table["sum_of_codes"], table["off"])
+        expect_sums("sums over rows", table["B"], table["squares"], table["sum_of_squares"])
+        expect_products(self.A, "codes")
+        expect_products(self.of_codes, "codes")
+        expect_between("weights", np.array([self.noise, self.weight, self.batch]), 0.0, 1e300)
 
     # Files
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 
 from streamsel.held.part import Floats
+from streamsel.held.possible import expect_bounded, expect_products, expect_sums
 from streamsel.shapes import expect_shapes
 
 # How often the first columns are gone over; and any others.
@@ -83,6 +84,12 @@ class Fit(NamedTuple):
     def typical(self) -> float:
         """The mean square of a value."""
         return self.squares / (self.weight * len(self.D))
+
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        expect_bounded("components", self.D, self.unit, self.noise)
+        expect_products(self.A, "codes")
+        expect_sums("sums over columns", self.B, self.squares, self.weight, self.odd, self.lacking)
 
     @classmethod
     def from_state(cls, state: dict[str, Any], n: int, q: int) -> Self:

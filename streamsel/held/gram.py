@@ -8,6 +8,7 @@ import numpy as np
 
 from streamsel.held.inflow import Inflow
 from streamsel.held.part import Floats, Places
+from streamsel.held.possible import expect_sums, expect_within
 from streamsel.held.triangle import Tiles
 from streamsel.held.waiting import Stored
 from streamsel.shapes import expect_shapes
@@ -148,6 +149,25 @@ class Gram(Inflow):
         lower += other._lower
         self._u, self._s = self._u + other._u, self._s + other._s
         super().merge(other)
+
+    def trace(self) -> float:
+        """Return the sum of squares of all columns, centred, of the first weighting."""
+        diagonal = self._lower[0][Tiles.of(self.n).starts + np.arange(self.n)]
+        summed = float(diagonal.sum() - 2.0 * self._u[0].sum() + self.n * self._s[0])
+        return summed + self._waiting_trace()
+
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        super().expect_possible()
+        expect_sums("sums of columns", self._u, self._s)
+        starts = Tiles.of(self.n).starts
+        diagonal = starts + np.arange(self.n)
+        for flat in self._lower:
+            expect_sums("products", flat)
+            squares = flat[diagonal]
+            lengths = np.sqrt(np.maximum(squares, 0.0))
+            for i, start in enumerate(starts.tolist()):
+                expect_within(flat[start : start + i + 1], lengths[i] * lengths[: i + 1], squares)
 
     # Undo, copies, files
 

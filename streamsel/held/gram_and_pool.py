@@ -95,6 +95,13 @@ class GramAndPool(SamplePool):
             K = K - (K @ self.given.T) @ self.given
         return K
 
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        super().expect_possible()
+        self.gram.expect_possible()
+        if self.loadings is not None:
+            self.loadings.expect_possible()
+
     # Undo, copies, files
 
     def _copied(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from streamsel.held.gram_and_pool import GramAndPool
 from streamsel.held.inner import About, Inner
 from streamsel.held.part import Floats
 from streamsel.held.pool import residuals
+from streamsel.held.possible import expect_between
 from streamsel.held.subspace import Subspace
 from streamsel.shapes import Count, Maybe, Number, expect
 from streamsel.target.space import TargetSpace
@@ -186,6 +187,20 @@ class GramColumns(GramAndPool):
         assert isinstance(self.gram, Subspace)  # noqa: S101
         self._changes()
         self.gram.settle(axes, V, images)
+
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        super().expect_possible()
+        most = self.largest if not self.scaled else np.inf
+        expect_between("sums of squares", self.table["m2"], 0.0, 1.01 * most)
+        expect_between("largest square", self.largest, 0.0, 1.01 * self.total)
+        expect_between("unevenness", self.unevenness, 0.0, 1.01 * self.varying)
+        trace = self.gram.trace()
+        exact = isinstance(self.gram, Gram)
+        if not ((trace >= 0.9 * self.total or not exact) and trace <= 1.1 * self.total):
+            raise ValueError(
+                "Expected squares of the observations as many as counted. Got: others."
+            )
 
     # Files
 

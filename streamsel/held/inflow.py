@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from streamsel._jit.gram import center, center_stored
 from streamsel.columns import Chunk, DenseChunk, Stats
 from streamsel.held.part import Floats, Part, Places
+from streamsel.held.possible import expect_bounded, expect_factors
 from streamsel.held.waiting import Panel, Stored
 from streamsel.rollback import Restore
 from streamsel.shapes import expect_finite, expect_shapes, rows_of
@@ -198,6 +199,26 @@ class Inflow(Part):
             return state
 
         return restored
+
+    def _waiting_trace(self) -> float:
+        """Return the sum of squares of the columns that wait, centred, of the first weighting."""
+        rows = slice(self._filled)
+        squares = np.square(self._panel.values[rows]).sum(axis=1)
+        found = float(squares @ np.square(self._panel.factors[rows, 0]))
+        for stored in self._stored:
+            columns = np.repeat(np.arange(stored.means.size), np.diff(stored.ends))
+            squares = np.bincount(columns, np.square(stored.values), stored.means.size)
+            squares -= self.n * np.square(stored.means)
+            found += float(squares @ np.square(stored.factors[:, 0]))
+        return found
+
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        expect_bounded("columns", self._panel.values[: self._filled])
+        expect_factors(self._panel.factors[: self._filled])
+        for stored in self._stored:
+            expect_bounded("columns", stored.values, stored.means)
+            expect_factors(stored.factors)
 
     def to_state(self) -> dict[str, Any]:
         """Return what a file needs: arrays, and values that JSON can hold."""

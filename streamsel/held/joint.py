@@ -13,6 +13,7 @@ from streamsel.held.beside import Beside, Steps, put
 from streamsel.held.counts import count
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats, Places
+from streamsel.held.possible import expect_between, expect_bounded, expect_products
 from streamsel.held.table import Table
 from streamsel.rollback import Restore
 from streamsel.shapes import Count, Number, expect, expect_shapes
@@ -246,6 +247,13 @@ class JointMoments(Beside):
         needed = {*self.loaded, *staying}
         self.watched.keep([i for i, name in enumerate(self.watched.slots) if name in needed])
         self._place = None
+
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        expect_bounded("loadings", self.watched["B"], self.watched["shift"], self.mean)
+        expect_products(self.J)
+        for field in ("age", "before", "start"):
+            expect_between("rows of candidates", self.candidates[field], 0.0, 1e300)
 
     # Files
 

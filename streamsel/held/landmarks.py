@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from streamsel.held.part import Floats, Places
+from streamsel.held.possible import expect_between, expect_bounded
 from streamsel.shapes import Array, Names, Number, expect, expect_shapes, rows_of
 
 
@@ -129,4 +130,7 @@ class Landmarks(NamedTuple):
         s, m = len(state["names"]), rows_of(state, "rows")
         expect(state, rows=Array((m,), np.int64, least=0))
         expect_shapes(state, means=(s,), values=(m, s), weights=(m, q), offset=(q,))
-        return cls.of(**{name: state[name] for name in ("names", "rows", *parts, *arrays)})
+        found = cls.of(**{name: state[name] for name in ("names", "rows", *parts, *arrays)})
+        expect_bounded("landmarks", *(getattr(found, name) for name in arrays), found.squares)
+        expect_between("shares", np.array([found.share, found.density]), 1e-12, 1.01)
+        return found

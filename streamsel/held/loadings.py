@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from streamsel.held.part import Floats
+from streamsel.held.possible import expect_between, expect_bounded
 from streamsel.shapes import Names, expect, expect_shapes
 
 
@@ -28,6 +29,11 @@ class Loadings(NamedTuple):
     means: Floats
     weights: Floats
     deviations: Floats
+
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        expect_bounded("loadings", self.means, self.weights)
+        expect_between("standard deviations", self.deviations, 0.0, 1e300)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:

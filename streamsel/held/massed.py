@@ -50,5 +50,5 @@ class Massed(Crossed):
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
         super().set_state(state)
         expect(state, massed=Names())
-        expect(state, masses=Array((len(state["massed"]),), least=0.0))
+        expect(state, masses=Array((len(state["massed"]),), least=0.99, below=2.0**53))
         self.masses = dict(zip(state["massed"], state["masses"].tolist(), strict=True))

@@ -30,6 +30,13 @@ from streamsel._jit.scan import ROUNDINGS, UNDERFLOW
 from streamsel.columns import Stats
 from streamsel.held.counts import count
 from streamsel.held.part import Floats, Held, Places
+from streamsel.held.possible import (
+    expect_between,
+    expect_bounded,
+    expect_products,
+    expect_sums,
+    expect_weights,
+)
 from streamsel.held.sweeping import moments_of
 from streamsel.held.table import Table, padded
 from streamsel.rollback import Restore
@@ -441,6 +448,18 @@ class Moments(Held):
         """Drop all variables but these, given in ascending order."""
         self._complete = False
         self.table.keep(staying)
+
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        own, c = self.table["own"], len(self.target)
+        expect_weights(self.total, self.unit, self.squares, self.rows)
+        expect_between("weights of rows", own[:, [SEEN, UNTIL]], 0.0, self.total * (1.0 + 1e-6))
+        expect_bounded("means", own[:, SHIFT], own[:, MEAN], self.of_target[:1])
+        expect_bounded("means", self.table["about"], self.table["last"], self.forgotten)
+        expect_sums("moments", own[:, M2], self.table["cross"])
+        expect_between("rows", own[:, _BORN], 0.0, float(self.rows))
+        if c:
+            expect_products(self.of_target[1:], "targets")
 
     # Files
 

@@ -61,6 +61,9 @@ class Held(Part):
     # The variables, a row each.
     table: Table
 
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+
     @property
     def slots(self) -> Mapping[Hashable, int]:
         """Name -> place, in order of arrival; not to be changed."""

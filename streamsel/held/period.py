@@ -11,6 +11,13 @@ import numpy as np
 from streamsel._jit import period as loops
 from streamsel.held.part import Floats, Places
 from streamsel.held.period_columns import NEXT_TO_NOTHING, WAITING, Columns, products_of
+from streamsel.held.possible import (
+    expect_between,
+    expect_bounded,
+    expect_products,
+    expect_weights,
+    expect_within,
+)
 from streamsel.rollback import Restore
 from streamsel.shapes import Array, Count, ListOf, Names, Number, expect, expect_shapes, rows_of
 
@@ -257,6 +264,17 @@ class Period(Columns):
             self.shift[size:], self.sums[size:], self.waiting[:, size:] = 0.0, 0.0, 0.0
 
         return restore
+
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        size, weights = self.size, self.weights
+        expect_weights(self.n, self.unit, self.squares, self.rows)
+        expect_between("weights", weights, 0.0, 1e300)
+        expect_bounded("values", self.shift[:size], self.waiting[: len(weights), :size])
+        S, sums = self.S[:size, :size], self.sums[:size]
+        expect_products(S)
+        # The square of a sum is no more than the sum of squares times that of weights.
+        expect_within(sums, np.sqrt(np.abs(S.diagonal()) * self.n), S.diagonal())
 
     # Files
 

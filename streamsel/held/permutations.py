@@ -242,13 +242,15 @@ class PermutationNull:
         B, n = self.n_permutations, min(rows_of(state, "squares"), N_LEADERS)
         shapes = {"squares": (n,), "permuted": (n, B), "maxima": (B,)}
         expect(state, **{name: Array(shapes[name], least=0.0, below=_MOST) for name in shapes})
-        expect(state, arrivals=Array((n,), least=0.0))
+        expect(state, arrivals=Array((n,), least=0.0, below=2.0**53))
         expect(state, n_tests=Count(n), first=Count())
         most = state["n_tests"] * B + 1
         first = min(state["first"], BINS - 1)
         expect(state, counts=Array((BINS - first,), np.int64, 0, most))
         if state["counts"].sum(dtype=np.float64) != state["n_tests"] * B:
             raise ValueError("Expected a statistic for every column and permutation. Got: others.")
+        if not (np.diff(state["squares"]) <= 0.0).all():
+            raise ValueError("Expected the most relevant columns first. Got: others.")
         counts = np.pad(state["counts"], (first, 0))
         leaders = Leaders(*(np.array(state[name]) for name in Leaders._fields))
         self.rewind((leaders, np.array(state["maxima"]), counts, state["n_tests"]))

@@ -9,8 +9,17 @@ from typing import Any, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 
+from streamsel._jit.scan import UNDERFLOW
 from streamsel.columns import Chunk, Stats
 from streamsel.held.part import ColumnHeld, Floats, Places
+from streamsel.held.possible import (
+    expect_between,
+    expect_bounded,
+    expect_explained,
+    expect_means,
+    expect_sums,
+    expect_units,
+)
 from streamsel.held.table import Table
 from streamsel.shapes import Number, expect
 from streamsel.target.normal_scores import NormalScores
@@ -378,6 +387,24 @@ class Pool(ColumnHeld):
         if self.limit is not None:
             self._expect_fewer_than(2 * self.limit)
 
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        table = self.table
+        expect_sums("sums of squares", table["m2"])
+        if not self.takes_constant and not (table["m2"] > 0.5 * UNDERFLOW).all():
+            raise ValueError("Expected variables that vary. Got: others.")
+        expect_means(table["mean"], table["low"], np.sqrt(np.abs(table["m2"])))
+        expect_between("arrivals", table["arrival"], 0.0, 2.0**53)
+        if np.unique(table["arrival"]).size < len(table):
+            raise ValueError("Expected arrivals that differ. Got: others.")
+        for field in self._noted:
+            expect_bounded(field, table[field])
+        if "with_scores" in table.fields:
+            products = table["with_scores"][:, None]
+            expect_explained(table["m2"], table["mean"], products, np.ones(1))
+        if "p_value" in self._noted:
+            expect_between("p-values", table["p_value"], 0.0, 1.0)
+
     def _expect_fewer_than(self, room: int) -> None:
         """Refuse more variables than are ever held: a pool is cut back as soon as it is full."""
         if len(self.table) >= room:
@@ -418,6 +445,14 @@ class SamplePool(Pool):
         """Return the observations of columns as the pool would keep them."""
         unit = units(chunk, stats, places)
         return unit if self.given is None else residuals(unit, self.given)
+
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        super().expect_possible()
+        self._expect_units()
+
+    def _expect_units(self) -> None:
+        expect_units(self.table["unit"])
 
     def _fields_of_scores(self) -> dict[str, tuple[int, ...]]:
         return {}  # the observations have all that is asked

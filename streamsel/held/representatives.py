@@ -12,6 +12,7 @@ from scipy.linalg import blas
 from streamsel.columns import Chunk, Stats
 from streamsel.held.part import Floats, Places
 from streamsel.held.pool import SamplePool
+from streamsel.held.possible import expect_between
 from streamsel.held.table import Table
 from streamsel.held.tally import Tally
 from streamsel.shapes import Array, Flag, Number, expect
@@ -230,6 +231,12 @@ class Representatives(SamplePool):
         self.tally.merge(other.tally)
         self.cut_back()
 
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        super().expect_possible()
+        # It stands for itself, and for others.
+        expect_between("masses", self.table["mass"], 0.99, 2.0**53)
+
     # Undo, copies, files
 
     def _copied(self) -> dict[str, Any]:
@@ -247,7 +254,7 @@ class Representatives(SamplePool):
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""
         size = self.tally.counts.shape
-        expect(state, bar=Number(), let_go=Flag(), tally=Array(size, np.int64, least=0))
+        expect(state, bar=Number(0.0), let_go=Flag(), tally=Array(size, np.int64, least=0))
         self.table = Table.from_state(state["table"], self.table.fields)
         self._expect_fewer_than(2 * self.limit)
         self.bar, self.let_go = state["bar"], state["let_go"]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsel.held.part import Floats, Part, Places
+from streamsel.held.possible import expect_bounded
 from streamsel.held.subspace import leading
 from streamsel.shapes import Array, Flag, Number, expect, expect_shapes, rows_of
 
@@ -241,6 +242,12 @@ class RowSubspace(Part):
             "known": np.array(known, dtype=np.intp),
             "weights": np.concatenate([none, *(rows.w for rows in self.waiting)]),
         }
+
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        expect_bounded("axes", self.level.axes, self.level.mean, self.level.seen)
+        for rows in self.waiting:
+            expect_bounded("rows", np.nan_to_num(rows.X), rows.w)
 
     def to_state(self) -> dict[str, Any]:
         """Return what a file needs: arrays, and values that JSON can hold."""

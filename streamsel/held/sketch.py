@@ -11,6 +11,7 @@ from streamsel._jit.entries import GAUSSIAN, SIGN, SPARSE, add_sparsely, add_sto
 from streamsel.columns import Chunk, SparseChunk, Stats
 from streamsel.hashing import NameHash
 from streamsel.held.part import ColumnHeld, Floats, Part
+from streamsel.held.possible import expect_sums
 from streamsel.held.table import Table
 from streamsel.shapes import Count, expect, expect_shapes
 
@@ -120,6 +121,10 @@ class Sketch(ColumnHeld):
 
     def _copied(self) -> dict[str, Any]:
         return vars(self) | {"Z": self.Z.copy()}
+
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        expect_sums("projections", self.Z)
 
     def to_state(self) -> dict[str, Any]:
         """Return what a file needs."""

@@ -10,6 +10,7 @@ import numpy as np
 from streamsel.held.inflow import Inflow
 from streamsel.held.operand import Dense, Operand, Sparse, over_rows
 from streamsel.held.part import Floats, Places
+from streamsel.held.possible import expect_bounded, expect_sums
 from streamsel.held.waiting import Stored
 from streamsel.shapes import expect_shapes
 
@@ -195,6 +196,16 @@ class Subspace(Inflow):
         self._towards = self._towards[:, :k]
         self._images = self._images[:, :k] + other._images[:, :k]
         super().merge(other)
+
+    def trace(self) -> float:
+        """Return the sum of squares of all columns along the axes that are kept."""
+        return float(np.square(self._axes).sum()) + self._waiting_trace()
+
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        super().expect_possible()
+        expect_bounded("axes", self._axes, self._towards)
+        expect_sums("images", self._images)
 
     # Files
 

@@ -15,6 +15,7 @@ from streamsel import params
 from streamsel.held.beside import Beside
 from streamsel.held.moments import Moments
 from streamsel.held.part import ColumnHeld, Held
+from streamsel.held.possible import expect_explained, expect_relevances
 from streamsel.held.sketch import Passed, Sketch
 from streamsel.learner.calm import Calm
 from streamsel.learner.hooks import check_hooks
@@ -426,3 +427,19 @@ class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
         # Of what does not vary, or covariates explain in full, relevance is -inf; NaN of nothing.
         if not (sums and np.isfinite(stats.cxy).all() and (relevance < np.inf).all()):
             raise ValueError("Expected moments that variables can have. Got: others.")
+
+    def _expect_learnt(self) -> None:
+        """Refuse numbers that no learning leads to, once `_set_state` has taken up those of a file.
+
+        A copy in memory is not looked at: to multiply what is held takes longer than to copy it.
+        """
+        for part in (self._target, self._columns, self._moments, self._beside, self._window):
+            if part is not None:
+                part.expect_possible()
+        held = self._held
+        if held is None or isinstance(held, Sketch):
+            return
+        stats, relevance = held.stats(), held.relevance()
+        expect_relevances(relevance[relevance > -np.inf])
+        if held.space is not None:
+            expect_explained(stats.m2, stats.mean, stats.cxy, held.space.squares)

@@ -290,8 +290,9 @@ class ColumnAxis(Undoable):
         Parameters
         ----------
         X
-            An (n, p) array or sparse matrix, a frame of any library that narwhals knows, a
-            `ColumnStream`, or any iterable of (name, values).
+            An (n, p) array or sparse matrix, a frame of any library that narwhals knows, an
+            AnnData, a `ColumnStream`, any iterable of (name, values), or the path or URL of a file
+            (Parquet, Arrow, `.npy`, `.bed`, `.h5ad`, Zarr, text), as `stream.as_stream` takes them.
         names
             Names of the columns of an array or matrix; numbered on from `n_columns` if None.
         on_block

@@ -16,6 +16,7 @@ from streamsel.held.gram_columns import GramColumns
 from streamsel.held.landmarks import Landmarks, Likeness
 from streamsel.held.part import Floats, Places
 from streamsel.held.pool import Pool
+from streamsel.held.possible import expect_bounded
 from streamsel.held.same import ROUGH, Same, unlike_before
 from streamsel.learner.builder import Builder
 from streamsel.learner.cached import until_learnt
@@ -345,6 +346,7 @@ class Embedder(Sharing, Builder, Foremost, Unsupervised):
         if self._on_rows and state["stood"] is not None:
             expect_shapes(state, stood=(state["n_rows"], self.n_components))
             self._stood = np.array(state["stood"], dtype=float)
+            expect_bounded("components", self._stood)
 
     def _standing_to_state(self) -> dict[str, Any] | None:
         return None if self._standing is None else self._standing.to_state()

@@ -11,6 +11,7 @@ import numpy as np
 
 from streamsel.held.loadings import Loadings
 from streamsel.held.part import Floats
+from streamsel.held.possible import expect_bounded
 from streamsel.learner.builder import Builder
 from streamsel.learner.cached import until_learnt
 from streamsel.learner.report import Report, is_above, number
@@ -178,6 +179,7 @@ class Extractor(Builder):
             expect(state, n_components=Count())
             width = state["n_components"]
         expect_shapes(state, means=(size,), weights=(size, width))
+        expect_bounded("loadings", state["means"], state["weights"])
         self._standing = LinearMap(state["names"], state["means"], state["weights"])
 
     def _used(self) -> LinearMap:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsel.held.part import Floats, Part, Places
+from streamsel.held.possible import expect_bounded
 from streamsel.held.table import padded
 from streamsel.names import first_bad_name, why_bad_name
 from streamsel.rows import (
@@ -192,6 +193,10 @@ class Window(Part):
             "Y": self.Y[: self.count],
             "target": None if self.target is None else self.target.to_state(),
         }
+
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        expect_bounded("values", np.nan_to_num(self.X[: self.count]), self.Y[: self.count])
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned, into a fresh part made of the same parameters."""

@@ -14,7 +14,14 @@ from streamsel.learner.report import Report
 from streamsel.page._blocks import Block, Code, Fold, Name, Row, Table, Text
 from streamsel.page._blocks import Facts as Pairs
 from streamsel.page._cite import bibtex
-from streamsel.words import bytes_text, count, rows_left_out_text, seconds_text
+from streamsel.words import (
+    bytes_text,
+    count,
+    filled_text,
+    option_name,
+    rows_left_out_text,
+    seconds_text,
+)
 
 # Parameters with options of their own; the rest is said by --set.
 _OPTIONS = {"k": "-k", "n_components": "-q", "target": "--target-kind"}
@@ -23,7 +30,7 @@ _ELSEWHERE = {"covariates", "n_jobs"}
 # What notes say in a word, by the option's name.
 _SAID = (
     *("target_file", "id", "weights", "strata", "missing_target"),
-    *("orientation", "delimiter", "decimal", "missing"),
+    *("orientation", "delimiter", "decimal", "layer", "missing"),
 )
 
 
@@ -85,6 +92,8 @@ def _facts(report: Report, notes: Mapping[str, Any]) -> Any:
     yield "columns", f"{report.columns_seen:,}"
     if n_read := of_kind(notes, "columns_read", int):
         yield "columns read", f"{n_read:,}"
+    if filled := filled_text(notes):
+        yield "missing", filled
     if n_passes := report.facts.get("n_passes"):
         yield "readings", f"{n_passes:.3g}"
     if seconds := of_kind(notes, "seconds", int, float):
@@ -125,9 +134,12 @@ def command_of(report: Report, notes: Mapping[str, Any]) -> str | None:
         lines += [[spelt, name] for name in _texts(notes, option)]
     if command == "select" and not (_texts(notes, "target") or notes.get("target_file")):
         lines.append(["--no-target"])
+    lines += [["--na-values", option_name(cell)] for cell in _texts(notes, "na_values")]
     for option in _SAID:
         if value := of_kind(notes, option, str):
             lines.append([f"--{option.replace('_', '-')}", value])
+    if of_kind(notes, "raw", bool):
+        lines.append(["--raw"])
     if least := of_kind(notes, "min_count", int):
         lines.append(["--min-count", str(least)])
     lines.append(["--method", report.learner])

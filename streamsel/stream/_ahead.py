@@ -25,13 +25,19 @@ def read_ahead(blocks: Iterator[Block]) -> Iterator[Block]:
     -----
     One block more is in memory. An error follows the blocks before it. The thread ends with the
     iterator, when it is exhausted, closed or forgotten; nothing waits for a reader that stays away.
-    Where the process has one core there is no thread.
+    Where the process has one core, or cannot start a thread, there is none.
     """
     if _n_cores() == 1:
         yield from blocks
         return
     with ThreadPoolExecutor(1, thread_name_prefix="streamsel-read") as thread:
-        process, following = os.getpid(), thread.submit(next, blocks, None)
+        process = os.getpid()
+        try:
+            following = thread.submit(next, blocks, None)
+        except RuntimeError:
+            # There is no room for a thread's stack: what fits without one is read without.
+            yield from blocks
+            return
         while (block := following.result()) is not None:
             following = thread.submit(next, blocks, None)
             yield block

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _KIND = "AnnData file"
 
 
-def iter_anndata(data: Any, layer: str | None = None) -> ColumnStream:
+def iter_anndata(data: Any, layer: str | None = None, *, raw: bool = False) -> ColumnStream:
     """Stream the variables of an AnnData object, or of an .h5ad file that may exceed memory.
 
     Parameters
@@ -33,6 +34,9 @@ def iter_anndata(data: Any, layer: str | None = None) -> ColumnStream:
         An `anndata.AnnData`, in memory or backed by its file, or the path or URL of an .h5ad file.
     layer
         Which of its layers to read, X by default.
+    raw
+        Whether to read what `data.raw` keeps, mostly the counts of all genes: its X, under the
+        names of its own var. It has no layers.
 
     Returns
     -------
@@ -46,9 +50,10 @@ def iter_anndata(data: Any, layer: str | None = None) -> ColumnStream:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is not an .h5ad file, is damaged, or its chunks are too large.
+        If it is not an .h5ad file, is damaged, or its chunks are too large; if it has no raw, or a
+        layer of that is asked for.
     KeyError
-        If there is no such layer; it says which there are.
+        If there is no such layer; it says which there are, and which comes close.
     ImportError
         If anndata is not installed: ``pip install "streamsel[anndata]"``.
 
@@ -80,55 +85,63 @@ def iter_anndata(data: Any, layer: str | None = None) -> ColumnStream:
     >>> stream.beside["cell_type"]
     array(['B', 'T', 'T'], dtype=object)
     """
+    if raw and layer is not None:
+        raise ValueError(
+            f"Expected raw=True, or a layer. Got: both, and layer={layer!r}.\n"
+            "Hint: what raw keeps has no layers."
+        )
     if isinstance(data, (str, os.PathLike)):
         file = _H5adFile(data)
-        return _file_stream(data, file, layer, file.obs)
+        return _file_stream(data, file, (layer, raw), file.obs)
     if not getattr(data, "isbacked", False):
-        return _memory_stream(data, layer)
+        return _memory_stream(data, layer, raw=raw)
     if data.is_view:
         raise ValueError(
             "Expected a whole backed AnnData. Got: a view of one.\nHint: view.to_memory()."
         )
     file = _H5adFile(data.filename, data.file)
-    return _file_stream(data.filename, file, layer, lambda: data.obs)
+    return _file_stream(data.filename, file, (layer, raw), lambda: data.obs)
 
 
-def _memory_stream(data: Any, layer: str | None) -> ColumnStream:
+def _memory_stream(data: Any, layer: str | None, *, raw: bool) -> ColumnStream:
     if not hasattr(data, "obs_names"):
         raise TypeError(
             f"Expected an AnnData, or the path of an .h5ad file. Got: {type(data).__name__}."
         )
     if layer is not None and layer not in data.layers:
         raise _no_layer(layer, data.layers)
-    values = data.X if layer is None else data.layers[layer]
+    if raw and data.raw is None:
+        raise _no_raw("an AnnData")
+    of = data.raw if raw else data
+    values = of.X if layer is None else data.layers[layer]
     if values is None:
         raise ValueError("Expected an AnnData with a matrix X. Got: one without.")
-    names = _unique(data.var_names)
+    names = _unique(of.var_names)
     stream = iter_sparse(values, names) if is_sparse(values) else iter_array(values, names)
     stream.beside = _Obs(lambda: data.obs)
     return stream
 
 
 def _file_stream(
-    path: Any, file: _H5adFile, layer: str | None, obs: Callable[[], Any]
+    path: Any, file: _H5adFile, which: tuple[str | None, bool], obs: Callable[[], Any]
 ) -> ColumnStream:
     stamp = Stamp.of(path)
-    matrix = file.matrix(layer)
-    p = matrix.shape[1]
+    names, matrix = file.matrix(*which)
+    p = len(names)
 
     def how(a: int, b: int) -> partial[ColumnStream]:
-        return partial(_h5ad_part, stamp.path, layer, a, b)
+        return partial(_h5ad_part, stamp.path, which, a, b)
 
     def cut(parts: int | None, start: int) -> list[Part]:
         size = max(1, matrix.n_bytes // max(1, p))
         return parts_of_columns(path, stamp, range(0, (p + 1) * size, size), how, parts, start)
 
-    return matrix_stream(matrix, file.names, 0, _KIND, cut, _Obs(obs))
+    return matrix_stream(matrix, names, 0, _KIND, cut, _Obs(obs))
 
 
-def _h5ad_part(path: str, layer: str | None, first: int, end: int) -> ColumnStream:
-    file = kept_open(_H5adFile, path)
-    return matrix_stream(file.matrix(layer), file.names[first:end], first, _KIND)
+def _h5ad_part(path: str, which: tuple[str | None, bool], first: int, end: int) -> ColumnStream:
+    names, matrix = kept_open(_H5adFile, path).matrix(*which)
+    return matrix_stream(matrix, names[first:end], first, _KIND)
 
 
 class _H5adFile:
@@ -140,11 +153,6 @@ class _H5adFile:
         Where it is.
     file
         The same, if somebody has it open.
-
-    Attributes
-    ----------
-    names
-        Of the variables.
     """
 
     def __init__(self, path: str | os.PathLike[str], file: Any = None) -> None:
@@ -154,7 +162,7 @@ class _H5adFile:
             # A copy of what is at a URL goes with this.
             self._local = local_file(path)
             self._file = _open(self._local.path) if file is None else file
-            self.names = _unique(self._index("var"))
+            self._index("var")
 
     def _index(self, group: str) -> Any:
         """Return the names of the variables, or of the observations."""
@@ -166,15 +174,21 @@ class _H5adFile:
         with reading_store(_KIND, self._path):
             return self._read(self._file["obs"])
 
-    def matrix(self, layer: str | None) -> DenseMatrix | SparseMatrix:
-        """Return X, or a layer."""
+    def matrix(
+        self, layer: str | None, raw: bool
+    ) -> tuple[list[Hashable], DenseMatrix | SparseMatrix]:
+        """Return X, a layer, or the X of raw, and the names of its variables."""
         with reading_store(_KIND, self._path):
             # AnnData's own manager of its file has no get.
             layers = self._file["layers"] if "layers" in self._file else ()  # noqa: SIM401
+            has_raw = "raw" in self._file
         if layer is not None and layer not in layers:
             raise _no_layer(layer, layers)
+        if raw and not has_raw:
+            raise _no_raw(repr(os.fspath(self._path)))
         with reading_store(_KIND, self._path):
-            found = self._file["X" if layer is None else f"layers/{layer}"]
+            names = _unique(self._index("raw/var" if raw else "var"))
+            found = self._file[f"layers/{layer}" if layer is not None else "raw/X" if raw else "X"]
             matrix: DenseMatrix | SparseMatrix
             if hasattr(found, "keys"):
                 rows, columns = (int(size) for size in found.attrs["shape"])
@@ -182,10 +196,10 @@ class _H5adFile:
                 matrix = SparseMatrix(found, (rows, columns), self._path, by_rows=by_rows)
             else:
                 matrix = DenseMatrix(found, self._path)
-            expected = len(self._index("obs")), len(self.names)
+            expected = len(self._index("obs")), len(names)
             if matrix.shape != expected:
                 raise ValueError(f"X is {matrix.shape}, and there are {expected} names")
-            return matrix
+            return names, matrix
 
 
 class _Obs(Mapping[str, Any]):
@@ -227,7 +241,7 @@ def _reader() -> Callable[[Any], Any]:
     """Return what reads elements of AnnData out of a file."""
     try:
         from anndata.io import read_elem
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise ImportError(
             'AnnData files need anndata. Hint: pip install "streamsel[anndata]".'
         ) from error
@@ -255,5 +269,15 @@ def _unique(names: Any) -> list[Hashable]:
 
 
 def _no_layer(layer: str, layers: Any) -> KeyError:
-    there = ", ".join(map(repr, layers)) or "none"
-    return KeyError(f"Expected a layer of the AnnData. Got: {layer!r}. Hint: there are {there}.")
+    there = list(layers)
+    close = difflib.get_close_matches(layer, there)
+    hint = f"did you mean {close[0]!r}? There " if close else "there "
+    hint += f"are {', '.join(map(repr, there))}" if there else "are none"
+    return KeyError(f"Expected a layer of the AnnData. Got: {layer!r}. Hint: {hint}.")
+
+
+def _no_raw(got: str) -> ValueError:
+    return ValueError(
+        f"Expected an AnnData with raw. Got: {got} without.\nHint: adata.raw = adata, before genes "
+        "are filtered or counts are scaled, keeps them."
+    )

@@ -89,17 +89,26 @@ def iter_parquet(
     """
     pyarrow()
     stamp = Stamp.of(path)
-    file = _ParquetFile(path)
+    file = ParquetFile(path)
     fields = _choose_fields(file, columns)
     cut = _cut_fields(path, stamp, file, fields, _parquet_part)
     return _parquet_stream(file, fields, cut)
 
 
+def _is_utf8(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is UTF-8: Arrow opens no other, though the system may have it."""
+    try:
+        os.fspath(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _parquet_part(path: str, fields: Sequence[int]) -> ColumnStream:
-    return _parquet_stream(kept_open(_ParquetFile, path), fields)
+    return _parquet_stream(kept_open(ParquetFile, path), fields)
 
 
-class _ParquetFile:
+class ParquetFile:
     """A Parquet file, whose footer has been read."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -107,7 +116,7 @@ class _ParquetFile:
         with self.reading():
             # Few files have checksums; to look at them takes an eighth of the time of decoding.
             source: Any = path
-            if is_url(path):
+            if is_url(path) or not _is_utf8(path):
                 source = open_binary(path, anywhere=True)
                 weakref.finalize(self, source.close)
             self._file = pyarrow().parquet.ParquetFile(
@@ -134,7 +143,7 @@ class _ParquetFile:
 
 
 def _parquet_stream(
-    file: _ParquetFile, fields: Sequence[int], cut: Cut | None = None
+    file: ParquetFile, fields: Sequence[int], cut: Cut | None = None
 ) -> ColumnStream:
     pa, n = pyarrow(), file.n_rows
     names = [file.names[i] for i in fields]
@@ -255,7 +264,7 @@ def table_stream(table: Any) -> ColumnStream:
 def _cut_fields(
     path: str | os.PathLike[str],
     stamp: Stamp,
-    file: _ParquetFile | IpcFile,
+    file: ParquetFile | IpcFile,
     fields: Sequence[int],
     open_part: Callable[[str, Sequence[int]], ColumnStream],
 ) -> Cut:
@@ -276,7 +285,7 @@ def _cut_fields(
     return cut
 
 
-def _choose_fields(file: _ParquetFile | IpcFile, columns: Sequence[str] | None) -> Sequence[int]:
+def _choose_fields(file: ParquetFile | IpcFile, columns: Sequence[str] | None) -> Sequence[int]:
     """Return the positions of the fields to read, in the order of the file."""
     names = file.names
     check_distinct(names)

@@ -61,14 +61,22 @@ def without_finite(values: Any, columns: Any) -> Any:
     return np.array([x.size == full and not np.isfinite(x).any() for x in stored], dtype=bool)
 
 
-def filled_in(values: Any, columns: Any) -> Any:
-    """Copy the values with the mean of a column's finite values in place of its others."""
+def filled_in(values: Any, columns: Any) -> tuple[Any, int]:
+    """Copy the values with the mean of a column's finite values in place of its others.
+
+    Returns
+    -------
+    The copy, and how many values were replaced.
+    """
+    n_filled = 0
     if sparse.issparse(values):
         filled = values.copy()
         for j in columns:
             column = stored_values(filled, j)  # a view
-            column[~np.isfinite(column)] = _mean_of_finite(column, values.shape[0])
-        return filled
+            gaps = ~np.isfinite(column)
+            column[gaps] = _mean_of_finite(column, values.shape[0])
+            n_filled += int(gaps.sum())
+        return filled, n_filled
     filled = values.copy(order="F")
     step = columns_per_block(values.shape[0])
     for start in range(0, len(columns), step):
@@ -83,7 +91,8 @@ def filled_in(values: Any, columns: Any) -> Any:
         gaps = np.flatnonzero(~finite)
         rows.reshape(-1)[gaps] = means[gaps // rows.shape[1]]
         filled.T[places] = rows
-    return filled
+        n_filled += gaps.size
+    return filled, n_filled
 
 
 def _mean_of_finite(stored: Any, n: int) -> Any:

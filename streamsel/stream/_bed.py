@@ -7,14 +7,17 @@ from collections import Counter
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from streamsel.columns import Block
+from streamsel.params import shown
+from streamsel.stream._bad_columns import filled_in
 from streamsel.stream._base import ColumnStream, indexed_stream
 from streamsel.stream._blocks import columns_per_block, drop_first
 from streamsel.stream._cells import numbered_lines, open_text
+from streamsel.stream._line_bound import LINE_BYTES
 from streamsel.stream._remote import open_binary
 from streamsel.stream._split import Stamp, kept_open, parts_of_columns
 
@@ -34,7 +37,9 @@ _COPIES = {"int8": (2, -1, 1, 0), "float32": (2.0, np.nan, 1.0, 0.0)}
 _NEIGHBOURS = 64
 
 
-def iter_bed(path: str | os.PathLike[str]) -> ColumnStream:
+def iter_bed(
+    path: str | os.PathLike[str], *, missing: Literal["mean", "keep"] = "mean"
+) -> ColumnStream:
     r"""Stream the variants of a PLINK 1 file of genotypes that may exceed memory.
 
     Parameters
@@ -42,6 +47,8 @@ def iter_bed(path: str | os.PathLike[str]) -> ColumnStream:
     path
         The .bed file, or its URL, variant-major as PLINK writes it; the .bim and .fam files lie
         beside it.
+    missing
+        What stands for a missing genotype: the "mean" of the variant's others, or "keep" for NaN.
 
     Returns
     -------
@@ -56,7 +63,8 @@ def iter_bed(path: str | os.PathLike[str]) -> ColumnStream:
         If one of the three files is missing.
     ValueError
         If it is not such a .bed file, is sample-major, or has another size than the variants of the
-        .bim and the samples of the .fam file make; if a line of these has too few cells.
+        .bim and the samples of the .fam file make; if a line of these has too few cells; if
+        `missing` is neither.
 
     Notes
     -----
@@ -65,7 +73,9 @@ def iter_bed(path: str | os.PathLike[str]) -> ColumnStream:
 
     The .bim and .fam files are read once, now. About 1 MiB of genotypes is unpacked at a time, into
     int8. Where one is missing, some neighbouring variants (64 or as many as make a block, if that
-    is less) are float32, and it is NaN: `screen` fills in means, or leaves such variants out.
+    is less) are float32. Hardly a variant of a cohort is complete, and means are what association
+    tests put in place; `screen(iter_bed(path, missing="keep"), missing="mean")` counts them. A
+    variant without any genotype stays NaN.
 
     Missing phenotypes (-9, what is no number, and 0 where the others are 1 and 2: control and case)
     are NaN; so is a sex other than 1 (male) and 2 (female).
@@ -81,17 +91,22 @@ def iter_bed(path: str | os.PathLike[str]) -> ColumnStream:
     ...     stream = iter_bed(path)
     ...     for name, values in stream:
     ...         print(name, values)
+    ...     for name, values in iter_bed(path, missing="keep").skip(1):
+    ...         print(name, values)
     rs7 [0. 1. 2.]
+    1:200:T:C [1.  2.  1.5]
     1:200:T:C [ 1.  2. nan]
     >>> stream.beside["phenotype"]
     array([2, 1, 1])
     """
+    if missing not in ("mean", "keep"):
+        raise ValueError(f"Expected missing to be 'mean' or 'keep'. Got: {shown(missing)}.")
     files = tuple(Stamp.of(one) for one in _triple(path))
-    file = _BedFile(path)
+    file = _BedFile(path, missing)
     p = len(file.names)
 
     def how(a: int, b: int) -> partial[ColumnStream]:
-        return partial(_bed_part, files[0].path, a, b)
+        return partial(_bed_part, files[0].path, missing, a, b)
 
     def cut(parts: int | None, start: int) -> list[Part]:
         size = max(1, file.packed)
@@ -102,8 +117,8 @@ def iter_bed(path: str | os.PathLike[str]) -> ColumnStream:
     return _bed_stream(file, 0, p, cut)
 
 
-def _bed_part(path: str, first: int, end: int) -> ColumnStream:
-    return _bed_stream(kept_open(_BedFile, path), first, end)
+def _bed_part(path: str, missing: str, first: int, end: int) -> ColumnStream:
+    return _bed_stream(kept_open(_BedFile, path, missing), first, end)
 
 
 def _bed_stream(file: _BedFile, first: int, end: int, cut: Cut | None = None) -> ColumnStream:
@@ -126,6 +141,11 @@ def _bed_stream(file: _BedFile, first: int, end: int, cut: Cut | None = None) ->
 class _BedFile:
     """A .bed file, and what the files beside it say.
 
+    Parameters
+    ----------
+    path, missing
+        As of `iter_bed`.
+
     Attributes
     ----------
     names
@@ -140,8 +160,9 @@ class _BedFile:
         How many neighbours have one dtype.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], missing: str) -> None:
         self._path, bim, fam = _triple(path)
+        self._fills = missing == "mean"
         self.names = _variants(bim)
         self.samples = _samples(fam)
         self.n_rows = len(self.samples["IID"])
@@ -205,8 +226,11 @@ class _BedFile:
         edges = np.flatnonzero(np.diff(kinds)) + 1
         starts = [0, *(self.width * edges).tolist(), len(raw)]
         for a, b in pairwise(starts):
-            columns = self._copies(raw[a:b], "float32") if lacks[a:b].any() else whole[a:b]
-            yield a, columns.T
+            if not lacks[a:b].any():
+                yield a, whole[a:b].T
+                continue
+            columns = self._copies(raw[a:b], "float32").T
+            yield a, filled_in(columns, np.flatnonzero(lacks[a:b]))[0] if self._fills else columns
 
     def _copies(self, raw: npt.NDArray[np.uint8], dtype: str) -> npt.NDArray[Any]:
         """Unpack variants, one a row: each byte is looked up as a whole, four samples at once."""
@@ -234,7 +258,7 @@ def _triple(path: str | os.PathLike[str]) -> tuple[str, str, str]:
 
 def _cells(path: str, n: int, what: str) -> Iterator[list[str]]:
     """Yield the cells of every line, which has at least n."""
-    with open_text(path) as file:
+    with open_text(path, LINE_BYTES) as file:
         for number, line in numbered_lines(file, path):
             cells = line.split()
             if len(cells) < n:

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamsel.stream._exact import exact_column, may_be_inexact
+from streamsel.stream._read_options import AS_FOUND
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -14,7 +17,10 @@ if TYPE_CHECKING:
 
 def calling_rows(member: Member, ids: str) -> Member:
     """Return a file without the column that says what its rows are called: that stands beside."""
-    values = member.open().take([ids])[ids]
+    values = np.asarray(member.open().take([ids])[ids])
+    if may_be_inexact(values):
+        exact = exact_column(member.path, ids, "", AS_FOUND)
+        values = values if exact is None else exact
     return member._replace(
         names=[name for name in member.names or () if name != ids],
         read=lambda: member.read().without([ids]),

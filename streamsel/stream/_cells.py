@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 import numpy as np
 import numpy.typing as npt
 
+from streamsel.memory import out_of_memory
+from streamsel.stream._line_bound import FIRST_BYTES, BoundedLines, LineBound
+from streamsel.stream._numerals import USUAL_MISSING, Numerals, is_grouped, to_number
 from streamsel.stream._remote import open_binary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# Cells that stand for a missing value, besides NaN in any case, which is read as a number; and how
-# they are usually spelt, which is quicker to find.
-_USUAL_MISSING = ("", "NA", "N/A", "null", "NULL")
 # Fewer cells than this are not worth the import of pyarrow; and so many are turned into numbers at
 # a time, a few megabytes with their texts.
 _WORTH_ARROW = 2**17
@@ -30,14 +30,31 @@ _ARROW_CELLS = 2**16
 # Characters of a line that is worth a call of numpy.
 _LONG_LINE = 4096
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
-_MISSING = re.compile(r"\s*(?:N/?A|null)?\s*", re.IGNORECASE)
+POINTS = Numerals()
+# What text in UTF-16 begins with.
+_WIDE = (b"\xff\xfe", b"\xfe\xff")
 
 
-def open_text(path: str | os.PathLike[str]) -> TextIO:
-    """Open a text file, plain or gzipped, with any line ending; a byte order mark is dropped."""
+def open_text(
+    path: str | os.PathLike[str], longest: int = FIRST_BYTES, other: int | None = None
+) -> TextIO:
+    """Open a text file, plain or gzipped, with any line ending; a byte order mark is dropped.
+
+    Parameters
+    ----------
+    path
+        The file.
+    longest
+        How many bytes its first line may have, and all others as well if `other` is None: reading
+        a line that is longer raises ValueError.
+    other
+        How many bytes the other lines may have.
+    """
     is_packed = is_zipped(path)
     file = open_binary(path)
-    return io.TextIOWrapper(_Unzipped(file) if is_packed else file, encoding="utf-8-sig")
+    bound = LineBound(path, longest, longest if other is None else other)
+    lines = BoundedLines(_Unzipped(file) if is_packed else file, bound)
+    return io.TextIOWrapper(lines, encoding="utf-8-sig")
 
 
 class _Unzipped(gzip.GzipFile):
@@ -64,10 +81,11 @@ def text_of(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except UnicodeDecodeError as error:
+        encoding = "utf-16" if error.object[:2] in _WIDE else "latin1"
         raise ValueError(
             f"Expected text in UTF-8, got: {os.fspath(path)!r} with the byte "
             f"0x{error.object[error.start]:02x}, which is none. "
-            "Hint: convert it, such as by iconv -f latin1 -t utf-8."
+            f"Hint: convert it, such as by iconv -f {encoding} -t utf-8."
         ) from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(
@@ -79,9 +97,7 @@ def text_of(path: str | os.PathLike[str]) -> Iterator[None]:
             f"{os.fspath(path)!r} ({error})."
         ) from error
     except MemoryError as error:
-        raise MemoryError(
-            f"Expected lines that fit into memory, got: longer ones in {os.fspath(path)!r}."
-        ) from error
+        raise out_of_memory(path, error) or error from error
 
 
 def numbered_lines(file: TextIO, path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
@@ -91,6 +107,16 @@ def numbered_lines(file: TextIO, path: str | os.PathLike[str]) -> Iterator[tuple
             text = line.rstrip("\n")
             if text.strip(" "):
                 yield number, text
+
+
+def null_in(cell: str, path: str | os.PathLike[str], where: str) -> str:
+    """Return the message for a cell with a null byte, which no text has; nothing for others."""
+    if "\0" not in cell:
+        return ""
+    return (
+        f"Expected text. Got: a null byte in {where} of {os.fspath(path)!r}.\nHint: the file is "
+        "damaged, or in UTF-16: convert it, such as by iconv -f utf-16 -t utf-8."
+    )
 
 
 def find_delimiter(line: str, delimiter: str | None, likely: str = "") -> str:
@@ -114,7 +140,7 @@ def _has_decimal_commas(line: str, mark: str) -> bool:
     """Tell whether a line without a header is a name and numbers, some with a decimal comma."""
     cells = line.split(mark)[1:]
     return any("," in cell for cell in cells) and all(
-        to_number(cell, ",") is not None for cell in cells
+        to_number(cell, ",") is not None or is_grouped(cell, ",") for cell in cells
     )
 
 
@@ -134,20 +160,6 @@ def count_cells(line: str, delimiter: str) -> int:
         is_mark = np.frombuffer(line.encode(), np.uint8) == ord(delimiter)
         return int(np.count_nonzero(is_mark)) + 1
     return line.count(delimiter) + 1
-
-
-def to_number(cell: str, decimal: str = ".") -> float | None:
-    """Return the number in a cell, NaN for a missing value, None if it is neither."""
-    if decimal == ",":
-        # A point sets off thousands, where it is not a mistake.
-        if "." in cell:
-            return None
-        cell = cell.replace(",", ".")
-    try:
-        # Python reads 1_000 as a thousand; in data it is a name.
-        return None if "_" in cell else float(cell)
-    except ValueError:
-        return np.nan if _MISSING.fullmatch(cell) else None
 
 
 @functools.cache
@@ -172,7 +184,12 @@ class _Arrow:
         self._in = {"memory_pool": pa.system_memory_pool()}
 
     def numbers(
-        self, lines: Sequence[str], delimiter: str, n_cells: int, usecols: Sequence[int] | None
+        self,
+        lines: Sequence[str],
+        delimiter: str,
+        n_cells: int,
+        usecols: Sequence[int] | None,
+        missing: Sequence[str],
     ) -> npt.NDArray[np.float64] | None:
         """Return the numbers, one row a line, or None if some cell has to be looked at."""
         pa = self._pa
@@ -190,7 +207,7 @@ class _Arrow:
             numbers = self._cast(cells) if plain else None
             if numbers is None:
                 plain = False
-                numbers = self._cast(self._without_missing(cells))
+                numbers = self._cast(self._without_missing(cells, missing))
             if numbers is None:
                 return None
             rows[:] = numbers.to_numpy(zero_copy_only=False).reshape(rows.shape)
@@ -203,10 +220,10 @@ class _Arrow:
         except self._pa.ArrowInvalid:
             return None
 
-    def _without_missing(self, cells: Any) -> Any:
+    def _without_missing(self, cells: Any, missing: Sequence[str]) -> Any:
         compute = self._pa.compute
         bare = compute.ascii_trim_whitespace(cells, **self._in)
-        is_missing = compute.is_in(bare, self._pa.array(_USUAL_MISSING), **self._in)
+        is_missing = compute.is_in(bare, self._pa.array(missing), **self._in)
         return compute.if_else(is_missing, None, bare, **self._in)
 
 
@@ -217,8 +234,8 @@ class NumberParser:
     ----------
     delimiter
         Between the cells.
-    decimal
-        The decimal mark: a point or a comma.
+    numerals
+        How numbers are written. Those with separators of thousands are left to be looked at.
 
     Notes
     -----
@@ -230,10 +247,14 @@ class NumberParser:
     value: they are spelt out before, from the first time that it stumbles.
     """
 
-    def __init__(self, delimiter: str, decimal: str = ".") -> None:
+    def __init__(self, delimiter: str, numerals: Numerals = POINTS) -> None:
         self._delimiter = delimiter
-        self._has_commas = decimal == ","
-        self._missing_cells = [f"{delimiter}{text}{delimiter}" for text in _USUAL_MISSING]
+        self._has_commas = numerals.decimal == ","
+        self._missing = [*USUAL_MISSING, *numerals.na_values]
+        if self._has_commas:  # as they are when they are looked for
+            self._missing = [text.replace(",", ".") for text in self._missing]
+        self._missing_cells = [f"{delimiter}{text}{delimiter}" for text in self._missing]
+        self._missing_numbers = sorted(numerals.missing_numbers)
         self._spell_out = False
 
     def parse(
@@ -250,6 +271,14 @@ class NumberParser:
         usecols
             Positions of the cells to turn into numbers, all by default.
         """
+        found = self._parse(lines, n_cells, usecols)
+        if found is not None and self._missing_numbers:
+            found[np.isin(found, self._missing_numbers)] = np.nan
+        return found
+
+    def _parse(
+        self, lines: Sequence[str], n_cells: int, usecols: Sequence[int] | None
+    ) -> npt.NDArray[np.float64] | None:
         n_used = n_cells if usecols is None else len(usecols)
         if self._has_commas:
             lines = [self._with_points(line) for line in lines]
@@ -258,7 +287,8 @@ class NumberParser:
             and (arrow := _arrow())
             # A delimiter may stand between quotes; and Arrow takes "nan(x)" for a NaN.
             and not any('"' in line or "(" in line for line in lines)
-            and (found := arrow.numbers(lines, self._delimiter, n_cells, usecols)) is not None
+            and (found := arrow.numbers(lines, self._delimiter, n_cells, usecols, self._missing))
+            is not None
         ):
             return found
         for spell_out in (False, True):

@@ -22,7 +22,8 @@ def as_stream(X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream:
     ----------
     X
         A `ColumnStream` (returned as it is), two-dimensional array, scipy.sparse matrix, eager
-        frame that narwhals knows (pandas, polars, pyarrow), or iterable of (name, values).
+        frame that narwhals knows (pandas, polars, pyarrow), AnnData, iterable of (name, values), or
+        the path or URL of a file of any format that `iter_files` reads.
     names
         Names of the columns of an array or a sparse matrix, which have none of their own.
 
@@ -31,11 +32,15 @@ def as_stream(X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream:
     TypeError
         If X is none of these, or brings its own names and `names` are given.
     ValueError
-        If an array is not two-dimensional or the names do not fit it.
+        If an array is not two-dimensional or the names do not fit it; if it cannot be told whether
+        a line of a text is a sample or a variable.
+    FileNotFoundError
+        If there is no such file.
 
     See Also
     --------
-    iter_array, iter_sparse, iter_frame, iter_columns : what it chooses from.
+    iter_array, iter_sparse, iter_frame, iter_columns, iter_anndata, iter_files : what it chooses
+        from; those of files have options.
 
     Examples
     --------
@@ -57,10 +62,13 @@ def as_stream(X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream:
     if isinstance(X, ColumnStream):
         return X
     if isinstance(X, (str, os.PathLike)):
-        raise TypeError(
-            f"Expected columns, got: the path {os.fspath(X)!r}. Hint: open it with iter_parquet, "
-            "iter_ipc, iter_npy, iter_lines, iter_csv or iter_files of streamsel.stream."
-        )
+        from streamsel.stream._formats import open_by_name
+
+        return open_by_name(X)
+    if _is_anndata(X):
+        from streamsel.stream._anndata import iter_anndata
+
+        return iter_anndata(X)
     if isinstance(X, Mapping):
         raise TypeError(
             f"Expected an iterable of (name, values), got: {type(X).__name__}. Hint: X.items()."
@@ -72,6 +80,11 @@ def as_stream(X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream:
     if isinstance(X, Iterable):
         return iter_columns(X)
     raise TypeError(
-        "Expected a ColumnStream, a two-dimensional array, a scipy.sparse matrix, a frame or an "
-        f"iterable of (name, values), got: {type(X).__name__}."
+        "Expected a ColumnStream, a two-dimensional array, a scipy.sparse matrix, a frame, an "
+        f"AnnData, a path or an iterable of (name, values), got: {type(X).__name__}."
     )
+
+
+def _is_anndata(X: Any) -> bool:
+    """Return whether this is an AnnData, without importing anndata."""
+    return type(X).__module__.split(".")[0] == "anndata" and hasattr(X, "var_names")

@@ -1,4 +1,4 @@
-"""Whether the numbers of a text have a point or a comma in them."""
+"""How the numbers of a text are written, by its first lines."""
 
 from __future__ import annotations
 
@@ -8,40 +8,44 @@ import re
 import zlib
 from contextlib import suppress
 from gzip import BadGzipFile
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from streamsel.params import shown
-from streamsel.stream._cells import open_text, split_cells, to_number
+from streamsel.stream._cells import open_text, split_cells
+from streamsel.stream._numerals import Numerals, is_grouped, to_number
+from streamsel.stream._read_options import AS_FOUND, ReadOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Decimal = Literal[".", ","]
-
 # So many characters behind the first line are looked at, and of that itself.
 _HEAD = 2**18
-# With three digits behind it a comma may set off thousands.
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 _LISTED = re.compile(r"[\d,.\s]+")
+# Most numbers with a mark are of these; the second may have a separator of thousands for it.
+_PLAIN = re.compile(r"[+-]?[0-9]+([,.])[0-9]*(?:[eE][+-]?[0-9]+)?")
+_EITHER = re.compile(r"[+-]?[1-9][0-9]{0,2}[,.][0-9]{3}")
 
 
-def find_decimal(path: str | os.PathLike[str], delimiter: str, decimal: str | None) -> str:
-    """Return the decimal mark asked for, or else what the first lines of a text say.
+def find_numerals(
+    path: str | os.PathLike[str], delimiter: str, options: ReadOptions = AS_FOUND
+) -> Numerals:
+    """Return how numbers are written, as asked for, or else as the first lines of a text show.
 
     Parameters
     ----------
     path
         The text.
     delimiter
-        Between its cells: a comma is no decimal mark beside it.
-    decimal
-        "." or ",", None to find out.
+        Between its cells: a comma is then no decimal mark.
+    options
+        What was asked for.
 
     Raises
     ------
     ValueError
-        For another mark, or one that is the delimiter.
+        For a decimal mark other than "." and ",", or one that is the delimiter.
     """
+    decimal, na_values = options.decimal, options.na_values
     if decimal is not None:
         if decimal not in (".", ",") or decimal == delimiter:
             raise ValueError(
@@ -49,42 +53,60 @@ def find_decimal(path: str | os.PathLike[str], delimiter: str, decimal: str | No
                 f"and cells of {os.fspath(path)!r} with {delimiter!r} between.\n"
                 "Hint: give the delimiter."
             )
-        return decimal
+        return Numerals(decimal, na_values=na_values)
     if delimiter == ",":
-        return "."
+        return Numerals(na_values=na_values)
     lines = [line for line in _first_lines(path) if "," in line or "." in line]
+    cells = (cell for line in lines for cell in _cells(line, delimiter))
     if not any("," in line for line in lines):
-        return "."
-    return decimal_of(cell for line in lines for cell in _cells(line, delimiter))
+        # The first number with a point is enough to tell what a comma further on is.
+        return Numerals(is_sure=any(_marks_of(c) == "." for c in cells), na_values=na_values)
+    return numerals_of(cells, options)
 
 
-def decimal_of(cells: Iterable[str]) -> str:
-    """Return "," if that is in some of the cells, and they are numbers by it; "." otherwise.
+def numerals_of(cells: Iterable[str], options: ReadOptions = AS_FOUND) -> Numerals:
+    """Return how the numbers among some cells are written.
 
-    Where some are numbers with a point in them, lists such as 1,2,3, or where all may be thousands,
-    a comma is none.
+    The decimal mark is a comma where that of some numbers can only be a comma, and of none a point.
+    Where every comma may set off thousands, or numbers differ, it is a point, and not sure to be.
 
     Examples
     --------
-    >>> decimal_of(["1,5", "2", "label", "-0,25E-3"])
+    >>> numerals_of(["1,5", "2", "label", "-0,25E-3"]).decimal
     ','
-    >>> decimal_of(["1,500", "12,250"])
-    '.'
-    >>> decimal_of(["1,5", "2.5"])
+    >>> numerals_of(["1.304,25"]).decimal, numerals_of(["1,304.25"]).decimal
+    (',', '.')
+    >>> numerals_of(["1,304", "12,250"])
+    Numerals(decimal='.', is_sure=False, na_values=())
+    >>> numerals_of(["1,304", "0.5"])
+    Numerals(decimal='.', is_sure=True, na_values=())
+    >>> numerals_of(["1,5", "2.5"]).decimal
     '.'
     """
-    n_commas = n_thousands = 0
-    for cell in cells:
-        text = cell.strip()
-        if "," in text:
-            if to_number(text, ",") is not None:
-                n_commas += 1
-                n_thousands += _THOUSANDS.fullmatch(text) is not None
-            elif _LISTED.fullmatch(text):
-                return "."
-        elif "." in text and to_number(text) is not None:
-            return "."
-    return "," if n_commas > n_thousands else "."
+    na_values = options.na_values
+    if options.decimal is not None:
+        return Numerals(options.decimal, na_values=na_values)
+    found = {_marks_of(cell) for cell in cells} & {",", ".", "list"}
+    if found == {","}:
+        return Numerals(",", na_values=na_values)
+    return Numerals(is_sure=found == {"."}, na_values=na_values)
+
+
+def _marks_of(cell: str) -> str:
+    """Return the decimal mark that a number has for certain, "list" for several of them."""
+    has_comma, has_point = "," in cell, "." in cell
+    if not (has_comma or has_point):
+        return ""
+    text = cell.strip()
+    if plain := _PLAIN.fullmatch(text):
+        return "" if _EITHER.fullmatch(text) else plain[1]
+    for mark, is_there, other in ((",", has_comma, "."), (".", has_point, ",")):
+        if is_grouped(text, mark) and not is_grouped(text, other):
+            # 1.304,25, or 1.304.250; what has one separator, and nothing behind it, has either.
+            return mark if is_there or text.count(other) > 1 else ""
+        if is_there and not is_grouped(text, other) and to_number(text, mark) is not None:
+            return mark
+    return "list" if has_comma and _LISTED.fullmatch(text) and to_number(text) is None else ""
 
 
 def _first_lines(path: str | os.PathLike[str]) -> list[str]:

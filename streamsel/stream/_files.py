@@ -21,14 +21,16 @@ from streamsel.stream._beside import beside_of, calling_rows
 from streamsel.stream._csv import cut_csv, header_of
 from streamsel.stream._formats import delimiter_of, file_format, open_columns
 from streamsel.stream._lines import check_skip, count_variables, take_some
+from streamsel.stream._numerals import check_na_values
+from streamsel.stream._read_options import AS_FOUND, ReadOptions
 from streamsel.stream._remote import files_like, is_url
 from streamsel.stream._split import Part, Stamp, n_parts, together
 from streamsel.stream._zarr import iter_zarr
 
 if TYPE_CHECKING:
     from streamsel.columns import Block
-    from streamsel.stream._decimal import Decimal
     from streamsel.stream._lines import OnBad
+    from streamsel.stream._read_options import Decimal, NaValues
     from streamsel.stream._split import Cut
 
 Orientation = Literal["samples", "variables"]
@@ -41,6 +43,7 @@ def iter_files(
     orientation: Orientation | None = None,
     delimiter: str | None = None,
     decimal: Decimal | None = None,
+    na_values: NaValues = None,
     on_bad: OnBad | None = None,
     ids: str | None = None,
 ) -> ColumnStream:
@@ -60,6 +63,8 @@ def iter_files(
         Of text files, one character; by default each file's suffix and first line say.
     decimal
         Of text files, "." or ","; by default each file's first lines say, as in `iter_lines`.
+    na_values
+        Of text files: cells that stand for a missing value, besides the usual ones.
     on_bad
         Of text files with one variable a line, as in `iter_lines`: what becomes of one with a cell
         that is not a number.
@@ -114,15 +119,26 @@ def iter_files(
     x10 [ 1. 10.]
     z10 [0. 1.]
     """
-    found = paths_of(paths)
+    options = ReadOptions(delimiter, decimal, check_na_values(na_values))
+    return open_files(paths_of(paths), orientation, options, on_bad, ids)
+
+
+def open_files(
+    found: Sequence[str],
+    orientation: Orientation | None,
+    options: ReadOptions,
+    on_bad: OnBad | None = None,
+    ids: str | None = None,
+) -> ColumnStream:
+    """Stream the columns of files, as `iter_files` does it."""
     if len(found) == 1:
-        return open_columns(found[0], orientation, delimiter, on_bad, decimal)
+        return open_columns(found[0], orientation, options, on_bad)
     members: list[_Member] = []
     n_numbered = 0
     # Who looks at the first block, and then reads, is not to turn a text twice.
     turned = lru_cache(maxsize=1)(open_columns)
     for path in found:
-        member = _look_into(path, n_numbered, orientation, delimiter, decimal, on_bad, turned)
+        member = _look_into(path, n_numbered, orientation, options, on_bad, turned)
         if ids is not None and member.cut is None and ids in (member.names or ()):
             member = calling_rows(member, ids)
         n_numbered += len(member.names) if isinstance(member.names, range) else 0
@@ -191,8 +207,8 @@ class _Member(NamedTuple):
         Opens it.
     cut
         Cuts it into parts, if there is a cheaper way than to open it.
-    delimiter, decimal, on_bad
-        Of text.
+    options, on_bad
+        How it is read.
     beside
         What it says of the rows.
     """
@@ -204,8 +220,7 @@ class _Member(NamedTuple):
     names: Sequence[Hashable] | None
     read: Callable[[], ColumnStream]
     cut: Cut | None = None
-    delimiter: str = ""
-    decimal: Decimal | None = None
+    options: ReadOptions = AS_FOUND
     on_bad: OnBad | None = None
     beside: Mapping[str, Any] = MappingProxyType({})
 
@@ -220,13 +235,13 @@ class _Member(NamedTuple):
 
     def n_columns(self) -> int:
         """Return how many columns it has; lines have to be counted."""
-        return count_variables(self.path, self.delimiter) if self.names is None else len(self.names)
+        return count_variables(self.path, self.options) if self.names is None else len(self.names)
 
     def take_some(self, wanted: Sequence[Hashable]) -> dict[Hashable, Any]:
         """Fetch those of the columns that are there."""
         if self.names is None:
             self.stamp.check()
-            return take_some(self.path, self.delimiter, self.decimal, self.on_bad, wanted)
+            return take_some(self.path, self.options, self.on_bad, wanted)
         there = set(wanted).intersection(self.names)
         return self.open().take([name for name in wanted if name in there]) if there else {}
 
@@ -235,8 +250,7 @@ def _look_into(
     path: str,
     first: int,
     orientation: Orientation | None,
-    delimiter: str | None,
-    decimal: Decimal | None,
+    options: ReadOptions,
     on_bad: OnBad | None,
     turned: Callable[..., ColumnStream],
 ) -> _Member:
@@ -244,23 +258,23 @@ def _look_into(
     stamp = Stamp.of(path)
     if file_format(path) == "text" and orientation == "samples":
         # Only its header: to know the number of rows is to have turned it into columns.
-        mark = delimiter_of(path, delimiter)
-        names = header_of(path, mark)
-        read = partial(turned, path, orientation, delimiter, None, decimal)
-        cut = cut_csv(path, stamp, mark, len(names), stamp.size, decimal)
+        marked = options._replace(delimiter=delimiter_of(path, options.delimiter))
+        names = header_of(path, marked.delimiter)
+        read = partial(turned, path, orientation, options)
+        cut = cut_csv(path, stamp, marked, len(names), stamp.size)
         return _Member(path, stamp, None, stamp.size, names, read, cut)
-    read = partial(open_columns, path, orientation, delimiter, on_bad, decimal)
+    read = partial(open_columns, path, orientation, options, on_bad)
     stream = read()
     if isinstance(stream.names, range):
         numbered = {"npy": iter_npy, "zarr": iter_zarr}[file_format(path)]
         read = partial(numbered, path, range(first, first + len(stream.names)))
         stream = read()
-    mark = "" if stream.names is not None else delimiter_of(path, delimiter)
+    if stream.names is None:
+        options = options._replace(delimiter=delimiter_of(path, options.delimiter))
     n_bytes = sum(part.n_bytes for part in stream.split(1))
     return _Member(
         *(path, stamp, stream.n_rows, n_bytes, stream.names, read),
-        delimiter=mark,
-        decimal=decimal,
+        options=options,
         on_bad=on_bad,
         beside=stream.beside,
     )

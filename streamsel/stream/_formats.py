@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
 import stat
 from pathlib import Path
@@ -12,17 +14,24 @@ from streamsel.stream._anndata import iter_anndata
 from streamsel.stream._arrays import iter_npy
 from streamsel.stream._arrow import iter_ipc, iter_parquet
 from streamsel.stream._bed import iter_bed
-from streamsel.stream._cells import find_delimiter, numbered_lines, open_text
-from streamsel.stream._csv import iter_csv
-from streamsel.stream._lines import iter_lines
+from streamsel.stream._cells import (
+    find_delimiter,
+    numbered_lines,
+    open_text,
+    split_cells,
+    text_of,
+)
+from streamsel.stream._csv import open_csv
+from streamsel.stream._lines import open_lines
+from streamsel.stream._numerals import is_number, to_number
+from streamsel.stream._read_options import AS_FOUND, ReadOptions
 from streamsel.stream._remote import is_file, is_url, open_binary
 from streamsel.stream._zarr import iter_zarr
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from streamsel.stream._base import ColumnStream
-    from streamsel.stream._decimal import Decimal
     from streamsel.stream._lines import OnBad
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".tab")
@@ -41,12 +50,12 @@ _BINARY: dict[str, Callable[[str], ColumnStream]] = {
     "parquet": iter_parquet,
     "ipc": iter_ipc,
     "npy": iter_npy,
-    "bed": iter_bed,
-    "h5ad": iter_anndata,
     "zarr": iter_zarr,
 }
 _LIKELY_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _OF_ZARR = ("zarr.json", ".zarray", ".zgroup")
+# Lines of a text, and cells of each, that show which way it lies.
+_LINES, _CELLS = 20, 200
 _MAGIC = {
     b"PAR1": "parquet",
     b"ARROW1": "ipc",
@@ -59,9 +68,8 @@ _MAGIC = {
 def open_columns(
     path: str,
     orientation: str | None,
-    delimiter: str | None = None,
+    options: ReadOptions = AS_FOUND,
     on_bad: OnBad | None = None,
-    decimal: Decimal | None = None,
 ) -> ColumnStream:
     """Open a file of columns, in the format that its name or its first bytes say.
 
@@ -69,22 +77,88 @@ def open_columns(
     ----------
     path
         The file.
-    orientation, delimiter, on_bad, decimal
+    orientation, on_bad
         Of text.
+    options
+        How it is read.
     """
     format_ = file_format(path)
+    if format_ == "bed":
+        return iter_bed(path, missing=options.genotypes)
+    if format_ == "h5ad":
+        return iter_anndata(path, options.layer, raw=options.raw)
     if format_ != "text":
         return _BINARY[format_](path)
-    mark = delimiter_of(path, delimiter)
+    options = options._replace(delimiter=delimiter_of(path, options.delimiter))
     if orientation == "variables":
-        return iter_lines(path, delimiter=mark, decimal=decimal, on_bad=on_bad)
+        return open_lines(path, options, on_bad)
     if orientation == "samples":
-        return iter_csv(path, delimiter=mark, decimal=decimal)
+        return open_csv(path, options)
     raise ValueError(
         f"Expected to be told what a line of text is. Got: {path!r}, and orientation="
         f"{orientation!r}.\nHint: 'samples' (a header names the columns) or 'variables' (a line "
         "begins with its name)."
     )
+
+
+def open_by_name(path: str | os.PathLike[str]) -> ColumnStream:
+    """Open a file of columns by its name alone; of text its first lines show which way it lies.
+
+    Raises
+    ------
+    ValueError
+        For text whose lines may be either, and for what `open_columns` refuses.
+    """
+    name = os.fspath(path)
+    if file_format(name) != "text":
+        return open_columns(name, None)
+    lies = orientation_of(name)
+    if lies is None:
+        raise ValueError(
+            f"Expected a text whose lines are samples, or variables. Got: {name!r}, which may be "
+            "either.\nHint: streamsel.stream.iter_csv(path) takes a line for a sample, "
+            "iter_lines(path) for a variable."
+        )
+    return open_columns(name, lies)
+
+
+def orientation_of(path: str) -> str | None:
+    """Return "samples" or "variables", as the first lines of a text look; None for either.
+
+    Lines below a header of names are samples if each begins with a number, or if every column is
+    all numbers or all text and not every line is. Lines are variables if numbers follow a name in
+    each; whole numbers that differ, in the first, may be a header.
+    """
+    mark = delimiter_of(path, None)
+    with open_text(path) as file, text_of(path):
+        lines = itertools.islice(numbered_lines(file, path), _LINES)
+        first, *rest = [split_cells(line, mark)[:_CELLS] for _, line in lines] or [[]]
+    header = [cell for cell in first[1:] if cell.strip()]
+    kinds = [[_kind(cell) for cell in row] for row in rest]
+    if any(map(is_number, header)):
+        is_header = all(map(str.isdigit, header)) and len({*header}) == len(header)
+        named = not any(is_number(row[0]) for row in (first, *rest))
+        numbers = all(_kind(cell) != "text" for row in (first, *rest) for cell in row[1:])
+        return "variables" if named and numbers and not is_header else None
+    if not rest or (first[0].strip() and is_number(first[0])):
+        return None
+    if all(row[0] != "text" for row in kinds):
+        return "samples"
+    columns = list(itertools.zip_longest(*kinds, fillvalue=""))[1:]
+    is_table = _are_pure(columns) and not _are_pure([row[1:] for row in kinds])
+    return "samples" if is_table else None
+
+
+def _kind(cell: str) -> str:
+    """Return "number" or "text"; nothing for a missing value."""
+    value = to_number(cell)
+    if value is not None:
+        return "" if math.isnan(value) else "number"
+    return "number" if is_number(cell) else "text"
+
+
+def _are_pure(lines: Sequence[Sequence[str]]) -> bool:
+    return all(not {"number", "text"} <= {*line} for line in lines)
 
 
 def file_format(path: str) -> str:

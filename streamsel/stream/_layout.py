@@ -8,19 +8,24 @@ import re
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from streamsel.stream._cells import (
+    POINTS,
     count_cells,
     find_delimiter,
+    null_in,
     numbered_lines,
     open_text,
     split_cells,
     text_of,
-    to_number,
 )
-from streamsel.stream._decimal import find_decimal
+from streamsel.stream._decimal import find_numerals
+from streamsel.stream._line_bound import line_bound
 from streamsel.stream._ranges import open_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from streamsel.stream._numerals import Numerals
+    from streamsel.stream._read_options import ReadOptions
 
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
 
@@ -40,8 +45,8 @@ class Layout(NamedTuple):
         The number of the first line of values.
     row_names
         What the header calls the observations, None without a header.
-    decimal
-        The decimal mark.
+    numerals
+        How numbers are written.
     start, end
         Of a part, whose lines are numbered by themselves: its first byte, and the first after it.
     """
@@ -51,15 +56,16 @@ class Layout(NamedTuple):
     n_rows: int
     first_line: int
     row_names: list[str] | None
-    decimal: str = "."
+    numerals: Numerals = POINTS
     start: int = 0
     end: int | None = None
 
     def open(self) -> TextIO:
         """Open the file, or the part of it."""
+        longest = line_bound(self.n_rows + 1)
         if self.end is None:
-            return open_text(self.path)
-        return open_range(self.path, self.start, self.end)
+            return open_text(self.path, other=longest)
+        return open_range(self.path, self.start, self.end, longest)
 
     def line(self, number: int) -> str:
         """Say which line is meant."""
@@ -82,22 +88,22 @@ class Line(NamedTuple):
 
 def find_layout(
     path: str | os.PathLike[str],
-    delimiter: str | None,
-    header: bool | None,
-    decimal: str | None = None,
+    options: ReadOptions,
+    header: bool | None = None,
+    numerals: Numerals | None = None,
 ) -> Layout:
-    """Look at the first two lines."""
+    """Look at the first two lines; `numerals` are those that are known already."""
     with text_of(path), open_text(path) as file:
         lines = list(itertools.islice(numbered_lines(file, path), 2))
         if not lines:
             raise ValueError(
                 f"Expected a line for each variable, got: the empty file {os.fspath(path)!r}."
             )
-        mark = find_delimiter(lines[0][1], delimiter)
-        point = find_decimal(path, mark, decimal)
+        mark = find_delimiter(lines[0][1], options.delimiter)
+        numerals = numerals or find_numerals(path, mark, options)
         first = split_cells(lines[0][1], mark)
         if header is None:
-            header = any(to_number(cell, point) is None for cell in first[1:])
+            header = not all(map(numerals.may_be_number, first[1:]))
         if header and len(lines) < 2:
             raise ValueError(
                 f"Expected a line for each variable, got: nothing but a header in "
@@ -118,7 +124,7 @@ def find_layout(
                     f"Expected {len(row_names)} values in line {number}, as the header of "
                     f"{os.fspath(path)!r} has, got: {n_rows}."
                 )
-        return Layout(path, mark, n_rows, number, row_names, point)
+        return Layout(path, mark, n_rows, number, row_names, numerals)
 
 
 def split_off_name(text: str, delimiter: str) -> tuple[str, str]:
@@ -140,8 +146,9 @@ def split_off_names(
         found = count_cells(cells, layout.delimiter) if rest else 0
         message = None
         if found != layout.n_rows:
-            message = (
-                f"Expected {layout.n_rows} values in {layout.line(number)} of "
-                f"{os.fspath(layout.path)!r}, got: {found}."
+            where = layout.line(number)
+            message = null_in(text, layout.path, where) or (
+                f"Expected {layout.n_rows} values in {where} of {os.fspath(layout.path)!r}, "
+                f"got: {found}."
             )
         yield Line(number, name, cells), message

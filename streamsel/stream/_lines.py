@@ -19,20 +19,23 @@ from streamsel.stream._blocks import KEPT_DTYPES, columns_per_block
 from streamsel.stream._cells import (
     NumberParser,
     is_zipped,
+    null_in,
     numbered_lines,
     split_cells,
     text_of,
-    to_number,
 )
 from streamsel.stream._layout import Layout, Line, find_layout, split_off_name, split_off_names
+from streamsel.stream._numerals import OfCell, check_na_values, why_not_numbers
 from streamsel.stream._ranges import line_start, start_after
+from streamsel.stream._read_options import ReadOptions
 from streamsel.stream._remote import open_binary
 from streamsel.stream._split import Part, Stamp, n_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
 
-    from streamsel.stream._decimal import Decimal
+    from streamsel.stream._numerals import Numerals
+    from streamsel.stream._read_options import Decimal, NaValues
     from streamsel.stream._split import Cut
 
     OnBad = Callable[[str, str, str], object] | Literal["pass"]
@@ -44,6 +47,7 @@ def iter_lines(
     delimiter: str | None = None,
     header: bool | None = None,
     decimal: Decimal | None = None,
+    na_values: NaValues = None,
     dtype: npt.DTypeLike = np.float64,
     on_bad: OnBad | None = None,
 ) -> ColumnStream:
@@ -61,9 +65,11 @@ def iter_lines(
         Whether the first line names the observations. By default it does if its cells, the first
         apart, are not all numbers.
     decimal
-        The decimal mark, "." or ",". By default a comma if the first lines have numbers with one,
-        and none with a point: `1,5` between semicolons or tabs. Not where each of them may be a
-        thousand and more, as in `1,500`.
+        The decimal mark, "." or ",". By default a comma if the first lines have numbers that only a
+        comma can be the mark of, and none for a point: `1,5` or `1.304,25` between semicolons or
+        tabs, but not `1,304`.
+    na_values
+        Cells that stand for a missing value, texts or numbers, besides the usual ones.
     dtype
         float64, float32, int8 or uint8: of the columns.
     on_bad
@@ -78,13 +84,15 @@ def iter_lines(
         If there is no such file.
     ValueError
         If the file has no line of values. While reading: if a line has more or fewer cells than the
-        first, or (without `on_bad`) a cell that is not a number; it names line and column.
+        first, a null byte in a cell, or (without `on_bad`) a cell that is not a number; it names
+        line and column.
 
     Notes
     -----
     Reads about 4 MiB of columns at a time. `take` turns only the lines asked for into numbers, and
-    ends at the last of them; it reads all others too if a name is not found. Empty cells, NA, N/A,
-    null and NaN are NaN. Blank lines are skipped. A header may leave out the cell above the names.
+    ends at the last of them; it reads all others too if a name is not found. Missing values and
+    separators of thousands are those of `iter_csv`. Blank lines are skipped. A header may leave out
+    the cell above the names.
 
     Examples
     --------
@@ -97,13 +105,25 @@ def iter_lines(
     TP53 [1.5 2. ]
     EGFR [nan 4.]
     """
+    options = ReadOptions(delimiter, decimal, check_na_values(na_values))
+    return open_lines(path, options, on_bad, header, dtype)
+
+
+def open_lines(
+    path: str | os.PathLike[str],
+    options: ReadOptions,
+    on_bad: OnBad | None = None,
+    header: bool | None = None,
+    dtype: npt.DTypeLike = np.float64,
+) -> ColumnStream:
+    """Stream the variables of a text, as `iter_lines` does it."""
     wanted = _kept_dtype(dtype)
     is_word = isinstance(on_bad, str) and on_bad == "pass"
     if not (on_bad is None or is_word or callable(on_bad)):
         got = params.shown(on_bad)
         raise ValueError(f"Expected on_bad to be a function, 'pass' or None. Got: {got}.")
     stamp = Stamp.of(path)
-    layout = find_layout(path, delimiter, header, decimal)
+    layout = find_layout(path, options, header)
     return _stream(layout, wanted, on_bad, partial(_cut, layout, wanted, on_bad, stamp))
 
 
@@ -143,7 +163,7 @@ def _cut(
     check_skip(start, on_bad)
     has_header = layout.row_names is not None
     how = partial(
-        _open_part, stamp.path, layout.delimiter, has_header, layout.decimal, dtype, on_bad
+        _open_part, stamp.path, layout.delimiter, has_header, layout.numerals, dtype, on_bad
     )
     shown = os.fspath(layout.path)
     if is_zipped(layout.path):
@@ -169,35 +189,34 @@ def check_skip(start: int, on_bad: OnBad | None) -> None:
         )
 
 
-def count_variables(path: str | os.PathLike[str], delimiter: str) -> int:
+def count_variables(path: str | os.PathLike[str], options: ReadOptions) -> int:
     """Return how many lines of values there are."""
-    layout = find_layout(path, delimiter, None)
+    layout = find_layout(path, options)
     with layout.open() as file:
         return sum(number >= layout.first_line for number, _ in numbered_lines(file, path))
 
 
 def take_some(
     path: str | os.PathLike[str],
-    delimiter: str,
-    decimal: Decimal | None,
+    options: ReadOptions,
     on_bad: OnBad | None,
     names: Sequence[Hashable],
 ) -> dict[Hashable, npt.NDArray[Any]]:
     """Fetch those of some variables that are there, the first of each name."""
-    return _find(find_layout(path, delimiter, None, decimal), np.dtype(np.float64), on_bad, names)
+    return _find(find_layout(path, options), np.dtype(np.float64), on_bad, names)
 
 
 def _open_part(
     path: str,
     delimiter: str,
     header: bool,
-    decimal: str,
+    numerals: Numerals,
     dtype: np.dtype[Any],
     on_bad: OnBad | None,
     start: int,
     end: int | None,
 ) -> ColumnStream:
-    layout = find_layout(path, delimiter, header, decimal)
+    layout = find_layout(path, ReadOptions(delimiter), header, numerals)
     if start:
         layout = layout._replace(start=start, first_line=1)
     return _stream(layout._replace(end=end), dtype, on_bad)
@@ -210,7 +229,7 @@ def _read(
     skip: int = 0,
 ) -> Iterator[Block]:
     """Yield the blocks from a line of values on; an error follows the columns before it."""
-    parser = NumberParser(layout.delimiter, layout.decimal)
+    parser = NumberParser(layout.delimiter, layout.numerals)
     width = columns_per_block(layout.n_rows)
     with layout.open() as file, text_of(layout.path):
         numbered = numbered_lines(file, layout.path)
@@ -249,7 +268,7 @@ def _find(
     layout: Layout, dtype: np.dtype[Any], on_bad: OnBad | None, names: Sequence[Hashable]
 ) -> dict[Hashable, npt.NDArray[Any]]:
     """Fetch those of some variables that are there."""
-    parser = NumberParser(layout.delimiter, layout.decimal)
+    parser = NumberParser(layout.delimiter, layout.numerals)
     wanted = set(names)
     found: dict[Hashable, npt.NDArray[Any]] = {}
     with layout.open() as file, text_of(layout.path):
@@ -289,7 +308,8 @@ def _parse(
         numbers = parser.parse([line.cells], layout.n_rows)
         if numbers is None or not _fits(numbers, dtype):
             numbers, reason, message = _look_at_cells(line, layout, dtype)
-            if message and on_bad is None:
+            # A damaged file is no bad column.
+            if message and (on_bad is None or reason == "null"):
                 error = message
                 break
             if message and callable(on_bad):
@@ -312,12 +332,10 @@ def _parse(
 def _as_it_is(line: Line, layout: Layout) -> Block:
     """Return a line as a column of float64, or of texts."""
     cells = [cell.strip() for cell in split_cells(line.cells, layout.delimiter)]
-    numbers = [to_number(cell, layout.decimal) for cell in cells]
-    values = np.array(numbers if None not in numbers else cells, dtype=object)
-    if None in numbers:
-        values[[number != number for number in numbers]] = None  # noqa: PLR0124 (NaN)
-    else:
-        values = values.astype(np.float64)
+    values: npt.NDArray[Any] | None = layout.numerals.numbers(cells)
+    if values is None:
+        values = np.array(cells, dtype=object)
+        values[[layout.numerals.is_missing(cell) for cell in cells]] = None
     return Block([line.name], values.reshape(-1, 1))
 
 
@@ -325,25 +343,30 @@ def _look_at_cells(
     line: Line, layout: Layout, dtype: np.dtype[Any]
 ) -> tuple[npt.NDArray[np.float64], str, str]:
     """Return the numbers of a line, and if one is bad the reason and a message."""
-    numbers = np.full((1, layout.n_rows), np.nan)
-    for j, cell in enumerate(split_cells(line.cells, layout.delimiter)):
-        number = to_number(cell, layout.decimal)
-        where = (
-            f"in {layout.line(line.number)}, {layout.where(j)} of {os.fspath(layout.path)!r} "
-            f"(variable {line.name!r}), got: {cell[:40]!r}."
-        )
-        if number is None:
-            return numbers, "text", f"Expected a number {where}"
-        numbers[0, j] = number
-        if not _fits(numbers[:, j], dtype):
-            return numbers, "dtype", f"Expected a number that {dtype} can hold {where}"
-    return numbers, "", ""
+    cells = split_cells(line.cells, layout.delimiter)
+    numbers = layout.numerals.numbers(cells)
+    if numbers is not None:
+        if _fits(numbers, dtype):
+            return numbers, "", ""
+        j = next(j for j, number in enumerate(numbers) if not _fits(number, dtype))
+        expected, reason, more = f"a number that {dtype} can hold", "dtype", ""
+    else:
+        is_missing = layout.numerals.is_missing
+        why = why_not_numbers([None if is_missing(cell) else cell for cell in cells])
+        j, expected, reason = why.place, "a number", why.reason
+        more = f", {why.detail}" if why.detail else ""
+    where = f"{layout.line(line.number)}, {layout.where(j)}"
+    if null := null_in(cells[j], layout.path, where):
+        return np.empty(0), "null", null
+    got = f"(variable {line.name!r}), got: {cells[j][:40]!r}{more}."
+    message = f"Expected {expected} in {where} of {os.fspath(layout.path)!r} {got}"
+    return np.empty(0), reason, OfCell(message, cells[j].strip())
 
 
-def _fits(numbers: npt.NDArray[np.float64], dtype: np.dtype[Any]) -> bool:
+def _fits(numbers: Any, dtype: np.dtype[Any]) -> bool:
     """Tell whether numbers can be held in a dtype: integers must be whole and within the limits."""
     if dtype.kind == "f":
         return True
     limits = np.iinfo(dtype)
     within = (numbers >= limits.min) & (numbers <= limits.max) & (numbers == np.floor(numbers))
-    return bool(within.all())
+    return bool(np.all(within))

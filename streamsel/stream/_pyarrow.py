@@ -7,6 +7,8 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from streamsel.memory import out_of_memory
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -18,7 +20,7 @@ def pyarrow() -> Any:
         import pyarrow as pa
         import pyarrow.ipc
         import pyarrow.parquet
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise ImportError(
             'Parquet and Arrow files need pyarrow. Hint: pip install "streamsel[io]".'
         ) from error
@@ -27,12 +29,14 @@ def pyarrow() -> Any:
 
 @contextmanager
 def reading(kind: str, path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name the file in what Arrow says of it; what the system says, and a lack of memory, pass."""
+    """Name the file in what Arrow says of it; what the system says passes."""
     pa = pyarrow()
     try:
         yield
-    except (pa.ArrowException, OSError, ValueError) as error:
-        if isinstance(error, MemoryError) or getattr(error, "errno", None) is not None:
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        if (lack := out_of_memory(path, error)) is not None:
+            raise lack from error
+        if getattr(error, "errno", None) is not None:
             raise
         raise not_a_file(kind, path, error) from error
 

@@ -6,6 +6,7 @@ import io
 import os
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
+from streamsel.stream._line_bound import FIRST_BYTES, BoundedLines, LineBound
 from streamsel.stream._remote import open_binary
 
 if TYPE_CHECKING:
@@ -14,15 +15,16 @@ if TYPE_CHECKING:
 _AT_A_TIME = 2**16
 
 
-def open_range(path: str | os.PathLike[str], start: int, end: int) -> TextIO:
+def open_range(path: str | os.PathLike[str], start: int, end: int, other: int) -> TextIO:
     """Open the bytes start, ..., end - 1 of a text file, which hold whole lines.
 
-    As `open_text` does it: with any line ending, and without a byte order mark.
+    As `open_text` does it: with any line ending, of bounded length, and without a byte order mark.
     """
     raw = _Range(open_binary(path, anywhere=True), start, end)
     # Behind the first line it is no mark, but a character like others.
     encoding = "utf-8" if start else "utf-8-sig"
-    return io.TextIOWrapper(io.BufferedReader(raw), encoding=encoding)
+    bound = LineBound(path, FIRST_BYTES, other, start)
+    return io.TextIOWrapper(BoundedLines(io.BufferedReader(raw), bound), encoding=encoding)
 
 
 class _Range(io.RawIOBase):
@@ -72,6 +74,8 @@ def start_after(file: BinaryIO, first_line: int, n: int) -> int:
         following = line_start(file, position + 1)
         if number >= first_line:
             file.seek(position)
-            n -= bool(file.read(following - position).strip(b" \r\n"))
+            # What is longer than any line is not blank.
+            size = min(following - position, FIRST_BYTES)
+            n -= bool(file.read(size).strip(b" \r\n"))
         position, number = following, number + 1
     return position

@@ -30,6 +30,7 @@ from streamsel.stream._bad_columns import (
 )
 from streamsel.stream._base import ColumnStream
 from streamsel.stream._convert import as_stream
+from streamsel.stream._numerals import OfCell, why_not_numbers
 
 if TYPE_CHECKING:
     from streamsel.stream._split import Part
@@ -50,11 +51,12 @@ def screen(
 ) -> Screen:
     """Leave out the columns that no learner can use, so that they never end a long run.
 
-    A column is bad for one of five reasons: `"text"` (its values are not numbers: text, dates,
-    objects), `"complex"`, `"missing"` (a value is NaN or infinite), `"constant"` (all its values
-    are the same) and, if asked for, `"rare"` (all but a few of them are). Bad columns are counted
-    by reason, reported one by one if asked, and left out. A block without any is passed on as it
-    is, not copied, whatever its dtype.
+    A column is bad for one of seven reasons: `"text"` (its values are not numbers: text, dates,
+    objects), `"mixed"` (most of its texts are numbers, and some are not: `<0.01`), `"ambiguous"`
+    (all are numbers, but not certain which: `1,304`), `"complex"`, `"missing"` (a value is NaN or
+    infinite), `"constant"` (all its values are the same) and, if asked for, `"rare"` (all but a few
+    of them are). Bad columns are counted by reason, reported one by one if asked, and left out. A
+    block without any is passed on as it is, not copied, whatever its dtype.
 
     Parameters
     ----------
@@ -125,8 +127,8 @@ class Screen(ColumnStream):
         Name of the last of them, None before the first.
     skipped
         How many columns were left out, by reason.
-    n_filled
-        Columns in which means took the place of missing values.
+    n_filled, n_filled_values
+        Columns in which means took the place of missing values, and how many values these are.
     """
 
     def __init__(
@@ -167,7 +169,7 @@ class Screen(ColumnStream):
         self.n_read = 0
         self.last_read: Hashable = None
         self.skipped: Counter[str] = Counter()
-        self.n_filled = 0
+        self.n_filled = self.n_filled_values = 0
 
     def _screen_parts(self, parts: int | None, start: int) -> list[Part]:
         """Split the source, and screen its parts."""
@@ -218,10 +220,10 @@ class Screen(ColumnStream):
         if block.values.dtype.kind not in "biuf":
             if self._missing == "error":
                 raise TypeError(
-                    f"Expected numbers in column {block.names[0]!r}. Got: {self._detail(block)}"
+                    f"Expected numbers in column {block.names[0]!r}. Got: {self._why(block)[1]}"
                 )
-            reason = "complex" if _is_complex(block.values) else "text"
-            self._drop(block.names, reason, [self._detail(block)] * len(block.names), fresh)
+            reason, detail = self._why(block)
+            self._drop(block.names, reason, [detail] * len(block.names), fresh)
             return None
         good: Block | None = self._without_missing(block, fresh)
         keeps = self._missing == "keep"
@@ -258,8 +260,10 @@ class Screen(ColumnStream):
             hopeless = without_finite(values, bad)
             filled = bad[~hopeless]
             if filled.size:
-                block = Block(block.names, filled_in(values, filled))
+                copy, n_values = filled_in(values, filled)
+                block = Block(block.names, copy)
                 self.n_filled += int(filled.size) * fresh
+                self.n_filled_values += n_values * fresh
         lost = bad[hopeless]
         self._drop(
             [block.names[j] for j in lost],
@@ -269,9 +273,13 @@ class Screen(ColumnStream):
         )
         return _without(block, lost)
 
-    def _detail(self, block: Block) -> str:
-        text = _not_numeric(block)
-        return text if self._kept is None else self._kept.renumbered(text)
+    def _why(self, block: Block) -> tuple[str, str]:
+        """Return the reason why a column is not numeric, and the detail."""
+        reason, detail = _why_not_numeric(block)
+        if self._kept is None:
+            return reason, detail
+        text = self._kept.renumbered(detail)
+        return reason, OfCell(text, detail.cell) if isinstance(detail, OfCell) else text
 
     def _leave_out(
         self, block: Block, bad: Any, reason: str, tell: Callable[[Any, int], str], fresh: bool
@@ -302,7 +310,7 @@ class Screen(ColumnStream):
             matrix = values if values.ndim == 2 else values.reshape(-1, 1)
             bad = columns_with_missing(matrix)
             if bad.size:
-                filled = filled_in(matrix, bad)
+                filled, _ = filled_in(matrix, bad)
                 columns[name] = filled if values.ndim == 2 else filled[:, 0]
         return columns
 
@@ -338,25 +346,16 @@ def _is_complex(values: Any) -> bool:
     return all(value is None or isinstance(value, Complex) for value in values.flat)
 
 
-def _not_numeric(block: Block) -> str:
-    """Say what is in a column that is not numeric."""
+def _why_not_numeric(block: Block) -> tuple[str, str]:
+    """Return the reason why a column is not numeric, and the detail."""
     values = block.values
-    if values.dtype.kind == "O":
-        culprits = (i for i, value in enumerate(values.flat) if not _reads_as_number(value))
-        row = next(culprits, 0)
-        return f"{str(values.flat[row])[:40]!r} in row {row}"
-    return f"values of type {values.dtype}"
-
-
-def _reads_as_number(value: Any) -> bool:
-    """Tell whether a value is a number, missing, or text that could be one among other text."""
-    if isinstance(value, str):
-        try:
-            float(value)
-        except ValueError:
-            return False
-        return True
-    return value is None or isinstance(value, Real | Decimal)
+    if values.dtype.kind != "O":
+        reason = "complex" if _is_complex(values) else "text"
+        return reason, f"values of type {values.dtype}"
+    why = why_not_numbers(values.ravel())
+    cell = str(values.flat[why.place])[:40]
+    text = f"{cell!r} in row {why.place}" + (f", {why.detail}" if why.detail else "")
+    return "complex" if _is_complex(values) else why.reason, OfCell(text, cell)
 
 
 def _check_length(block: Block, expected: int) -> None:

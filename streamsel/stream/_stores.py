@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsel.columns import Block
+from streamsel.memory import out_of_memory
 from streamsel.sparse import expect_whole
 from streamsel.stream._base import indexed_stream
 from streamsel.stream._blocks import (
@@ -188,13 +189,15 @@ class SparseMatrix:
 def reading_store(kind: str, path: str | os.PathLike[str]) -> Iterator[None]:
     """Name the file in what libraries say of one that is damaged, or of another kind.
 
-    What the system says of it, a lack of memory, and what we have put into words pass.
+    What the system says of it, and what we have put into words, pass.
     """
     try:
         yield
     except Exception as error:
+        if (lack := out_of_memory(path, error)) is not None:
+            raise lack from error
         said = getattr(error, "errno", None) is not None or repr(os.fspath(path)) in str(error)
-        if said or isinstance(error, (MemoryError, FileNotFoundError)):
+        if said or isinstance(error, FileNotFoundError):
             raise
         told = " ".join(f"{type(error).__name__}: {error}".split())
         raise ValueError(f"Expected a whole {kind}. Got: {os.fspath(path)!r} ({told}).") from error

@@ -101,7 +101,7 @@ def _zarr_part(path: str, names: Sequence[Hashable], first: int) -> ColumnStream
 def _zarr() -> Any:
     try:
         import zarr
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise ImportError('Zarr arrays need zarr. Hint: pip install "streamsel[zarr]".') from error
     return zarr
 

@@ -125,6 +125,12 @@ class TargetSpace:
         return TargetSpace(cyy, self.n, VariableKernel(), is_given)
 
     @property
+    def squares(self) -> Floats:
+        """Sums of squares of the columns, targets and covariates, (c,)."""
+        squares: Floats = self._columns[0].diagonal()
+        return squares
+
+    @property
     def own(self) -> Floats:
         """What makes of all columns those of the target alone, (a, c): covariates taken out."""
         return np.eye(self.c) if self._left is None else self._left

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._jit.scan import SMALL, UNDERFLOW, variation
+from streamsel.held.possible import expect_means, expect_sums
 from streamsel.shapes import Count, Flag, Maybe, Text, expect, expect_shapes
 from streamsel.summation import two_sum
 from streamsel.target.covariates import (
@@ -234,6 +235,11 @@ class Target:
             **kept,
         }
 
+    def expect_possible(self) -> None:
+        """Raise ValueError for numbers that no target has: a file may hold any."""
+        expect_sums("targets", self.cyy)
+        expect_means(self.mean, self.low, np.sqrt(self.cyy.diagonal()))
+
     def _hold(self, centred: Floats) -> None:
         self.c, self.n = c, n = centred.shape
         self.is_pair = self.is_class and c == 2
@@ -340,6 +346,9 @@ class NoTarget:
     def restored(cls, state: dict[str, Any]) -> NoTarget:
         """Return what `to_state` described."""
         return cls(state["n_rows"], weights_from_state(state, state["n_rows"]))
+
+    def expect_possible(self) -> None:
+        """Do nothing: there are no numbers."""
 
     def to_state(self) -> dict[str, Any]:
         """Return what a file needs, but for n."""

@@ -93,13 +93,20 @@ def mutant(kind: str, label: str, rng: random.Random) -> bytes:
     if kind == "archive":
         return _archive(header, arrays, rng)
     for _ in range(rng.choice((1, 1, 1, 1, 2, 3))):
-        {"header": _change_header, "arrays": _change_array, "foreign": _transplant}[kind](
-            header, arrays, rng
-        )
+        {
+            "header": _change_header,
+            "arrays": _change_array,
+            "values": _change_values,
+            "foreign": _transplant,
+        }[kind](header, arrays, rng)
     return pack(json.dumps(header), arrays.items())
 
 
-KINDS = ("unsealed", "bytes", "text", "archive", "header", "arrays", "foreign", "header", "arrays")
+# What is nearly right is tried most: it is what gets past looks at kinds and shapes.
+KINDS = (
+    *("unsealed", "bytes", "text", "archive", "header", "arrays", "foreign", "header", "arrays"),
+    *("values", "values", "values"),
+)
 
 
 def sealed(content: bytes) -> bytes:
@@ -264,6 +271,38 @@ def _change_array(header: dict[str, Any], arrays: dict[str, Any], rng: random.Ra
         arrays[name], arrays[other] = arrays[other], array
     else:
         arrays[name] = np.array(rng.sample(list(array.flat), array.size)).reshape(array.shape)
+
+
+def _change_values(header: dict[str, Any], arrays: dict[str, Any], rng: random.Random) -> None:
+    """Put other numbers in: finite, of the right kind, and mostly none that can be learnt."""
+    names = [name for name, array in arrays.items() if array.dtype == np.float64 and array.size]
+    if not names or rng.random() < 0.1:
+        numbers = [place for place in _places(header["state"]) if _is_float(header, place)]
+        if numbers:
+            *way, last = rng.choice(numbers)
+            inside = _at(header["state"], tuple(way))
+            inside[last] = rng.choice(_NUMBERS)
+        return
+    name = rng.choice(names)
+    changed = np.array(arrays[name])
+    where: Any = ...
+    if changed.ndim and rng.random() < 0.7:  # a line, a column, or an entry
+        where = tuple(rng.choice((slice(None), rng.randrange(n))) for n in changed.shape)
+    with np.errstate(all="ignore"):
+        if rng.random() < 0.5:
+            changed[where] *= rng.choice(_FACTORS)
+        else:
+            changed[where] = rng.choice(_NUMBERS)
+    if np.isfinite(changed).all():
+        arrays[name] = changed
+
+
+_FACTORS = (1e300, 1e200, 1e150, 1e80, 1e-80, 1e-300, -1.0, 2.0, 1.5, 0.5, 0.0, 1.001, -1e100)
+_NUMBERS = (1e300, -1e300, 1e155, 1e-155, 2.0, 1.0001, -0.5, -1.0, 1e15, 1e9, 0.0, 1.0, 5e-324)
+
+
+def _is_float(header: dict[str, Any], place: tuple[Any, ...]) -> bool:
+    return bool(place) and type(_at(header["state"], place)) is float
 
 
 def _fit(value: float, dtype: Any) -> Any:

@@ -17,6 +17,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import streamsel
 from tests.attack._harness import run
 from tests.attack._model_files import KINDS, labels, mutant, sample
@@ -70,11 +72,11 @@ def use(model: Any, label: str, path: Path) -> tuple[str, str]:
     uses: dict[str, Callable[[], Any]] = {
         "report": model.report,
         "str": lambda: repr(model),
-        "shown": lambda: [
-            getattr(model, name)
+        "shown": lambda: {
+            name: getattr(model, name)
             for name in ("selected", "components", "scores", "relevance", "loadings", "embedding")
             if hasattr(type(model), name)
-        ],
+        },
         "transform_one": lambda: model.transform_one(row),
         "transform_many": lambda: model.transform_many(_frame(X)),
         "learn_column": lambda: model.learn_column(X[:, 1], "new"),
@@ -91,11 +93,44 @@ def use(model: Any, label: str, path: Path) -> tuple[str, str]:
     }
     for name, call in uses.items():
         try:
-            call()
+            if said := nonsense(name, call(), signed="signed=True" in label):
+                return "wrong", f"{name}: {said}"
         except Exception as error:  # noqa: BLE001 (whatever it is)
             if not is_ours(error):
                 return "traceback", f"{name}: {told(error)}"
     return "changed", ""
+
+
+def nonsense(name: str, found: Any, *, signed: bool) -> str:
+    """Return what no model that has learnt can answer; nothing for any other answer."""
+    if name == "shown":
+        values = np.array(list(found["relevance"].values()), dtype=float)
+        # `load` leaves room for rounding.
+        if not ((values >= -1.01 * signed) & (values <= 1.01)).all():
+            return f"relevances from {values.min()} to {values.max()}"
+        # A score may be infinite, where a variable explains the target in full.
+        if found.get("scores") is not None and np.isnan(_numbers(found["scores"])).any():
+            return "scores that are no numbers"
+        answers = [found.get("embedding"), *_weights(found.get("loadings"))]
+    elif name.startswith("transform"):
+        answers = [found]
+    else:
+        return ""
+    for answer in answers:
+        if answer is not None and not np.isfinite(_numbers(answer)).all():
+            return "numbers that are not finite"
+    return ""
+
+
+def _weights(loadings: Any) -> list[Any]:
+    """Return the weights of loadings, component by component."""
+    return list(loadings.values()) if isinstance(loadings, dict) else []
+
+
+def _numbers(found: Any) -> Any:
+    if hasattr(found, "to_numpy"):
+        found = found.to_numpy()
+    return np.array(list(found.values()) if isinstance(found, dict) else found, dtype=float)
 
 
 def is_ours(error: BaseException) -> bool:

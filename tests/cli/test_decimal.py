@@ -59,5 +59,8 @@ def test_thousands_are_not_guessed(call, tmp_path):
     y = tmp_path / "y.txt"
     y.write_text("\n".join(map(str, X[:, 1].tolist())))
     given = ["select", tmp_path / "x.tsv", "--orientation", "samples", "--target-file", y]
-    assert "decimal commas are read by --decimal ," in call(*given, code=1).stderr
-    assert call(*given, "--decimal", ",").rows()[0]["name"] == "a"
+    said = call(*given, code=1).stderr
+    assert "4 columns of numbers were left out as their numbers can be read in two ways" in said
+    assert "Hint: --decimal . or --decimal , decides" in said
+    for mark in (".", ","):
+        assert call(*given, "--decimal", mark).rows()[0]["name"] == "a"

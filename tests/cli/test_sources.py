@@ -1,5 +1,8 @@
 """Genotypes, cells and chunked arrays as a FILE, with the target that stands beside them."""
 
+import os
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -54,10 +57,138 @@ def test_genotypes_of_two_chromosomes(call, folder, more):
     assert [row["name"] for row in rows] == _selected(RISK.round(4), RS, sex)
 
 
+@pytest.fixture(scope="module")
+def gaps(tmp_path_factory):
+    """Genotypes of which 5 % are missing: hardly a variant is complete."""
+    folder = tmp_path_factory.mktemp("gaps")
+    values = GENOTYPES.copy()
+    values[np.random.default_rng(1).random(values.shape) < 0.05] = -127
+    told = {"iid": [f"i{i}" for i in range(N)], "sid": [f"rs{j}" for j in range(P)]}
+    to_bed(folder / "x.bed", np.asfortranarray(values), properties=told)
+    np.save(folder / "y.npy", RISK)
+    return folder, values
+
+
+@pytest.mark.parametrize("more", [[], ["--workers", 1], ["--missing", "mean"]])
+def test_gaps_of_genotypes_are_filled_and_counted(call, gaps, tmp_path, more):
+    folder, values = gaps
+    given = ["select", folder / "x.bed", "--target-file", folder / "y.npy", "-k3", *more]
+    found = call(*given, "--json", "-m", tmp_path / "m").json()
+    notes, n_gaps = found["notes"], int((values < 0).sum())
+    assert notes["missing"] == "mean"
+    n_columns = int((values < 0).any(axis=0).sum())
+    assert (notes["filled"], notes["filled_values"]) == (n_columns, n_gaps)
+    assert notes["skipped"] == {}
+    text = f"{n_gaps} missing values of {n_columns} columns were replaced by the mean of "
+    text += "the column"
+    assert call(*given).stderr == f"streamsel: {text}\n"
+    model = ForwardSelection(3)
+    model.learn_target(RISK)
+    filled = np.where(values < 0, np.nan, values.astype(np.float32))
+    filled = np.where(np.isnan(filled), np.nanmean(filled, axis=0), filled)
+    model.learn_columns(filled, names=[f"rs{j}" for j in range(P)])
+    assert [row["name"] for row in call(*given).rows()] == model.selected
+    assert text in call("report", tmp_path / "m", "--format", "md").stdout
+    assert "nan" not in call("transform", tmp_path / "m", folder / "x.bed").stdout
+
+
+def test_what_else_is_said_of_gaps_of_genotypes_holds(call, gaps):
+    folder, _ = gaps
+    given = [folder / "x.bed", "--target-file", folder / "y.npy"]
+    said = call("select", *given, "-k1", "--missing", "skip").stderr
+    assert "were left out" in said
+    assert "replaced" not in said
+    assert "missing or infinite" in call("select", *given, "--missing", "error", code=1).stderr
+    # A method that takes missing values gets them.
+    method = ["--method", "ProbabilisticPCA", "-q1", "--json"]
+    assert call("reduce", folder / "x.bed", *method).json()["notes"]["missing"] == "keep"
+    # Beside tables the default is theirs.
+    np.save(folder / "x.npy", RISK[:, None] ** 2)
+    both = [folder / "x.npy", *given]
+    assert call("select", *both, "-k1", "--json").json()["notes"]["missing"] == "skip"
+
+
 def test_cells_of_some_kind(call, folder):
     rows = call("select", folder / "x.h5ad", "--target", "kind", "-k3").rows()
     names = [f"gene{j}" for j in range(P)]
     assert [row["name"] for row in rows] == _selected(np.where(RISK > 1.5, "B", "T"), names)
+
+
+@pytest.fixture(scope="module")
+def layered(tmp_path_factory):
+    """An .h5ad file of ten genes, with a layer in which others tell, and all genes in raw."""
+    data = AnnData(
+        GENOTYPES.astype(np.float32),
+        obs=pd.DataFrame({"risk": RISK}, index=[f"cell{i}" for i in range(N)]),
+        var=pd.DataFrame(index=[f"gene{j}" for j in range(P)]),
+    )
+    kept = data[:, :10].copy()
+    kept.raw = data
+    kept.layers["turned"] = kept.X[:, ::-1].copy()
+    path = tmp_path_factory.mktemp("layered") / "x.h5ad"
+    kept.write_h5ad(path)
+    return path
+
+
+def _of(matrix, names):
+    model = ForwardSelection(3)
+    model.learn_target(RISK)
+    model.learn_columns(matrix.astype(np.float32), names=names)
+    return model.selected
+
+
+@pytest.mark.parametrize("more", [[], ["--workers", 2]])
+def test_which_matrix_of_cells(call, layered, tmp_path, more):
+    genes = [f"gene{j}" for j in range(P)]
+    expected = {
+        "": (GENOTYPES[:, :10], genes[:10]),
+        "--layer turned": (GENOTYPES[:, 9::-1], genes[:10]),
+        "--raw": (GENOTYPES, genes),
+    }
+    assert len({tuple(_of(*one)) for one in expected.values()}) == 3
+    for option, (matrix, names) in expected.items():
+        model = tmp_path / "m"
+        model.unlink(missing_ok=True)
+        given = ["select", layered, *option.split(), "--target", "risk", "-k3", "-m", model, *more]
+        assert [row["name"] for row in call(*given).rows()] == _of(matrix, names)
+        # Rows are transformed by the matrix that was learnt from.
+        first = call("transform", model, layered).stdout.splitlines()[1]
+        places = [names.index(name) for name in _of(matrix, names)]
+        assert first == ",".join(map(str, matrix[0, places].astype(float)))
+        assert (
+            call(*given, "--resume").rows()
+            == call(*given[:2], "-m", model, *more, "--resume").rows()
+        )
+        said = call("info", model, "--json").json()["notes"]
+        assert (said["layer"], said["raw"]) == (
+            "turned" if "turned" in option else None,
+            True if option == "--raw" else None,
+        )
+
+
+def test_another_matrix_does_not_go_on(call, layered, tmp_path):
+    given = ["select", layered, "-t", "risk", "-k2", "-m", tmp_path / "m"]
+    call(*given, "--layer", "turned")
+    for option in (["--layer", "others"], ["--raw"]):
+        said = call("select", layered, "-m", tmp_path / "m", "--resume", *option, code=1).stderr
+        assert f"Hint: leave {option[0]} out" in said
+    call("report", tmp_path / "m", "-o", tmp_path / "m.html")
+    assert "--layer turned" in (tmp_path / "m.html").read_text()
+
+
+def test_a_matrix_that_is_not_there(call, folder, files, layered):
+    for source, option, code, told in [
+        (layered, "--layer turn", 1, "did you mean 'turned'? There are 'turned'."),
+        (folder / "x.h5ad", "--layer turned", 1, "Got: 'turned'. Hint: there are none."),
+        (folder / "x.h5ad", "--raw", 1, "Expected an AnnData with raw. Got: "),
+        (files / "samples.csv", "--raw", 1, "--raw: "),
+        (files / "samples.csv", "--layer a", 1, "is not an AnnData file (.h5ad). Hint: leave"),
+        (layered, "--raw --layer turned", 2, "has no layers. Hint: leave out --layer"),
+    ]:
+        given = [source, "--target", "risk", "-k1", *option.split()]
+        said = call("select", *given, code=code).stderr
+        assert told in said
+        assert code == 2 or said.count("\n") == 1
 
 
 def test_arrays_go_by_number(call, folder):
@@ -94,3 +225,31 @@ def test_a_url_that_leads_nowhere(call, folder):
         said = call("select", url, "--target", "y", code=1).stderr
         assert said.count("\n") == 1
         assert told in said
+
+
+def test_a_path_that_is_not_utf8(call, folder, files, tmp_path):
+    """The system takes any bytes for a name, and so does every format, to read and to write."""
+    odd = tmp_path / os.fsdecode(b"caf\xe9")
+    try:
+        odd.mkdir()
+    except OSError:
+        pytest.skip("a file system whose names are UTF-8")
+    for source in [folder / "x.h5ad", *(files / f"data.{end}" for end in ("parquet", "feather"))]:
+        shutil.copy(source, odd)
+    for end in ("bed", "bim", "fam"):
+        shutil.copy(folder / f"chr1.{end}", odd)
+    shutil.copytree(folder / "x.zarr", odd / "x.zarr")
+    given = ["--target-file", folder / "y.npy", "-k", 3]
+    for name in ("x.h5ad", "x.zarr", "chr1.bed"):
+        expected = call("select", folder / name, *given).stdout
+        assert call("select", odd / name, *given).stdout == expected
+    given = ["-t", "y", "--drop", "labels", "-k", 3]
+    expected = call("select", files / "data.parquet", *given).stdout
+    for out in ("o.parquet", "o.feather", "o.npy", "o.csv"):
+        found = call("select", odd / "data.parquet", *given, "-o", odd / out)
+        assert (found.stdout, found.stderr) == (expected, "")
+    more = ["-m", odd / "m", "--workers", 1]
+    assert call("select", odd / "data.feather", *given, *more).stdout == expected
+    assert call("transform", odd / "m", odd / "o.parquet").stdout
+    call("report", odd / "m", "-o", odd / "m.html", "--data", odd / "data.parquet")
+    assert call("info", odd / "m", "--json").json()["notes"]["file"] == str(odd / "data.feather")

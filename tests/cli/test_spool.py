@@ -6,6 +6,7 @@ import io
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -86,6 +87,53 @@ def test_a_named_pipe(call, files, tmp_path):
     result = call("select", pipe, *arguments)
     writer.join()
     assert result.stdout == call("select", files / "samples.csv", *arguments).stdout
+
+
+def test_a_named_pipe_without_a_writer(copies, files, tmp_path):
+    """It is said what is waited for, and a signal ends it."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    code = "from streamsel.cli import _spool; _spool.PATIENCE = 0.1\n"
+    code += "from streamsel.cli._app import app; app()"
+    for given in (
+        [pipe, "-t", "y"],
+        [files / "data.npy", "--target-file", pipe],
+        ["--config", pipe, files / "data.npy"],
+    ):
+        run = subprocess.Popen(
+            [sys.executable, "-c", code, "select", *map(str, given)],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        said = run.stderr.readline()
+        assert said.startswith(f"streamsel: {pipe}: a named pipe that no program writes to yet")
+        run.send_signal(signal.SIGINT)
+        _, rest = run.communicate(timeout=20)
+        assert run.returncode == 130
+        assert rest.startswith("streamsel: interrupted")
+        assert rest.count("\n") == 1
+
+
+def test_a_named_pipe_with_a_late_writer(call, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(_spool, "PATIENCE", 0.02)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    content = (files / "samples.csv").read_bytes()
+    writer = threading.Timer(0.3, pipe.write_bytes, [content])
+    writer.start()
+    arguments = ["-t", "y", "--drop", "labels", "-k", 5]
+    result = call("select", pipe, *arguments)
+    writer.join()
+    assert result.stdout == call("select", files / "samples.csv", *arguments).stdout
+    assert result.stderr.count("no program writes to yet") == 1
+
+
+def test_a_model_is_no_named_pipe(call, files, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    further = {"info": [], "transform": [files / "data.npy"], "report": []}
+    for command, rest in further.items():
+        said = call(command, tmp_path / "pipe", *rest, code=1).stderr
+        assert f"{tmp_path / 'pipe'} is a named pipe" in said
 
 
 @pytest.mark.parametrize(

@@ -217,8 +217,9 @@ def test_what_is_no_columns(mode, X):
     for wrong in (X[:-1], X[0], X[:, :, None], np.float64(3.0), np.empty((0, 5))):
         refused(model, (ValueError, TypeError), lambda wrong=wrong: model.learn_columns(wrong))
     refused(model, ValueError, lambda: model.learn_columns(sp.csc_array(X[:-1])))
-    for wrong in (None, 3, "text", object(), [1, 2, 3], [("a", 1.0)], {"a": 1}, [("a",)]):
+    for wrong in (None, 3, b"text", object(), [1, 2, 3], [("a", 1.0)], {"a": 1}, [("a",)]):
         refused(model, (ValueError, TypeError), lambda wrong=wrong: model.learn_columns(wrong))
+    refused(model, FileNotFoundError, lambda: model.learn_columns("text"), "No such file.*'text'")
     lazy = pl.DataFrame({"a": X[:, 0] ** 2}).lazy()
     refused(model, TypeError, lambda: model.learn_columns(lazy), "collect")
 

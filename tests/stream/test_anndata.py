@@ -154,6 +154,65 @@ def test_no_such_layer(tmp_path):
     for source in (data, tmp_path / "x.h5ad"):
         with pytest.raises(KeyError, match=r"'raw'\. Hint: there are 'counts'"):
             iter_anndata(source, layer="raw")
+        with pytest.raises(KeyError, match=r"did you mean 'counts'\? There are 'counts'"):
+            iter_anndata(source, layer="count")
+        with pytest.raises(ValueError, match=r"AnnData with raw\. Got: .* without\.\nHint"):
+            iter_anndata(source, raw=True)
+        with pytest.raises(ValueError, match="what raw keeps has no layers"):
+            iter_anndata(source, layer="counts", raw=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_raw_keeps_has_genes_of_its_own(kind, tmp_path):
+    whole = _data(kind)
+    data = whole[:, 5:9].copy()
+    data.raw = whole
+    data.X = data.X * 0
+    data.write_h5ad(tmp_path / "x.h5ad")
+    backed = read_h5ad(tmp_path / "x.h5ad", backed="r")
+    for source in (data, backed, tmp_path / "x.h5ad"):
+        stream = iter_anndata(source, raw=True)
+        assert (stream.n_rows, stream.n_columns) == (N, P)
+        _same(stream, _dense(whole))
+        assert stream.beside["batch"].tolist() == _obs()["batch"].tolist()
+        _same(iter_anndata(source), 0 * X[:, 5:9], NAMES[5:9])
+    parts = iter_anndata(tmp_path / "x.h5ad", raw=True).split(3)
+    parts = [pickle.loads(pickle.dumps(part)) for part in parts]  # noqa: S301
+    _same((pair for part in parts for pair in part.open()), _dense(whole))
+    backed.file.close()
+
+
+@pytest.mark.parametrize("where", ["memory", "backed", "file"])
+def test_a_model_learns_it_as_it_is(where, tmp_path):
+    data = _data("csr")
+    data.write_h5ad(tmp_path / "x.h5ad")
+    backed = read_h5ad(tmp_path / "x.h5ad", backed="r")
+    source = {"memory": data, "backed": backed, "file": tmp_path / "x.h5ad"}[where]
+    kinds = data.obs["cell_type"].cat.add_categories("none").fillna("none")
+    for target in (data.obs["age"], kinds):
+        found, expected = ProjSe(3), ProjSe(3)
+        for model in (found, expected):
+            model.learn_target(target)
+        found.learn_columns(source)
+        expected.learn_columns(X, names=NAMES)
+        assert found.selected == expected.selected
+    backed.file.close()
+
+
+def test_a_kind_of_cells_may_be_missing_or_not_occur():
+    """obs are pandas columns: what they hold is a target, and missing categories are told."""
+    data = _data()
+    with pytest.raises(ValueError, match="missing"):
+        ProjSe(3).learn_target(data.obs["cell_type"])
+    kept = data[data.obs["cell_type"].notna()].copy()
+    kept.obs["cell_type"] = kept.obs["cell_type"].cat.set_categories(["none", "B", "T"])
+    model = ProjSe(3)
+    model.learn_target(kept.obs["cell_type"])
+    model.learn_columns(kept)
+    same = ProjSe(3)
+    same.learn_target(kept.obs["cell_type"].astype(str).to_numpy())
+    same.learn_columns(kept.X, names=NAMES)
+    assert model.selected == same.selected
 
 
 def _no_names(file):

@@ -50,10 +50,17 @@ def test_as_bed_reader_reads_it(tmp_path_factory, n, p, missing, seed, start, pa
     # Given these, old versions need not count lines, of files that they leave open.
     with open_bed(path, iid_count=n, sid_count=p) as theirs:
         expected, names = theirs.read(dtype="float32"), theirs.sid.tolist()
-    stream = iter_bed(path)
+    stream = iter_bed(path, missing="keep")
     whole = dict(stream)
     assert list(whole) == stream.names == names
     np.testing.assert_array_equal(np.column_stack(list(whole.values())), expected)
+    filled = dict(iter_bed(path))
+    _check_means(filled, whole)
+    assert all(
+        np.array_equal(filled[name], values, equal_nan=True)
+        for one in (iter_bed(path).skip(start), _of_parts(iter_bed(path), parts))
+        for name, values in one
+    )
     # What a column is does not depend on where reading begins, or whether it is read alone.
     taken = stream.take(names[::-7])
     for found in (dict(stream.skip(start)), taken, dict(_of_parts(stream, parts))):
@@ -62,6 +69,16 @@ def test_as_bed_reader_reads_it(tmp_path_factory, n, p, missing, seed, start, pa
             np.testing.assert_array_equal(values, whole[name])
     assert list(dict(_of_parts(stream, parts))) == names
     assert list(dict(stream.skip(start))) == names[start:]
+
+
+def _check_means(filled, whole):
+    """Compare with the obvious: the mean of what is known in place of what is not."""
+    for name, values in whole.items():
+        known = values[~np.isnan(values)]
+        mean = known.mean(dtype=np.float64) if known.size else np.nan
+        assert filled[name].dtype == values.dtype
+        expected = np.where(np.isnan(values), np.float32(mean), values)
+        np.testing.assert_array_equal(filled[name], expected)
 
 
 def _of_parts(stream, parts):
@@ -82,12 +99,24 @@ def test_a_pass_learns_what_the_matrix_says(cohort):
     path, values = cohort
     y = values[:, 20] - 0.5 * values[:, 70]
     filled = np.where(values < 0, np.nan, values)
-    model, same = ProjSe(3), ProjSe(3)
-    for one, source in ((model, iter_bed(path)), (same, filled)):
+    model, same, again, files = (ProjSe(3) for _ in range(4))
+    for one, source in (
+        (model, iter_bed(path)),
+        (same, screen(filled, missing="mean")),
+        (again, screen(iter_bed(path, missing="keep"), missing="mean")),
+        (files, iter_files(path)),
+    ):
         one.learn_target(y)
-        one.learn_columns(screen(source, missing="mean"))
+        one.learn_columns(source)
+    assert model.selected == again.selected == files.selected
     assert [int(name[3:]) - 1 for name in model.selected] == list(same.selected)
     assert model.selected[0] == "sid21"
+
+
+def test_what_stands_for_a_missing_genotype_is_one_of_two(cohort):
+    for bad in ("skip", None, 3):
+        with pytest.raises(ValueError, match="Expected missing to be 'mean' or 'keep'"):
+            iter_bed(cohort[0], missing=bad)
 
 
 def test_variants_without_a_name_of_their_own(tmp_path):

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsel.stream import _cells, iter_csv, iter_lines
-from streamsel.stream._cells import NumberParser, count_cells, to_number
+from streamsel.stream._cells import NumberParser, count_cells
+from streamsel.stream._numerals import to_number
 
 NUMBERS = [
     "1",

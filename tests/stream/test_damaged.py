@@ -1,10 +1,14 @@
 """Damaged files: refused in one line, whatever they claim, and nothing is read from elsewhere."""
 
 import io
+import os
 import resource
 import struct
+import subprocess
+import sys
 import tempfile
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -13,9 +17,13 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
+import streamsel
+from streamsel.memory import out_of_memory
 from streamsel.stream import iter_csv, iter_ipc, iter_lines, iter_npy, iter_parquet
 from tests.attack._harness import FINE, attack, is_bad, judge
 from tests.attack.fuzz_sources import attempts_kept, kept
+
+HOME = str(Path(streamsel.__file__).parents[1])
 
 
 def _ipc(table, **options):
@@ -249,10 +257,76 @@ def test_lines_that_do_not_fit_into_memory_are_reported_by_file(iter_file, tmp_p
     path = tmp_path / "x.csv"
     with path.open("wb") as file:
         file.truncate(2**31)  # zeros that take no room
-    before = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (2**30, before[1]))
-    try:
-        with pytest.raises(MemoryError, match=r"^Expected lines that fit into memory.*x\.csv"):
-            iter_file(path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, before)
+    with pytest.raises(ValueError, match=r"^Expected lines of at most 64 MiB\. Got: .*x\.csv"):
+        iter_file(path)
+
+
+LACKING = """
+import pathlib, resource, sys
+import pyarrow.parquet
+from streamsel.stream import iter_files
+
+status = pathlib.Path("/proc/self/status").read_text().splitlines()
+used = next(1024 * int(line.split()[1]) for line in status if line.startswith("VmData"))
+limit = used + int(sys.argv[2]) * 2**20
+resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+try:
+    for _ in iter_files(sys.argv[1], orientation="samples"):
+        pass
+except MemoryError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the limit is that of Linux")
+def test_a_lack_of_memory_is_no_damage(tmp_path):
+    """Arrow fails at large pieces, where Python still has room to say so."""
+    path = tmp_path / "x.parquet"
+    pa.parquet.write_table(pa.table({f"v{j}": [1.0, 2.0] for j in range(30_000)}), path)
+    for room in ("4", "16"):
+        done = subprocess.run(
+            [sys.executable, "-c", LACKING, path, room],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"PYTHONPATH": HOME},
+        )
+        assert done.stdout.startswith(f"reading {str(path)!r} takes more memory than this process")
+
+
+@pytest.mark.parametrize("iter_file", [iter_csv, iter_lines])
+def test_a_lack_of_memory_names_the_text(iter_file, tmp_path, monkeypatch):
+    def parse(*_, **__):
+        raise MemoryError("Unable to allocate 8 MiB")
+
+    path = tmp_path / "x.csv"
+    path.write_text("a,1\nb,2\n")
+    monkeypatch.setattr("streamsel.stream._cells.NumberParser.parse", parse)
+    with pytest.raises(MemoryError, match=r"^reading .*x\.csv' takes .* \(Unable to allocate"):
+        list(iter_file(path))
+
+
+def test_what_claims_too_much_is_damaged(tmp_path):
+    """A file of a few bytes needs no memory to speak of, whatever a library says."""
+    small, large = tmp_path / "small", tmp_path / "large"
+    small.write_bytes(b"x")
+    large.write_bytes(bytes(2**20))
+    lacks = OSError("Couldn't deserialize thrift: std::bad_alloc")
+    assert out_of_memory(small, lacks) is None
+    assert "large" in str(out_of_memory(large, lacks))
+    assert "https" in str(out_of_memory("https://example.org/x.parquet", lacks))
+    assert out_of_memory(large, OSError("not a file of this kind")) is None
+    named = out_of_memory(small, MemoryError("malloc of size 8 failed"))
+    assert str(out_of_memory(small, named)) == str(named)
+
+
+def test_a_thread_that_cannot_start(tmp_path, monkeypatch):
+    """The next block is then read when this one is learnt."""
+
+    def start(_):
+        raise RuntimeError("can't start new thread")
+
+    pa.parquet.write_table(pa.table({"a": [1.0, 2.0], "b": [3.0, 4.0]}), tmp_path / "x.parquet")
+    stream = iter_parquet(tmp_path / "x.parquet")
+    monkeypatch.setattr("threading.Thread.start", start)
+    assert [name for name, _ in stream] == ["a", "b"]

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsel.stream import iter_csv, iter_files, iter_lines
-from streamsel.stream._cells import NumberParser, find_delimiter, to_number
-from streamsel.stream._decimal import decimal_of, find_decimal
+from streamsel.stream._cells import NumberParser, find_delimiter
+from streamsel.stream._decimal import find_numerals, numerals_of
+from streamsel.stream._numerals import Numerals, to_number
 
 
 def write(path, text):
@@ -52,8 +53,9 @@ def test_a_line_without_header_is_not_parted_at_its_commas():
 
 def test_numbers_with_points_are_none_beside_commas(tmp_path):
     path = write(tmp_path / "x.csv", "a;b\n1,5;1\n2,5;2\n3,5;1.000\n")
-    assert columns(iter_csv(path, decimal=","))["b"] == ["1", "2", "1.000"]
     assert columns(iter_csv(path, decimal="."))["a"] == ["1,5", "2,5", "3,5"]
+    write(path, "a;b\n1,5;1\n2,5;2\n3,5;1.5\n")
+    assert columns(iter_csv(path, decimal=","))["b"] == ["1", "2", "1.5"]
 
 
 @pytest.mark.parametrize(
@@ -65,21 +67,27 @@ def test_numbers_with_points_are_none_beside_commas(tmp_path):
         (["1,500", "12,250"], "."),
         (["1,500", "0,25"], ","),
         (["1,5", "1,2,3"], "."),
-        (["1,5", "1.250,5"], "."),
+        (["1,5", "1.250,5"], ","),
+        (["1.304,25"], ","),
+        (["1.304.250"], ","),
+        (["1,304.25"], "."),
+        (["1,304,250"], "."),
+        (["1.304", "1,304"], "."),
+        (["1.304", "1,5"], ","),
         (["a,b", "c"], "."),
         (["1", ""], "."),
         ([], "."),
     ],
 )
 def test_what_is_a_decimal_comma(cells, mark):
-    assert decimal_of(cells) == mark
+    assert numerals_of(cells).decimal == mark
 
 
 def test_where_it_stands_late(tmp_path):
     header = ";".join(f"v{j}" for j in range(60_000))  # longer than what is looked at
     row = ";".join(["1,5"] * 60_000)
     path = write(tmp_path / "x.csv", f"{header}\n{row}\n{row}\n")
-    assert find_decimal(path, ";", None) == ","
+    assert find_numerals(path, ";").decimal == ","
     stream = iter_csv(path)
     assert stream.take(["v59999"])["v59999"].tolist() == [1.5, 1.5]
 
@@ -105,7 +113,10 @@ def test_as_with_points(rows):
     """A text with commas in the place of points is read as that with points."""
     points = [";".join(cell.replace('"', '""""') for cell in row) for row in rows]
     commas = [line.replace(".", ",") for line in points]
-    one, other = NumberParser(";").parse(points, 3), NumberParser(";", ",").parse(commas, 3)
+    one, other = (
+        NumberParser(";").parse(points, 3),
+        NumberParser(";", Numerals(",")).parse(commas, 3),
+    )
     assert (one is None) == (other is None)
     if one is not None:
         np.testing.assert_array_equal(one, other)

@@ -1,0 +1,109 @@
+"""Columns that only number the rows: the index that pandas writes, and others like it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamsel.cli._alarms import Alarm
+from streamsel.stream._blocks import is_sparse
+from streamsel.stream._cells import numbered_lines, open_text, text_of
+from streamsel.stream._layout import find_layout, split_off_name
+from streamsel.stream._read_options import ReadOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from streamsel.cli._inputs import Source
+    from streamsel.columns import Block
+
+# What pandas, R and databases call them.
+NAMES = frozenset(
+    ["", "Unnamed: 0", "Unnamed: 0.1", "index", "Index", "level_0", "rowid", "ROWID", "rownames"]
+) | {f"__index_level_{i}__" for i in range(4)}
+# Fewer rows than this count up by chance.
+_FEW = 8
+_EXAMPLES = 3
+
+
+def row_numbers(source: Source, apart: Collection[str]) -> list[str]:
+    """Return the columns of a file that have such a name, and number the rows.
+
+    Of text with one variable a line only the first is looked at.
+
+    Parameters
+    ----------
+    source
+        The file.
+    apart
+        Names of columns that are something else.
+    """
+    names = source.stream.names
+    if isinstance(names, range):
+        return []
+    if names is None:
+        names = [_first_variable(path, delimiter) for path, delimiter in source.lines]
+    found = sorted(NAMES.intersection(names).difference(apart))
+    columns = source.take_some(found) if found else {}
+    return [str(name) for name, values in columns.items() if counts_up(values)]
+
+
+def _first_variable(path: str, delimiter: str) -> str:
+    """Return the name of the first variable of a text with one a line."""
+    first = find_layout(path, ReadOptions(delimiter)).first_line
+    with open_text(path) as file, text_of(path):
+        lines = (line for number, line in numbered_lines(file, path) if number >= first)
+        return split_off_name(next(lines), delimiter)[0]
+
+
+def counts_up(values: Any) -> bool:
+    """Return whether values are 0, 1, 2, ... or 1, 2, 3, ..., in this order."""
+    if is_sparse(values) or values.ndim != 1 or values.dtype.kind not in "iuf" or len(values) < 2:
+        return False
+    return values[0] in (0, 1) and bool((values == values[0] + np.arange(len(values))).all())
+
+
+def left_out(path: str, names: Sequence[str]) -> list[Alarm]:
+    """Return the warning for columns that are left out, as they number the rows."""
+    if not names:
+        return []
+    listed = ", ".join(map(repr, names))
+    verb = "numbers the rows, and is" if len(names) == 1 else "number the rows, and are"
+    return [
+        Alarm("index", f"{path}: {listed} {verb} left out. Hint: --keep-index makes it a candidate")
+    ]
+
+
+class Counters:
+    """Finds columns that count up with the rows, though they have another name.
+
+    Parameters
+    ----------
+    known
+        Such columns of an earlier run.
+    """
+
+    def __init__(self, known: Sequence[str] = ()) -> None:
+        self.names = list(known)
+
+    def look_at(self, block: Block) -> None:
+        """Look at the columns of a block: at their first value, which rules out most."""
+        values = block.values
+        if is_sparse(values) or values.dtype.kind not in "iuf" or len(values) < _FEW:
+            return
+        first = values[0]
+        for j in np.flatnonzero((first == 0) | (first == 1)).tolist():
+            if values[1, j] != first[j] + 1 or len(self.names) > _EXAMPLES:
+                continue
+            if counts_up(values[:, j]) and str(block.names[j]) not in self.names:
+                self.names.append(str(block.names[j]))
+
+    def alarms(self) -> list[Alarm]:
+        """Return the warning for what was found."""
+        if not self.names:
+            return []
+        listed = ", ".join(self.names[:_EXAMPLES]) + (", ..." if self.names[_EXAMPLES:] else "")
+        verb = "counts" if len(self.names) == 1 else "count"
+        text = f"{listed} {verb} up with the rows, and may number them"
+        return [Alarm("index", f"{text}. Hint: --drop leaves out what does")]

@@ -1,0 +1,170 @@
+"""Cells that are no numbers among numbers: --na-values, and what is said of the others."""
+
+import numpy as np
+import pytest
+
+from streamsel import load
+from tests.cli.conftest import write_text
+
+N = 40
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A target and four variables, two of them with odd cells, as samples and as variables."""
+    folder = tmp_path_factory.mktemp("cells")
+    rng = np.random.default_rng(0)
+    X = rng.integers(100, 900, (N, 4))
+    columns = {"y": [*map(str, (X[:, 0] + X[:, 2] - X[:, 3]).tolist())], "a": X[:, 0]}
+    columns |= {"b": X[:, 1], "crp": X[:, 2], "income": X[:, 3] * 10 + 1000}
+    columns = {name: [*map(str, np.asarray(values).tolist())] for name, values in columns.items()}
+    columns["income"] = [f"{int(value):,}" for value in columns["income"]]
+    columns["crp"][5], columns["crp"][7] = "<1", "."
+    write_text(folder / "samples.csv", [list(columns), *zip(*columns.values(), strict=True)], ";")
+    lines = [["name", *(f"s{i}" for i in range(N))]]
+    lines += [[name, *values] for name, values in columns.items()]
+    write_text(folder / "variables.csv", lines, ";")
+    return folder
+
+
+GIVEN = ["--target", "y", "-k", 2]
+AS_MISSING = ["--na-values", "<1,.", "--missing", "mean"]
+
+
+@pytest.mark.parametrize("lie", ["samples", "variables"])
+def test_what_is_said_of_columns_left_out(call, table, lie):
+    where = {"samples": "in row 5", "variables": "'<1'"}[lie]
+    found = call("select", table / f"{lie}.csv", *GIVEN, "--json").json()
+    assert found["notes"]["skipped"] == {"mixed": 1, "ambiguous": 1}
+    mixed, ambiguous = (a["text"] for a in found["alarms"] if a["code"] == "cells")
+    assert mixed.startswith(
+        "1 column of numbers was left out for cells that are no numbers, such as crp: "
+    )
+    assert where in mixed
+    assert "where 38 of 40 values are numbers" in mixed
+    assert mixed.endswith("Hint: --na-values '<1' takes such cells as missing")
+    assert "such as income: " in ambiguous
+    assert "which may be" in ambiguous
+    assert ambiguous.endswith("Hint: --decimal . or --decimal , decides")
+    said = call("select", table / f"{lie}.csv", *GIVEN).stderr
+    assert f"streamsel: alarm: {mixed}\n" in said
+
+
+@pytest.mark.parametrize("lie", ["samples", "variables"])
+@pytest.mark.parametrize("workers", [[], ["--workers", 1]])
+def test_cells_that_stand_for_missing_values(call, table, tmp_path, lie, workers):
+    path, model = table / f"{lie}.csv", tmp_path / "m"
+    decimal = ["--decimal", "."]
+    given = [*GIVEN, *AS_MISSING, *decimal, *workers]
+    found = call("select", path, *given, "-m", model, "-k", 3)
+    assert {row["name"] for row in found.rows()} == {"a", "crp", "income"}
+    assert "alarm" not in found.stderr
+    known = call("info", model, "--json").json()["notes"]
+    assert known["na_values"] == ["<1", "."]
+    # What is applied to a file reads its cells as the run did.
+    rows = call("transform", model, path, *decimal).stdout.splitlines()
+    assert [i for i, row in enumerate(rows[1:]) if "nan" in row] == [5, 7]
+
+
+def test_of_a_run_that_goes_on(call, table, tmp_path):
+    path, model = table / "samples.csv", tmp_path / "m"
+    given = [*GIVEN, *AS_MISSING]
+    first = call("select", path, *given, "-m", model).stdout
+    assert call("select", path, "-m", model, "--resume").stdout == first
+    again = ["select", path, "-m", model, "--resume", "--na-values"]
+    assert call(*again, "<1,.").stdout == first
+    said = call(*again, "<2", code=1).stderr
+    assert "that run has --na-values <1,.. Got: --na-values <2" in said
+
+
+def test_from_a_file_and_the_environment(call, table, tmp_path, monkeypatch):
+    path = table / "samples.csv"
+    expected = call("select", path, *GIVEN, *AS_MISSING).stdout
+    config = tmp_path / "run.toml"
+    config.write_text("[select]\nna-values = ['<1', '.']\nmissing = 'mean'\n")
+    assert call("select", path, *GIVEN, "--config", config).stdout == expected
+    monkeypatch.setenv("STREAMSEL_SELECT_NA_VALUES", "<1,.")
+    assert call("select", path, *GIVEN, "--missing", "mean").stdout == expected
+
+
+def test_a_name_with_a_comma(call, tmp_path):
+    rows = [["y", "a", "b"], *([str(i), f"{i},5", str(i * i)] for i in range(20))]
+    rows[3][1] = "<0,01"
+    write_text(tmp_path / "x.csv", rows, ";")
+    given = ["select", tmp_path / "x.csv", "-t", "y", "-k", 1]
+    said = call(*given).stderr
+    assert """Hint: --na-values '"<0,01"' takes such cells as missing""" in said
+    found = call(*given, "--na-values", '"<0,01"', "--missing", "mean")
+    assert "alarm: 1 column" not in found.stderr
+
+
+def test_a_target_with_cells_that_are_none(call, table, tmp_path):
+    given = ["select", table / "samples.csv", "-k", 1]
+    said = call(*given, "-t", "crp").stderr
+    assert "the target crp is taken as classes for '<1' in row 5" in said
+    assert "Hint: --na-values '<1' takes such cells as missing, --target-kind class" in said
+    assert "is taken as" not in call(*given, "-t", "crp", "--target-kind", "class").stderr
+    known = [*given, "-t", "crp", "--na-values", "<1,."]
+    assert "2 of 40 rows have no target and are left out" in call(*known).stderr
+    assert "missing" in call(*known, "--missing-target", "error", code=1).stderr
+    said = call(*given, "-t", "income", code=1).stderr
+    assert "the target income: '" in said
+    assert "Hint: --decimal . or --decimal , says what it is" in said
+    call(*given, "-t", "income", "--decimal", ".")
+    # In a list of its own.
+    values = [f"{1000 + 7 * i * i:,}" for i in range(N)]
+    tmp_path.joinpath("y.txt").write_text("\n".join(values))
+    given = ["select", table / "samples.csv", "--orientation", "samples", "-k", 1]
+    given += ["--target-file", tmp_path / "y.txt"]
+    assert "y.txt: '1,000' in row 0, which may be 1000 or 1" in call(*given, code=1).stderr
+    call(*given, "--decimal", ".")
+    call(*given, "--target-kind", "class")
+    tmp_path.joinpath("y.txt").write_text("\n".join(["12,345,678", *values[1:]]))
+    call(*given)
+
+
+def test_a_list_of_targets_with_a_null_byte(call, table, tmp_path):
+    tmp_path.joinpath("y.txt").write_text("\n".join(["1.5"] * 9 + ["1\0"] + ["2"] * 30))
+    given = ["select", table / "samples.csv", "--orientation", "samples", "-k", 1]
+    said = call(*given, "--target-file", tmp_path / "y.txt", code=1).stderr
+    assert "Expected text. Got: a null byte in line 10 of" in said
+    path = tmp_path / "x.csv"
+    path.write_text("g;s1;s2\ny;1;2\0\na;1;3\n")
+    said = call("select", path, "-t", "y", "-k", 1, code=1).stderr
+    assert "a null byte in line 2, column 3 of" in said
+
+
+def test_columns_of_other_formats_are_said_too(call, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    crp = ["<1", *map(str, range(N - 1))]
+    x = np.arange(N) ** 2.0
+    parquet.write_table(pa.table({"y": x[::-1], "crp": crp, "x": x}), tmp_path / "x.parquet")
+    said = call("select", tmp_path / "x.parquet", "-t", "y", "-k", 1).stderr
+    assert "such as crp: '<1' in row 0, where 39 of 40 values are numbers. Hint: write them" in said
+
+
+def test_the_list_of_what_was_skipped(call, table, tmp_path):
+    listed = tmp_path / "skipped.tsv"
+    call("select", table / "samples.csv", *GIVEN, "--list-skipped", listed)
+    lines = [line.split("\t") for line in listed.read_text().splitlines()]
+    assert [line[:2] for line in lines] == [["crp", "mixed"], ["income", "ambiguous"]]
+
+
+def test_in_other_processes_no_example_is_known(call, table):
+    said = call("select", table / "samples.csv", *GIVEN, "--workers", 1).stderr
+    assert "for cells that are no numbers. Hint: --list-skipped names them, without" in said
+
+
+def test_saved_examples_are_looked_at(call, table, tmp_path):
+    from streamsel import save
+    from streamsel.persist import read_notes
+
+    path, model = table / "samples.csv", tmp_path / "m"
+    call("select", path, *GIVEN, "-m", model)
+    learnt, known = load(model), read_notes(model)
+    for bad in ([1, 2, 3], "x", ["a", "b"]):
+        save(learnt, model, known | {"examples": {"mixed": bad}})
+        said = call("select", path, "-m", model, "--resume", code=1).stderr
+        assert "its notes make no sense (examples: mixed)" in said

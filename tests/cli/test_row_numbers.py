@@ -1,0 +1,152 @@
+"""A column that only numbers the rows, as pandas writes it, is no candidate."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from streamsel import load
+from streamsel.cli._row_numbers import Counters, counts_up
+from streamsel.columns import Block
+
+N = 40
+
+
+@pytest.fixture(scope="module")
+def frame():
+    """Three variables, and a target that grows with the rows."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(N, 3)).round(4), columns=["a", "b", "c"])
+    X["y"] = (X["b"] + np.arange(N) / 10).round(4)
+    return X
+
+
+def _files(frame, folder):
+    """Write a frame with its index, as people do, in every format of tables."""
+    frame.to_csv(folder / "unnamed.csv")
+    pd.read_csv(folder / "unnamed.csv").to_csv(folder / "twice.csv")
+    frame.reset_index().to_parquet(folder / "index.parquet")
+    frame.rename_axis("rowid").reset_index().to_feather(folder / "rowid.feather")
+    with_index = frame.set_index(pd.RangeIndex(1, N + 1))
+    table = pl.from_pandas(with_index.reset_index(names="__index_level_0__"))
+    table.write_parquet(folder / "level.parquet")
+    with_index.to_csv(folder / "from-one.tsv", sep="\t")
+    frame.reset_index().T.to_csv(folder / "lines.csv", header=[f"s{i}" for i in range(N)])
+    return sorted(path.name for path in folder.iterdir())
+
+
+NAMES = {
+    "unnamed.csv": [""],
+    "twice.csv": ["", "Unnamed: 0"],
+    "index.parquet": ["index"],
+    "rowid.feather": ["rowid"],
+    "level.parquet": ["__index_level_0__"],
+    "from-one.tsv": [""],
+    "lines.csv": ["index"],
+}
+GIVEN = ["-t", "y", "-k", 4]
+
+
+@pytest.fixture(scope="module")
+def folder(frame, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("index")
+    assert _files(frame, folder) == sorted(NAMES)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "more"), [*((name, []) for name in NAMES), ("index.parquet", ["--workers", 1])]
+)
+def test_it_is_left_out_with_a_warning(call, folder, tmp_path, name, more):
+    path, model = folder / name, tmp_path / "m"
+    found = call("select", path, *GIVEN, *more, "-m", model, "--json").json()
+    assert found["notes"]["index"] == NAMES[name]
+    (text,) = (alarm["text"] for alarm in found["alarms"] if alarm["code"] == "index")
+    listed = ", ".join(map(repr, NAMES[name]))
+    assert text.startswith(f"{path}: {listed} number")
+    assert text.endswith("left out. Hint: --keep-index makes it a candidate")
+    assert load(model).n_columns == 3
+    assert sorted(load(model).selected) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_can_be_kept(call, folder, name):
+    found = call("select", folder / name, *GIVEN, "--keep-index")
+    assert set(NAMES[name]) < {row["name"] for row in found.rows()}
+    assert "left out" not in found.stderr
+    assert "with the rows, and may number them" in found.stderr
+
+
+def test_what_is_asked_for_is_no_matter_of_it(call, folder):
+    path = folder / "index.parquet"
+    for more in (["--drop", "index"], ["--id", "index"], ["--covariate", "index"]):
+        said = call("select", path, *GIVEN, *more).stderr
+        assert "numbers the rows, and is left out" not in said
+    assert call("select", path, "-t", "index", "-k", 1).rows()
+
+
+def test_other_columns_that_count_up_stay(call, frame, tmp_path):
+    frame.assign(sensor=np.arange(N), t=np.arange(N) + 1).to_csv(tmp_path / "x.csv", index=False)
+    found = call("select", tmp_path / "x.csv", *GIVEN, "-k", 5, "--json").json()
+    texts = [alarm["text"] for alarm in found["alarms"] if alarm["code"] == "index"]
+    said = (
+        "sensor, t count up with the rows, and may number them. Hint: --drop leaves out what does"
+    )
+    assert texts == [said]
+    assert found["notes"]["counting"] == ["sensor", "t"]
+    said = call("select", tmp_path / "x.csv", *GIVEN, "-k", 5).stderr
+    assert "alarm: sensor, t count up" in said
+    for command in (["reduce", "--method", "PCA", "-q", 1], ["stability", "-t", "y", "-k", 2]):
+        drop = ["--drop", "y"] if command[0] == "reduce" else []
+        assert "sensor, t count up" in call(*command, tmp_path / "x.csv", *drop).stderr
+
+
+def test_an_index_in_another_order_is_a_variable(call, frame, tmp_path):
+    frame.sample(frac=1, random_state=0).to_csv(tmp_path / "x.csv")
+    found = call("select", tmp_path / "x.csv", *GIVEN)
+    assert "" in {row["name"] for row in found.rows()}
+    assert "left out" not in found.stderr
+
+
+def test_a_run_goes_on_as_it_began(call, folder, tmp_path):
+    path, model = folder / "unnamed.csv", tmp_path / "m"
+    first = call("select", path, *GIVEN, "-m", model).stdout
+    again = ["select", path, "-m", model, "--resume"]
+    assert call(*again).stdout == first
+    assert (
+        "that run has --keep-index no. Got: --keep-index yes"
+        in call(*again, "--keep-index", code=1).stderr
+    )
+    kept = tmp_path / "kept"
+    first = call("select", path, *GIVEN, "-m", kept, "--keep-index").stdout
+    again = ["select", path, "-m", kept, "--resume"]
+    assert call(*again).stdout == call(*again, "--keep-index").stdout == first
+
+
+def test_a_file_that_a_model_is_applied_to(call, folder, tmp_path):
+    """Every column but that is taken, where a method takes any."""
+    given = ["--method", "RandomProjection", "-q", 2, "--drop", "y"]
+    model, other = tmp_path / "m", tmp_path / "o"
+    call("reduce", folder / "unnamed.csv", *given, "-m", model)
+    call("reduce", folder / "index.parquet", *given, "-m", other)
+    found = [
+        call("transform", one, folder / name).stdout
+        for one, name in ((model, "unnamed.csv"), (other, "index.parquet"))
+    ]
+    assert found[0] == found[1]
+
+
+def test_what_counts_up():
+    for values in ([0, 1, 2], [1, 2, 3], [0.0, 1.0], np.arange(300, dtype=np.uint8)[:256]):
+        assert counts_up(np.asarray(values))
+    for values in ([2, 3], [0, 2], [1], [], [0, 1, np.nan], ["0", "1"], [[0], [1]], [0, 1, 3]):
+        assert not counts_up(np.asarray(values))
+    counters = Counters()
+    X = np.arange(20.0)[:, None] + np.array([0, 1, 2, 0.5, 0, 0, 0, 0])
+    X[19, 4] = 7
+    counters.look_at(Block(list("abcdefgh"), X))
+    counters.look_at(Block(list("ab"), X[:, :2]))
+    counters.look_at(Block(["x"], X[:5, :1]))
+    assert counters.names == list("abfg")
+    assert counters.alarms()[0].text.startswith("a, b, f, ... count up")
+    assert Counters().alarms() == []
