@@ -273,8 +273,10 @@ class Period(Columns):
         expect_bounded("values", self.shift[:size], self.waiting[: len(weights), :size])
         S, sums = self.S[:size, :size], self.sums[:size]
         expect_products(S)
-        # The square of a sum is no more than the sum of squares times that of weights.
-        expect_within(sums, np.sqrt(np.abs(S.diagonal()) * self.n), S.diagonal())
+        # The square of a sum is no more than the sum of squares times that of weights; sums have
+        # the rows that wait.
+        squares = self.squares_of(np.arange(size))
+        expect_within(sums, np.sqrt(np.abs(squares) * self.n), squares)
 
     # Files
 
