@@ -151,7 +151,7 @@ class History(
             for name in event.entered:
                 began[name] = event.row
                 found.setdefault(name, [])
-        rows = self.learner.n_rows or 0
+        rows = self.learner.n_rows
         for name, start in began.items():
             found[name].append((start, rows))
         return found
@@ -173,7 +173,7 @@ class History(
         if not (entered or left or renewed):
             return
         self._names = names
-        self._keep(Event(learner.n_rows or 0, entered, left))
+        self._keep(Event(learner.n_rows, entered, left))
 
     def _keep(self, event: Event) -> None:
         self._events.append(event)
@@ -206,7 +206,7 @@ class History(
         if learner.supervised:
             learner.learn_one(x, y, w)
         else:
-            learner.learn_one(x, w)
+            learner.learn_one(x, w=w)
         # Nearly every row leaves what stands as it is.
         standing = learner._standing
         if standing is None or standing is not self._seen:
@@ -224,7 +224,7 @@ class History(
         if learner.supervised:
             learner.learn_many(X, y, w)
         else:
-            learner.learn_many(X, w)
+            learner.learn_many(X, w=w)
         self._look()
 
     def renew(self) -> None:

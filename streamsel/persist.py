@@ -10,6 +10,7 @@ same. Nothing inside is compressed, so nothing inside can claim to be larger tha
 from __future__ import annotations
 
 import errno
+import functools
 import hashlib
 import json
 import math
@@ -100,12 +101,17 @@ def save(model: Any, path: str | os.PathLike[str], notes: Any = None) -> None:
             f"Expected one of streamsel's learners ({', '.join(sorted(catalogue.names()))}). "
             f"Got: {learner.__module__}.{learner.__qualname__}.{_hint_for(model)}"
         )
+    # Arrays are written as they are, and not copied first: nothing may be learnt meanwhile.
+    model._at_work.still(functools.partial(_save, model, path, notes), is_copy=True)
+
+
+def _save(model: Any, path: str | os.PathLike[str], notes: Any) -> None:
     arrays: dict[str, NDArray[Any]] = {}
     state = {key: encode(value, arrays, key) for key, value in model._get_state().items()}
     header = {
         "format": FORMAT,
         "version": VERSION,
-        "class": learner.__name__,
+        "class": type(model).__name__,
         "params": _encoded_params(model),
         "state": state,
     }

@@ -121,3 +121,12 @@ def without_repeats(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
 def is_numeric(dtype: np.dtype[Any]) -> bool:
     """Whether these are numbers that every machine has: no long double, no object, no text."""
     return dtype.kind in "biuf" and dtype.itemsize <= 8
+
+
+def own(state: Any) -> Any:
+    """Return a state whose arrays, however deep, are copies: it no longer changes."""
+    if isinstance(state, np.ndarray):
+        return state.copy()
+    if isinstance(state, dict):
+        return {key: own(value) for key, value in state.items()}
+    return state

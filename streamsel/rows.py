@@ -20,6 +20,10 @@ from streamsel.target.encode import is_missing
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
+_Pack = Callable[..., None]
+
+_NO_PLACES: Places = np.empty(0, dtype=np.intp)
+_NO_VALUES: Floats = np.empty(0)
 
 
 class RowDoor:
@@ -32,8 +36,7 @@ class RowDoor:
     def __init__(self) -> None:
         self.forget()
         # The columns of the pandas frame before, and their names.
-        self._index: Any = None
-        self._index_names: list[Hashable] = []
+        self._index: tuple[Any, list[Hashable]] = (None, [])
 
     def __reduce__(self) -> tuple[type[RowDoor], tuple[()]]:
         # A copy remembers nothing.
@@ -41,18 +44,20 @@ class RowDoor:
 
     def forget(self) -> None:
         """Forget the row before: names have moved."""
-        self._remember([], np.empty(0, dtype=np.intp))
+        self._names: list[Hashable] | None = None
+        # The places of these names, and how values are read when they come again, and where to.
+        self._row: tuple[Places, _Pack | None, Floats] = (_NO_PLACES, None, _NO_VALUES)
 
     def _remember(self, names: list[Hashable], places: Places) -> None:
-        self._names, self._places = names, places
-        # Where values are read to, when the names come again.
-        self._values: Floats | None = None
-        self._pack_into: Callable[..., None] = struct.pack_into
+        # An exception that comes in between leaves no names with the places of others.
+        self._names = None
+        self._row = (places, None, _NO_VALUES)
+        self._names = names
 
     def places(self, names: list[Hashable], slots: Mapping[Hashable, int]) -> Places | None:
         """Return the place of every feature, or None if one is not held."""
         if names == self._names:
-            return self._places
+            return self._row[0]
         try:
             places = np.fromiter(map(slots.__getitem__, names), np.intp, len(names))
         except KeyError:
@@ -65,31 +70,35 @@ class RowDoor:
 
         None for a row of other names, or in another order, and for what is not all real numbers.
         """
-        if not isinstance(x, dict) or len(x) != len(self._names):
+        before = self._names
+        if before is None or not isinstance(x, dict) or len(x) != len(before):
             return None
-        if self._values is None:
-            self._values = np.empty(len(x))
-            self._pack_into = struct.Struct(f"{len(x)}d").pack_into
+        places, pack_into, values = self._row
+        if pack_into is None:
+            pack: _Pack = struct.Struct(f"{len(x)}d").pack_into
+            pack_into, values = pack, np.empty(len(x))
+            self._row = (places, pack_into, values)
         try:
             # A third of the time of np.array; and it refuses text, which np.fromiter would parse.
-            self._pack_into(self._values, 0, *x.values())
+            pack_into(values, 0, *x.values())
         except struct.error:
             return None
         names = list(x)
-        if names != self._names:
+        if names != before:
             return None
         # The very same strings are compared faster than equal ones, of a frame, say.
         self._names = names
-        return self._values, self._places
+        return values, places
 
     def names_of(self, columns: Any) -> list[Hashable]:
         """Return the names of a pandas frame's columns; raise ValueError if they cannot be that."""
         # Columns never change, and a part of a frame has a view of them.
-        if self._index is None or not columns.is_(self._index):
+        index, names = self._index
+        if index is None or not columns.is_(index):
             names = columns.tolist()
             _expect_names(names)
-            self._index, self._index_names = columns, names
-        return self._index_names
+            self._index = (columns, names)
+        return names
 
 
 def read_some(x: Mapping[Hashable, Any], names: Iterable[Hashable]) -> Floats:

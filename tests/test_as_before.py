@@ -1,5 +1,7 @@
 """The answers are those of 0.3.0, and its model files are read, and go on as they did.
 
+But for `n_rows` of a model that has learnt nothing: it was None there, and is 0.
+
 Strings and counts are compared exactly, floats to 1e-12, for machines differ in their vector units:
 on the one where `answers-0.3.0.json` was made all are equal to the last bit, as
 `python -m tests.answers --compare tests/files/answers-0.3.0.json` shows. But those of

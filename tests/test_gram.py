@@ -355,10 +355,10 @@ def test_what_was_merged_goes_on(made):
 def test_rewind(made, at):
     X, weights = made
     gram = learnt(X[:, :at], weights[:at]) if at else Gram(30, 2)
-    before, mark = copy.deepcopy(gram), gram.mark()
+    before, restore = copy.deepcopy(gram), gram.snapshot()
     for stop in (at + 1, at + 200, P):
         add(gram, X[:, at:stop], weights[at:stop])
-        gram.rewind(mark)
+        restore()
         assert same(gram, before)
     add(gram, X[:, at:], weights[at:])
     assert same(gram, learnt(X, weights))
@@ -370,7 +370,7 @@ def test_rewind(made, at):
     steps=st.lists(
         st.one_of(
             st.tuples(st.just("add"), st.sampled_from([1, 7, 200, WIDTH, 800])),
-            st.tuples(st.sampled_from(["mark", "rewind", "as of now", "merge"]), st.integers(0, 9)),
+            st.tuples(st.sampled_from(["take", "back", "as of now", "merge"]), st.integers(0, 9)),
         ),
         min_size=3,
         max_size=15,
@@ -386,29 +386,25 @@ def test_any_state_can_be_gone_back_to(kind, steps):
             add(gram, X[:, :size], weights[:size])
         elif step == "merge":
             gram.merge(other)
-        elif step == "mark":
-            marks.append((gram.mark(), copy.deepcopy(gram)))
+        elif step == "take":
+            marks.append((gram, gram.snapshot(), copy.deepcopy(gram)))
         elif step == "as of now":
-            marks.append((gram.as_of_now(), copy.deepcopy(gram)))
+            marks.append((None, gram.as_of_now(), copy.deepcopy(gram)))
         elif marks:
-            mark, expected = marks[size % len(marks)]
-            if callable(mark):
-                gram = mark()
-            else:
-                gram.rewind(mark)
+            before, back, expected = marks[size % len(marks)]
+            found = back()
+            gram = found if before is None else before
             assert same(gram, expected)
-    for mark, expected in marks:
-        if callable(mark):
-            gram = mark()
-        else:
-            gram.rewind(mark)
+    for before, back, expected in marks:
+        found = back()
+        gram = found if before is None else before
         assert same(gram, expected)
 
 
 def test_a_mark_copies_nothing_until_products_are_made(rng):
     X, weights = rng.normal(size=(10, WIDTH)), np.ones((WIDTH, 1))
     gram = learnt(X[:, :-2], weights[:-2])
-    lower, panel, mark = gram._lower, gram._panel, gram.mark()
+    lower, panel, restore = gram._lower, gram._panel, gram.snapshot()
     add(gram, X[:, -2:-1], weights[-2:-1])
     assert gram._lower is lower
     assert gram._panel is panel
@@ -418,7 +414,7 @@ def test_a_mark_copies_nothing_until_products_are_made(rng):
     lower = gram._lower
     add(gram, X, weights)
     assert gram._lower is lower
-    gram.rewind(mark)
+    restore()
     assert gram._panel is panel
 
 

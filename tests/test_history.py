@@ -266,7 +266,7 @@ class TestHost:
         clone = history.clone()
         assert clone.events == []
         assert clone.learner is not history.learner
-        assert (clone.learner.k, clone.learner.n_rows, clone.max_changes) == (2, None, 7)
+        assert (clone.learner.k, clone.learner.n_rows, clone.max_changes) == (2, 0, 7)
 
     def test_an_error_leaves_it_as_it_was(self):
         history = History(SelectKBest(k=2))

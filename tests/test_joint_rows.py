@@ -171,7 +171,7 @@ def test_a_copy_has_the_rows_that_wait(at):
         one.learn_one(x, y)
         other.learn_one(x, y)
         if i == at:
-            assert one._beside.now.weights
+            assert one._beside.now.n_waiting
             assert len(one.selected) == 3
             assert bits(one) == bits(other)
             other = pickle.loads(pickle.dumps(other))  # noqa: S301
@@ -237,7 +237,7 @@ def test_sparse_rows_are_cheap():
     period: Period = model._beside.now
     variables = [*period.slots.values()]
     assert not period.shift[variables].any()
-    assert not period.weights
+    assert not period.n_waiting
     before = period.S.copy()
     model.learn_one({"w1": 1.0, "w2": 1.0}, 0.3)
     assert (before[: period.size] != period.S[: period.size]).sum() <= 9

@@ -354,7 +354,7 @@ def test_where_two_numbers_can_be_no_classes_they_are_a_quantity(options, beside
     model = Lasso(k=4, **options)
     with pytest.raises(ValueError, match="Expected"):
         model.learn_target(np.where(y > 0.0, "yes", "no"), **beside)
-    assert model.n_rows is None
+    assert model.n_rows == 0
     # A target that was learnt before is no hindrance.
     model.learn_target(y, **beside)
     assert model.n_rows == 50

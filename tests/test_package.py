@@ -17,6 +17,7 @@ import streamsel.evaluate
 import streamsel.plot
 import streamsel.stream
 from streamsel import catalogue
+from streamsel._jit import joint, period, rows
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "streamsel"
@@ -147,3 +148,8 @@ def test_a_kernel_calls_only_kernels_of_its_own_file(path):
     # A cached kernel is not compiled again when one that it calls changes in another file.
     ours = {name for name in imports(path) if name.startswith("streamsel")}
     assert ours <= {"streamsel._jit.policy", "streamsel._jit.policy.kernel"}
+
+
+def test_kernels_that_share_counts_agree_on_their_places():
+    for other in (joint, period):
+        assert (other.STEP, other.KEEP) == (rows.STEP, rows.KEEP)

@@ -27,6 +27,7 @@ from streamsel import (
     persist,
     save,
 )
+from streamsel.learner.limits import Turn
 
 QUICK = settings(derandomize=True, deadline=None, max_examples=100)
 
@@ -37,6 +38,7 @@ class Shelf:
     def __init__(self, label="none"):
         self.label = label
         self.state = {}
+        self._at_work = Turn()
 
     def _get_params(self):
         return {"label": self.label}

@@ -306,7 +306,7 @@ def test_rows_without_a_number_of_components():
     assert model.transform_one({"a": 1.0}) == {}
     with pytest.raises(ValueError, match=r"Expected n_components[\s\S]*Hint"):
         model.learn_one({"a": 1.0})
-    assert model.n_rows is None
+    assert model.n_rows == 0
 
 
 @each

@@ -174,11 +174,11 @@ def test_files_and_undo(rng):
     X = falling(rng, 2 * WIDTH + 5)
     state, again = learnt(X, cuts=[44]), RowSubspace(RANK, 1.0)
     again.set_state(copy.deepcopy(state.to_state()))
-    mark = state.mark()
+    restore = state.snapshot()
     for one in (state, again):
         one.learn(X, np.arange(P), P)
     assert same(state, again)
-    state.rewind(mark)
+    restore()
     assert same(state, learnt(X, cuts=[44]))
 
 

@@ -205,3 +205,25 @@ def learnt_by_weight(X, y, w):
     model.learn_target(y, weights=w)
     model.learn_columns(X)
     return model
+
+
+@pytest.mark.parametrize("cls", [streamsel.PCA, RandomProjection, streamsel.KernelPCA])
+def test_a_target_is_not_taken_for_a_weight(cls):
+    model = cls(2)
+    x, X = {"a": 1.0, "b": 2.0, "c": 4.0}, np.ones((3, 3))
+    for call in (
+        lambda: model.learn_one(x, 3.0),
+        lambda: model.learn_one(x, "spam"),
+        lambda: model.learn_one(x, None, 3.0),
+        lambda: model.learn_many(X, np.ones(3)),
+        lambda: model.learn_many(X, pd.Series([1, 2, 3])),
+    ):
+        with pytest.raises(ValueError, match=r"no target: \w+ learns without one[\s\S]*w=2\.0"):
+            call()
+    assert model.n_rows == 0
+    model.learn_one(x, w=1.0)
+    assert model.n_rows == 1
+    # A pipeline hands on what it is given by name.
+    pipeline = compose.Pipeline(cls(2), linear_model.LinearRegression())
+    pipeline.learn_one(x, 3.0, w=1.0)
+    assert pipeline[cls.__name__].n_rows == 1

@@ -268,7 +268,7 @@ def test_what_was_merged_goes_on(made):
     steps=st.lists(
         st.one_of(
             st.tuples(st.just("add"), st.sampled_from([1, 7, 25, 600])),
-            st.tuples(st.sampled_from(["mark", "rewind", "as of now", "merge"]), st.integers(0, 9)),
+            st.tuples(st.sampled_from(["take", "back", "as of now", "merge"]), st.integers(0, 9)),
         ),
         min_size=3,
         max_size=15,
@@ -283,16 +283,14 @@ def test_any_state_can_be_gone_back_to(kind, steps):
             add(state, X[:, :size], weights[:size])
         elif step == "merge":
             state.merge(other)
-        elif step == "mark":
-            marks.append((state.mark(), copy.deepcopy(state)))
+        elif step == "take":
+            marks.append((state, state.snapshot(), copy.deepcopy(state)))
         elif step == "as of now":
-            marks.append((state.as_of_now(), copy.deepcopy(state)))
+            marks.append((None, state.as_of_now(), copy.deepcopy(state)))
         elif marks:
-            mark, expected = marks[size % len(marks)]
-            if callable(mark):
-                state = mark()
-            else:
-                state.rewind(mark)
+            before, back, expected = marks[size % len(marks)]
+            found = back()
+            state = found if before is None else before
             assert same(state, expected)
 
 
@@ -429,11 +427,11 @@ def test_target_is_followed_through_cuts_merges_files_and_undo(made, V):
     whole = aimed(X, weights, V)
     assert same(whole, aimed(X, weights, V, [3, 77, 600]))
     one, other = aimed(X[:, :500], weights[:500], V), aimed(X[:, 500:], weights[500:], V)
-    saved, mark = copy.deepcopy(one.to_state()), one.mark()
+    saved, restore = copy.deepcopy(one.to_state()), one.snapshot()
     one.merge(other)
     scale = np.abs(whole.towards()[1]).max()
     np.testing.assert_allclose(one.towards()[1], whole.towards()[1], atol=1e-11 * scale)
-    one.rewind(mark)
+    restore()
     again = Subspace(N, RANK)
     again.set_state(saved)
     assert same(one, again)

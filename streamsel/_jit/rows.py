@@ -13,6 +13,16 @@ from streamsel._jit.policy import kernel
 
 # A larger value would overflow when squared and summed.
 LARGEST = 1e152
+# What `counts` has, in order: how many rows there are, their weight, the weight of the newest, the
+# sum of the squared weights, how many further states have learnt the newest (`learn_row`), -1 where
+# no row was learnt since the numbers were made or read, what part of its weight a row keeps with
+# every later one, and the row from which on rows are refused.
+ROWS, TOTAL, UNIT, SQUARES, STEP, KEEP, DUE = range(7)
+# What `learn_row` refuses, apart from values that are infinite or too large: nothing, rows that are
+# due, and those with values that were not observed, too.
+NOTHING, WHAT_IS_DUE, WHAT_HAS_GAPS = range(3)
+# What it returns then.
+IS_DUE, HAS_GAPS = -1, -2
 
 
 @kernel()
@@ -69,15 +79,18 @@ def learn_row(
     values: np.ndarray,
     slots: np.ndarray,
     y: np.ndarray,
-    w: float,
-    n: float,
+    weight: float,
+    refused: int,
+    counts: np.ndarray,
     own: np.ndarray,
     cross: np.ndarray,
     about: np.ndarray,
     last: np.ndarray,
     of_target: np.ndarray,
 ) -> int:
-    """Add one row (Welford 1962, West 1979 for the weights).
+    """Add one row (Welford 1962, West 1979 for the weights): all of it in this call, or nothing.
+
+    An exception cannot come between two changes, as it can between two lines of Python.
 
     Parameters
     ----------
@@ -85,8 +98,13 @@ def learn_row(
         (m,) values, NaN where not observed, and where in the state their variables stand.
     y
         (c,) target columns, about their origin.
-    w, n
-        The weight of the row, and of all rows before it.
+    weight
+        How much the row counts, compared with 1 for any other.
+    refused
+        `NOTHING`, `WHAT_IS_DUE` or `WHAT_HAS_GAPS`.
+    counts
+        (7,) as the constants of this module say. The number of `STEP` becomes 0: other states that
+        learn the row as well count on from there, so that each learns it once.
     own
         (p, 6) of each variable: shift, weight of the rows that observed it, their mean about the
         shift, their sum of squares about the mean, and the weight of all rows up to the last that
@@ -101,11 +119,22 @@ def learn_row(
 
     Returns
     -------
-    0, or 1 + the place of a value that is infinite or too large; then nothing was changed.
+    0; or 1 + the index of a value that is infinite or too large, `IS_DUE` or `HAS_GAPS`, and then
+    nothing was changed.
     """
+    if refused != NOTHING and counts[ROWS] + 1.0 >= counts[DUE]:
+        return IS_DUE
+    lacking = False
     for i in range(values.size):
-        if abs(values[i]) > LARGEST:
-            return i + 1
+        if not abs(values[i]) <= LARGEST:
+            if not np.isnan(values[i]):
+                return i + 1
+            lacking = True
+    if lacking and refused == WHAT_HAS_GAPS:
+        return HAS_GAPS
+    n = counts[TOTAL]
+    unit = counts[UNIT] / counts[KEEP] if counts[ROWS] > 0.0 else 1.0
+    w = unit * weight
     c = y.size
     means = of_target[0]
     part = w / (n + w)
@@ -143,7 +172,72 @@ def learn_row(
             of_target[1 + k, t] += f * (y[t] - means[t])
     for k in range(c):
         means[k] = after[k]
+    _count(1.0, unit, w, w * w, counts)
     return 0
+
+
+@kernel()
+def _count(rows: float, unit: float, weight: float, squares: float, counts: np.ndarray) -> None:
+    counts[ROWS] += rows
+    counts[TOTAL] += weight
+    counts[UNIT] = unit
+    counts[SQUARES] += squares
+    counts[STEP] = 0.0
+
+
+@kernel()
+def learn_rows(
+    size: int,
+    unit: float,
+    weight: float,
+    squares: float,
+    slots: np.ndarray,
+    seen: np.ndarray,
+    shift: np.ndarray,
+    mean: np.ndarray,
+    m2: np.ndarray,
+    products: np.ndarray,
+    means: np.ndarray,
+    level: np.ndarray,
+    cyy: np.ndarray,
+    counts: np.ndarray,
+    own: np.ndarray,
+    cross: np.ndarray,
+    about: np.ndarray,
+    last: np.ndarray,
+    of_target: np.ndarray,
+) -> None:
+    """Add rows of which the moments are known, all in this call, as `learn_row` does one.
+
+    Parameters
+    ----------
+    size, unit, weight, squares
+        How many rows there are, the weight of the newest, and of all of them, and the sum of the
+        squared weights.
+    slots, seen, shift, mean, m2, products, means
+        The variables that they name, and their moments over these rows, as in `combine`.
+    level, cyy
+        (c,), (c, c) the target's means, and its sums of products about them, over these rows.
+    counts, own, cross, about, last, of_target
+        As in `learn_row`.
+    """
+    n = counts[TOTAL]
+    total = n + weight
+    c = level.size
+    part = n * weight / total
+    apart = level - of_target[0]
+    add_zeros(slots, own, cross, about, last, n, of_target[0])
+    combine(slots, seen, shift, mean, m2, products, means, own, cross, about)
+    for k in range(c):
+        for t in range(c):
+            of_target[1 + k, t] += cyy[k, t] + apart[k] * apart[t] * part
+    for k in range(c):
+        of_target[0, k] += apart[k] * (weight / total)
+    for j in slots:
+        own[j, 4] = total
+        for k in range(c):
+            last[j, k] = of_target[0, k]
+    _count(float(size), unit, weight, squares, counts)
 
 
 @kernel()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamsel import __version__
+from streamsel import __version__, catalogue
 from streamsel.cli._errors import (
     EXPECTED,
     CommandError,
@@ -50,6 +50,7 @@ from streamsel.cli._picture import plot
 from streamsel.cli._request import make_request
 from streamsel.cli._sections import Command, Several
 from streamsel.cli._stability import stability
+from streamsel.cli._values import Method
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -347,6 +348,30 @@ def merge(models: tuple[str, ...], along: str, out: str, as_json: bool, **_: Any
     from streamsel.cli._merge import merge as put_together
 
     put_together(models, out, along, as_json=as_json)
+
+
+@app.command(cls=Command, short_help="Compile the loops before they are needed.")
+@option(
+    "--method",
+    "methods",
+    type=Method(catalogue.names()),
+    multiple=True,
+    metavar="NAME",
+    section=LEARNER,
+    help="A method, as select and reduce have it; may be given several times.  [default: all]",
+)
+def warmup(methods: tuple[str, ...]) -> None:
+    """Compile the loops of the methods, for columns and for rows.
+
+    Otherwise that is done at their first use on a machine. What is compiled is kept on disk, where
+    NUMBA_CACHE_DIR says: run it where an image is built, or a machine set up.
+
+    \b
+      streamsel warmup --method SelectKBest --method PCA
+    """  # noqa: D301 (\b is a character that click knows)
+    from streamsel.cli._warmup import warm_up
+
+    warm_up(methods)
 
 
 @app.command(cls=Command, short_help="Show it at work on 300,000 variables; needs no data.")

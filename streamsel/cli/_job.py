@@ -244,7 +244,9 @@ class Job:
         from streamsel.stream._screen import Screen
 
         notes, kept = self.notes, self.given.counted.kept
-        return Screen(stream, self.model.n_rows, notes["missing"], report, notes["min_count"], kept)
+        return Screen(
+            stream, self.model.n_rows or None, notes["missing"], report, notes["min_count"], kept
+        )
 
     def begin(self) -> None:
         """Count the time of learning from now on."""
@@ -298,7 +300,7 @@ class Job:
         names = [row["name"] for row in report.found]
         # Lines have to be read once more.
         cheap = self.source.stream.names is not None or self._n_bytes() <= MAX_BYTES
-        if not cheap or len(names) * (report.rows or 0) > MAX_CELLS:
+        if not cheap or len(names) * report.rows > MAX_CELLS:
             return None
         try:
             return count_alike([*self.screen.take(names).values()])

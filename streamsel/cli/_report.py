@@ -280,7 +280,7 @@ def facts(path: str, report: Report, notes: Any) -> list[tuple[str, str]]:
     rows = [
         ("model file", path),
         ("model", f"{report.learner}({parameters})"),
-        ("rows", f"{report.rows or 0:,}{rows_left_out_text(report.rows_left_out)}"),
+        ("rows", f"{report.rows:,}{rows_left_out_text(report.rows_left_out)}"),
         ("columns seen", f"{report.columns_seen:,}"),
     ]
     if report.target is not None:

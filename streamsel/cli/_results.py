@@ -98,9 +98,9 @@ def _why_no_more(job: Job, report: Report) -> str:
     if report.parameters.get("after_rank") == "stop":
         return "there is nothing left to explain (--after-rank stop)"
     # All but the mean, and what covariates take.
-    n_free = (report.rows or 0) - 1 - len(job.model.covariates or ())
+    n_free = report.rows - 1 - len(job.model.covariates or ())
     if report.kind == "components" and n >= n_free:
-        return f"{count(report.rows or 0, 'row')} have no more"
+        return f"{count(report.rows, 'row')} have no more"
     why: str = job.model._why_no_more
     return why
 

@@ -1,16 +1,23 @@
-"""Compiling before the clock starts: the first run on a machine does it, once."""
+"""Compiling before the clock starts: the first run on a machine does it, once, or `warmup`."""
 
 from __future__ import annotations
 
+import time
 import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsel.cli._errors import EXPECTED, CommandError
+from streamsel import catalogue
+from streamsel.cli._errors import EXPECTED, CommandError, note
+from streamsel.cli._progress import stages
+from streamsel.learner.rehearsal import columns_of, learnt_columns
+from streamsel.words import seconds_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streamsel.stream import ColumnStream
 
 N_COLUMNS = 3
@@ -38,15 +45,33 @@ def compile_for(model: Any, stream: ColumnStream, *, supervised: bool) -> None:
         values = block.values
         n_rows = min(MAX_ROWS, max(8, values.shape[0]))
         dtype = values.dtype if values.dtype.kind in "biuf" else np.dtype(np.float64)
-        rng = np.random.default_rng(0)
-        columns = np.asfortranarray(rng.integers(0, 100, size=(n_rows, N_COLUMNS)).astype(dtype))
-        parameters = model._get_params()
         of_classes = getattr(model._target, "is_class", False)
         kind = {"target": "class" if of_classes else "numeric"} if supervised else {}
-        twin = type(model)(**parameters | kind)
-        y = np.arange(n_rows) % 2 if of_classes else rng.normal(size=n_rows)
-        covariates = parameters.get("covariates")
-        Z = rng.normal(size=(n_rows, len(covariates))) if covariates else None
-        twin.learn_target(y if supervised else None, covariates=Z)
-        twin.learn_columns(columns)
+        twin = type(model)(**model._get_params() | kind)
+        y = np.arange(n_rows) % 2 if of_classes else np.random.default_rng(0).normal(size=n_rows)
+        learnt_columns(twin, columns_of(n_rows, N_COLUMNS, dtype), y if supervised else None)
         _ = twin.relevance
+
+
+def warm_up(names: Sequence[str]) -> None:
+    """Compile what methods need for columns, and for rows; say how long it took.
+
+    Parameters
+    ----------
+    names
+        The methods, all for none; with the parameters that they have if nothing is said.
+    """
+    names = list(dict.fromkeys(names)) or catalogue.names()
+    start = time.monotonic()
+    with stages() as progress:
+        for i, name in enumerate(names):
+            if progress is not None:
+                progress(f"compiling {name}", i, len(names))
+            cls = catalogue.fetch(name)
+            model = cls()
+            if model._get_params().get("n_components", 0) is None:
+                model = cls(n_components=2)  # or it would take no rows
+            model.precompile()
+    of = names[0] if len(names) == 1 else f"{len(names)} methods"
+    seconds = round(time.monotonic() - start, 3)
+    note(f"the loops of {of} are compiled, in {seconds_text(seconds)}")

@@ -77,11 +77,14 @@ class Job:
         if self._rows:
             model.merge(self._folded, along="rows")
         elif self._folded is not model:
-            with model._undone_by(BaseException):
-                model._set_state(self._folded._get_state())
-                self._read_on(client)
+            model._in_session(BaseException, self._take_over, client)
         elif loadings:
             self._read_on(client)
+
+    def _take_over(self, client: Client) -> None:
+        model = self._model
+        model._whole(model._set_state, self._folded._get_state())
+        self._read_on(client)
 
     def _read_on(self, client: Client) -> None:
         """Read all parts again until nothing more is to be found."""

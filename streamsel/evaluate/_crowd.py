@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from streamsel import params
 from streamsel.columns import Block, wrong_length
 from streamsel.evaluate._subsets import Picker, Rows, rows_of
+from streamsel.learner.undo import Undo
 from streamsel.stream import ColumnStream
 from streamsel.target.encode import encode
 from streamsel.target.kept import picked
@@ -113,10 +113,15 @@ class Crowd:
         if block.values.shape[0] != self._n:
             raise wrong_length(block.names, block.values.shape[0], self._n)
         picker = Picker(block.values)
-        with ExitStack() as undo:
-            for model, rows in map(self._members.__getitem__, part):
-                undo.enter_context(model._undone_by(BaseException))
+        members = [self._members[i] for i in part]
+        undone = [Undo(model) for model, _ in members]
+        try:
+            for model, rows in members:
                 model._learn_block(Block(block.names, picker.of(rows)))
+        except BaseException:
+            for undo in undone:
+                undo.settle()
+            raise
 
     def end(self, part: Sequence[int]) -> None:
         """End a pass: keep what is needed of its models, and drop them."""

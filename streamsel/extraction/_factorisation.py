@@ -14,6 +14,7 @@ from streamsel.hashing import NameHash
 from streamsel.held.factorised import Factorised
 from streamsel.held.factorised_rows import FactorisedRows
 from streamsel.held.fit import Code, Fit
+from streamsel.held.loadings import Loadings
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats
 from streamsel.held.same import Same
@@ -21,7 +22,7 @@ from streamsel.held.sketch import Entries
 from streamsel.learner.cached import until_learnt
 from streamsel.learner.extractor import Extractor, LinearMap, least_motion, weights_for
 from streamsel.params import param
-from streamsel.stream import as_stream
+from streamsel.stream import ColumnStream, as_stream
 from streamsel.ties import TIE
 
 
@@ -244,21 +245,29 @@ class Factorisation(Extractor):
         """
         rule = params.Whole(1, optional=True)
         params.check("learn_loadings", {"max_loadings": rule}, {"max_loadings": max_loadings})
-        held = self._on_columns
         self._refuse_after_rows()
+        source = as_stream(X, names)
+        limit = max_loadings or self.max_loadings
+        self._in_session(BaseException, self._learn_loadings, source, limit)
+
+    def _learn_loadings(self, source: ColumnStream, limit: int) -> None:
+        held = self._on_columns
         if held is None or self._found_on_columns() is None:
             raise ValueError(
                 "Expected columns that were learnt, and vary. Got: none yet.\n"
                 "Hint: learn_columns(X) first."
             )
         same = Same(held, self.n_columns)
-        reading = CodesAgain(held, self._loadings_of, same, max_loadings or self.max_loadings)
-        for chunk, stats in self._scanned(as_stream(X, names)):
+        reading = CodesAgain(held, self._loadings_of, same, limit)
+        for chunk, stats in self._scanned(source):
             reading.read(chunk, stats)
         loadings = reading.found()
         if not held.complete:
-            held.take(loadings)
-            self._found.pop("_map", None)
+            self._whole(self._take_loadings, held, loadings)
+
+    def _take_loadings(self, held: Factorised, loadings: Loadings) -> None:
+        held.take(loadings)
+        self._found.pop("_map", None)
 
     def _loadings_of(self, X: Floats) -> Floats:
         """Return the loadings of columns, (b, n), a row each, centred."""

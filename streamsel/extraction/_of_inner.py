@@ -200,4 +200,4 @@ class OfInner(JointExtractor, Foremost):
 
     def _embedding(self) -> Floats:
         found = self._solution()
-        return np.zeros((self.n_rows or 0, 0)) if found is None else found.scores.copy()
+        return np.zeros((self.n_rows, 0)) if found is None else found.scores.copy()

@@ -79,6 +79,8 @@ class ComponentsOnRows(JointMoments):
         Whether they are the first ones, of few rows, which the first refresh replaces.
     """
 
+    changing = (*JointMoments.changing, "count", "arrival")
+
     def __init__(
         self,
         n_components: int,
@@ -126,6 +128,11 @@ class ComponentsOnRows(JointMoments):
             return self._most
         return min(self._most, (self.max_features - len(self.loaded)) // 2)
 
+    def detach(self) -> None:
+        """Replace what loops and a refresh write into by copies."""
+        super().detach()
+        self.arrival = self.arrival.copy()
+
     # What stands
 
     def turn(self) -> Floats:
@@ -136,8 +143,9 @@ class ComponentsOnRows(JointMoments):
 
     def stand(self, turn: Floats) -> None:
         """Let the components stand as they are now, turned."""
-        B = self.watched["B"]
-        B[:, self._stands] = B[:, : self.q] @ turn
+        B, self.watched = self.watched["B"], self.watched.with_new(("B",))
+        self.watched["B"][:] = B
+        self.watched["B"][:, self._stands] = B[:, : self.q] @ turn
         into = np.eye(len(self.J))
         into[:, self._stands] = 0.0
         into[: self.q, self._stands] = turn

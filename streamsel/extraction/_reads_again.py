@@ -21,7 +21,7 @@ from streamsel.held.gram_and_pool import GramAndPool
 from streamsel.held.same import Learnt
 from streamsel.learner.joint_extractor import JointExtractor
 from streamsel.params import param
-from streamsel.stream import as_stream
+from streamsel.stream import ColumnStream, as_stream
 
 
 class ReadsAgain(JointExtractor):
@@ -99,12 +99,19 @@ class ReadsAgain(JointExtractor):
         self._refuse_after_rows()
         self._again()
         source = as_stream(X, names)
-        with self._undone_by(BaseException):
-            while source.rereadable and (settling := self._settling_reading()) is not None:
-                self._take_settled(settling.read(source))
-            with nullcontext() if to is None else loadings_file(to, self.components) as sink:
-                found = self._loadings_reading(max_loadings).read(source, sink=sink)
-            self._take_loadings(found)
+        self._in_session(BaseException, self._learn_loadings, source, to, max_loadings)
+
+    def _learn_loadings(
+        self, source: ColumnStream, to: str | Path | None, max_loadings: int | None
+    ) -> None:
+        while source.rereadable:
+            settling = self._whole(self._settling_reading)
+            if settling is None:
+                break
+            self._whole(self._take_settled, settling.read(source))
+        with nullcontext() if to is None else loadings_file(to, self.components) as sink:
+            found = self._loadings_reading(max_loadings).read(source, sink=sink)
+        self._whole(self._take_loadings, found)
 
     def _loadings_reading(self, limit: int | None = None) -> LoadingsReading:
         """Return what the columns are read again for."""
@@ -136,13 +143,9 @@ class ReadsAgain(JointExtractor):
     def _next_reading(self) -> LoadingsReading | SettlingReading | None:
         if not self._reads_again:
             return None
-        with self._undone_by(BaseException):
-            settling = self._settling_reading()
+        settling = self._whole(self._settling_reading)
         return self._loadings_reading() if settling is None else settling
 
     def _take_reading(self, reading: Any, found: Any) -> None:
-        with self._undone_by(BaseException):
-            if isinstance(reading, SettlingReading):
-                self._take_settled(found)
-            else:
-                self._take_loadings(found)
+        take = self._take_settled if isinstance(reading, SettlingReading) else self._take_loadings
+        self._whole(take, found)

@@ -158,6 +158,9 @@ class LaplacianEigenmaps(Embedder):
                 f"Expected a graph of the {self._target.n} observations learnt. Got: one of "
                 f"{graph.n}.\nHint: a row and a column of the matrix are an observation."
             )
+        self._whole(self._take_graph, graph)
+
+    def _take_graph(self, graph: Graph) -> None:
         self._graph = graph
         self._target = NoTarget(graph.n) if self._target is None else self._target
         self._outdate()

@@ -363,7 +363,7 @@ class RidgeComponents(ReadsAgain, Supervised):
     def _embedding(self) -> Floats:
         held, found = self._columns, self._solution()
         if held is None or found is None:
-            return np.zeros((self.n_rows or 0, 0))
+            return np.zeros((self.n_rows, 0))
         assert isinstance(held, Representatives)  # noqa: S101
         if isinstance(held, GramPool):
             _, up = of_pool(held, found)

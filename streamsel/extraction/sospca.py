@@ -251,7 +251,7 @@ class SOSPCA(Extractor, Supervised):
     def _embedding(self) -> Floats:
         held = self._on_columns
         if held is None:
-            return np.zeros((self.n_rows or 0, 0))
+            return np.zeros((self.n_rows, 0))
         return held.Z[: held.count].T.copy()
 
     def to_matrix(self, names: Sequence[Hashable]) -> Any:

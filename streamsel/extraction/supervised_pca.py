@@ -157,7 +157,7 @@ class SupervisedPCA(OfInner, Supervised):
     def _embedding(self) -> Floats:
         held, found = self._columns, self._solution()
         if not isinstance(held, SamplePool) or found is None:
-            return np.zeros((self.n_rows or 0, 0))
+            return np.zeros((self.n_rows, 0))
         stats, space = held.stats(found.places), held.space
         left = stats.m2 if space is None else space.left(stats.m2, stats.cxy)
         weights = found.scale * np.sqrt(left)

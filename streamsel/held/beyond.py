@@ -9,13 +9,14 @@ from typing import Any, Self
 import numpy as np
 
 from streamsel.columns import Stats
-from streamsel.held.beside import Along
+from streamsel.held.beside import ENDLESS, Along, Steps, put, take
 from streamsel.held.common import Common, OnRows
 from streamsel.held.crossed import Crossed
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats, Places
 from streamsel.held.period import Period
 from streamsel.held.row_subspace import Level, RowSubspace
+from streamsel.rollback import Restore
 from streamsel.target.space import TargetSpace
 
 
@@ -105,9 +106,13 @@ class Beyond(Crossed):
         What is kept beyond; None until then.
     """
 
+    changing = (*Crossed.changing, "axes", "_steps")
+
     def __init__(self, fading_factor: float, most: int | None, rank: int) -> None:
         super().__init__(fading_factor)
         self.most, self.rank = most, rank
+        # What is to be done of a row for the axes.
+        self._steps: Steps = ()
         self.axes: RowSubspace | None = None
 
     def rows_used(self, moments: Moments) -> int:
@@ -150,23 +155,54 @@ class Beyond(Crossed):
 
     # Learning
 
-    def learn_one(
-        self, values: Floats, places: Places, y: Floats, moments: Moments, w: float
-    ) -> None:
-        """Learn a row, after the moments have."""
-        if self.axes is None:
-            super().learn_one(values, places, y, moments, w)
-        else:
-            self.axes.learn(values[None], places, len(moments.table), np.array([w]))
+    @property
+    def takes_gaps(self) -> bool:
+        """Whether it is ready for all rows with values that were not observed."""
+        return self.axes is not None
 
-    def learn_many(
-        self, X: Floats, places: Places, Y: Floats, moments: Moments, w: Floats | None
-    ) -> None:
-        """Learn rows, after the moments have."""
+    def is_ready_for(self, X: Floats, slots: Places) -> bool:
+        """Whether rows, (b, m), can be learnt without `make_ready`."""
+        return self.axes is not None or super().is_ready_for(X, slots)
+
+    def make_ready(self, X: Floats, slots: Places, moments: Moments) -> None:
+        """Take up what rows, (b, m), bring for the first time."""
+        self.follow(moments)
         if self.axes is None:
-            super().learn_many(X, places, Y, moments, w)
+            super().make_ready(X, slots, moments)
+
+    def prepare_one(
+        self, values: Floats, slots: Places, y: Floats, moments: Moments, w: float
+    ) -> None:
+        """Do what can fail of learning a row."""
+        if self.axes is None:
+            super().prepare_one(values, slots, y, moments, w)
         else:
-            self.axes.learn(X, places, len(moments.table), w)
+            self._steps = self.prepare_many(values[None], slots, y, moments, np.array([w]))
+
+    def learn_one(
+        self, values: Floats, slots: Places, y: Floats, moments: Moments, w: float
+    ) -> None:
+        """Learn a row after the moments have, unless that was done."""
+        if self.axes is None:
+            super().learn_one(values, slots, y, moments, w)
+        else:
+            take(self._steps)
+
+    def prepare_many(
+        self, X: Floats, slots: Places, Y: Floats, moments: Moments, w: Floats | None
+    ) -> Steps:
+        """Return the steps of learning rows."""
+        if self.axes is None:
+            return super().prepare_many(X, slots, Y, moments, w)
+        return put(self.axes, moments, self.axes.learnt(X, slots, len(moments.table), w))
+
+    def rows_at_once(self, width: int) -> int:
+        """Return how many rows, of so many variables and targets, can be learnt at once."""
+        return super().rows_at_once(width) if self.axes is None else ENDLESS
+
+    def saved(self, slots: Places) -> Restore | None:
+        """Return what undoes a row of these variables."""
+        return super().saved(slots) if self.axes is None else None
 
     # Merging
 

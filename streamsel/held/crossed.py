@@ -6,16 +6,17 @@ import math
 from collections.abc import Collection, Hashable
 from typing import Any, ClassVar, Self
 
-from streamsel.held.beside import Along, Beside
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsel.held.beside import ENDLESS, Along, Beside, Steps
 from streamsel.held.common import Common, OnRows
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats, Places
 from streamsel.held.period import Period
 from streamsel.held.period_merging import merge_periods
+from streamsel.rollback import Restore
 from streamsel.shapes import Count, Flag, expect
-
-# More rows than there are.
-_ENDLESS = 1 << 62
 
 
 class Crossed(Beside):
@@ -46,6 +47,7 @@ class Crossed(Beside):
         the row at which it is taken into use.
     """
 
+    changing: ClassVar[tuple[str, ...]] = ("now", "then", "due", "_followed", "_size", "_open")
     offers: ClassVar[frozenset[str]] = frozenset({"products"})
     merges_along: ClassVar[frozenset[Along]] = frozenset({"rows"})
 
@@ -114,30 +116,95 @@ class Crossed(Beside):
 
     # Learning
 
-    def learn_one(
-        self, values: Floats, places: Places, y: Floats, moments: Moments, w: float
-    ) -> None:
-        """Learn a row, after the moments have."""
-        self.follow(moments)
-        names = moments.table.names
-        self.now.learn_one(values, places, y, names, w)
-        if self.then is not None:
-            self.then.learn_one(values, places, y, names, w)
+    prepares = True
+    asks_for_targets = True
 
-    def learn_many(
-        self, X: Floats, places: Places, Y: Floats, moments: Moments, w: Floats | None
-    ) -> None:
-        """Learn rows by matrix products, after the moments have."""
+    @property
+    def takes_gaps(self) -> bool:
+        """Whether it is ready for all rows with values that were not observed."""
+        return False
+
+    def is_ready_for(self, X: Floats, slots: Places) -> bool:
+        """Whether rows, (b, m), can be learnt without `make_ready`."""
+        if len(X) == 1:
+            return not any(period.lacks_gap(X[0], slots) for period in self.periods)
+        lacking = slots[_lacking(X)]
+        return all(period.has_gaps_for(lacking) for period in self.periods)
+
+    def make_ready(self, X: Floats, slots: Places, moments: Moments) -> None:
+        """Take up what rows, (b, m), bring for the first time."""
         self.follow(moments)
+        lacking = slots[_lacking(X)]
+        if lacking.size:
+            for period in self.periods:
+                period.note_gaps(lacking, moments.table.names)
+
+    def prepare_one(
+        self,
+        values: Floats,  # noqa: ARG002
+        slots: Places,  # noqa: ARG002
+        y: Floats,  # noqa: ARG002
+        moments: Moments,  # noqa: ARG002
+        w: float,  # noqa: ARG002
+    ) -> None:
+        """Do what can fail of learning a row."""
+        self.now.prepare_one()
+        if self.then is not None:
+            self.then.prepare_one()
+
+    def learn_one(
+        self, values: Floats, slots: Places, y: Floats, moments: Moments, w: float
+    ) -> None:
+        """Learn a row after the moments have, unless that was done."""
+        self.now.learn_one(moments.counts, 0.0, values, slots, y, w)
+        if self.then is not None:
+            self.then.learn_one(moments.counts, 2.0, values, slots, y, w)
+
+    def prepare_many(
+        self, X: Floats, slots: Places, Y: Floats, moments: Moments, w: Floats | None
+    ) -> Steps:
+        """Return the steps of learning rows, by matrix products."""
+        return [
+            period.prepare_many((moments.counts, 2.0 * place), X, slots, Y, w)
+            for place, period in enumerate(self.periods)
+        ]
+
+    def rows_at_once(self, width: int) -> int:
+        """Return how many rows, of so many variables and targets, can be learnt at once."""
+        return Period.rows_at_once(width)
+
+    def saved(self, slots: Places) -> Restore | None:
+        """Return what undoes a row of these variables."""
+        saved = [period.saved(slots) for period in self.periods]
+
+        def restore() -> None:
+            for of_period in saved:
+                of_period()
+
+        return restore
+
+    def detach(self) -> None:
+        """Replace what loops write into by copies, so that a snapshot keeps it as it is."""
         for period in self.periods:
-            period.learn_many(X, places, Y, moments.table.names, w)
+            period.detach()
+
+    def until_due(self, moments: Moments) -> float:
+        """Return how many rows may be learnt before there is more to do than to learn them."""
+        return min(self.until_refresh(moments), *(period.until_due for period in self.periods))
+
+    def is_due(self, moments: Moments) -> bool:
+        """Whether there is more to do after the next row than to learn it."""
+        due = self.then is not None and moments.rows + 1 >= self.due
+        return due or any(period.is_due for period in self.periods)
 
     def until_refresh(self, moments: Moments) -> int:
         """Return how many rows are left before the next period is due."""
-        return _ENDLESS if self.then is None else max(1, self.due - moments.rows)
+        return ENDLESS if self.then is None else max(1, self.due - moments.rows)
 
     def refresh_if_due(self, moments: Moments) -> None:
         """Take the next period into use, when it is time."""
+        for period in self.periods:
+            period.tidy()
         if self.then is None or moments.rows < self.due:
             return
         self.now, self.then = self.then, None
@@ -193,3 +260,9 @@ class Crossed(Beside):
         if "then" in state:
             self.then = Period(self.keep)
             self.then.set_state(state["then"])
+
+
+def _lacking(X: Floats) -> NDArray[np.bool_]:
+    """Return which variables were not observed in one of the rows, (m,): a sum shows it."""
+    lacking: NDArray[np.bool_] = np.isnan(X.sum(axis=0))
+    return lacking

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from streamsel.held.beside import Along, Beside
+from streamsel._jit.rows import LARGEST
+from streamsel.held.beside import Along, Beside, Steps, put, take
 from streamsel.held.fit import Code, Coded, Fit, solve, whitened
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats, Places
@@ -20,6 +21,7 @@ from streamsel.held.possible import (
     expect_totals,
 )
 from streamsel.held.table import Table
+from streamsel.rollback import Restore
 from streamsel.shapes import Array, Count, ListOf, expect, expect_shapes
 
 # How many rows make the first batch; each that follows is as long as all before it, up to `width`.
@@ -84,7 +86,12 @@ class FactorisedRows(Beside):
         Rows learnt here, those before the batch, and those at which it is full.
     """
 
+    changing = (
+        *("table", "A", "noise", "weight", "rows", "before", "until"),
+        *("of_codes", "codes", "batch", "_new", "_followed", "_in_use", "_steps"),
+    )
     merges_along: ClassVar[frozenset[Along]] = frozenset({"rows"})
+    prepares = True
 
     def __init__(
         self, q: int, width: int, code: Code, random: Callable[[Sequence[Hashable]], Floats]
@@ -103,6 +110,8 @@ class FactorisedRows(Beside):
         self._new: list[Hashable] = []
         # Loadings to code rows on; made anew when they have changed.
         self._in_use: Floats | None = None
+        # What is to be done of a row that was prepared.
+        self._steps: Steps = ()
         self._followed: Any = None
 
     def _empty_batch(self) -> None:
@@ -148,7 +157,7 @@ class FactorisedRows(Beside):
         self._followed = None
         self._drop(moments, names)
         self._append(names)
-        self._new += names
+        self._new = [*self._new, *names]
         self._followed = moments.table.slots
 
     def _drop(self, moments: Moments, new: Collection[Hashable] = ()) -> None:
@@ -185,25 +194,42 @@ class FactorisedRows(Beside):
 
     # Learning
 
-    def learn_one(
+    def make_ready(self, X: Floats, slots: Places, moments: Moments) -> None:
+        """Take up what rows, (b, m), bring for the first time."""
+        if moments.table.slots is not self._followed:
+            self.follow(moments)
+        if self._new:
+            self._meet(X[0], slots)
+
+    def prepare_one(
         self, values: Floats, slots: Places, y: Floats, moments: Moments, w: float
     ) -> None:
-        """Learn a row, after the moments have."""
-        self.learn_many(values[None], slots, y, moments, np.array([w]))
+        """Do what can fail of learning a row; of one that the moments will refuse, nothing."""
+        if (np.abs(values) > LARGEST).any():
+            self._steps = ()
+        else:
+            self._steps = self.prepare_many(values[None], slots, y, moments, np.array([w]))
 
-    def learn_many(
+    def learn_one(
+        self,
+        values: Floats,  # noqa: ARG002
+        slots: Places,  # noqa: ARG002
+        y: Floats,  # noqa: ARG002
+        moments: Moments,  # noqa: ARG002
+        w: float,  # noqa: ARG002
+    ) -> None:
+        """Learn the row that was prepared, unless that was done."""
+        take(self._steps)
+
+    def prepare_many(
         self,
         X: Floats,
         slots: Places,
         Y: Floats,  # noqa: ARG002
         moments: Moments,
         w: Floats | None,
-    ) -> None:
-        """Learn rows, after the moments have."""
-        if moments.table.slots is not self._followed:
-            self.follow(moments)
-        if self._new:
-            self._meet(X[0], slots)
+    ) -> Steps:
+        """Return the steps of learning rows."""
         shift = self.table["shift"]
         U = np.broadcast_to(-shift, (len(X), shift.size)).copy()
         U[:, slots] = X - shift[slots]
@@ -213,23 +239,41 @@ class FactorisedRows(Beside):
             weights = weights * w
         coded = self._coded(U, weights)
         keep = fading ** len(X)
-        self.of_codes = keep * self.of_codes + coded.A
-        self.codes = keep * self.codes + weights @ coded.codes
-        self.batch = keep * self.batch + float(weights.sum())
         off = np.zeros(shift.size)
         if coded.off is not None:
             left = U - coded.off - coded.codes @ self._loadings().T
             off = weights @ np.abs(np.nan_to_num(left, nan=0.0))
-        sums = (coded.B, weights @ coded.values, coded.squares, off)
-        names = ("sum_of_codes", "sum", "sum_of_squares", "off")
-        for field, gain in zip(names, sums, strict=True):
-            self.table[field][:] *= keep
-            self.table[field][:] += gain
-        self.A = keep * self.A
-        self.weight *= keep
-        for field in ("B", "squares"):
-            self.table[field][:] *= keep
-        self.rows += len(X)
+        gains = {
+            "sum_of_codes": coded.B,
+            "sum": weights @ coded.values,
+            "sum_of_squares": coded.squares,
+            "off": off,
+        }
+        faded = (*gains, "B", "squares") if keep < 1.0 else tuple(gains)
+        table = self.table.with_new(faded)
+        for field in faded:
+            np.multiply(self.table[field], keep, out=table[field])
+            if field in gains:
+                table[field][:] += gains[field]
+        attributes = {
+            "table": table,
+            "of_codes": keep * self.of_codes + coded.A,
+            "codes": keep * self.codes + weights @ coded.codes,
+            "batch": keep * self.batch + float(weights.sum()),
+            "A": keep * self.A,
+            "weight": self.weight * keep,
+            "rows": self.rows + len(X),
+        }
+        return put(self, moments, attributes)
+
+    def detach(self) -> None:
+        """Replace the arrays of the variables by copies: a renewal writes into them."""
+        self.table.detach()
+
+    def saved(self, slots: Places) -> Restore | None:  # noqa: ARG002
+        """Return what undoes a row."""
+        self.detach()
+        return None
 
     def _meet(self, first: Floats, slots: Places) -> None:
         """Take values of newcomers about the first, and note that they were 0 before it."""

@@ -107,11 +107,8 @@ class GramAndPool(SamplePool):
     def _copied(self) -> dict[str, Any]:
         return super()._copied() | {"gram": self.gram.as_of_now()}
 
-    def rewind(self, mark: Any) -> None:
-        """Undo what was learnt since the mark, which may be rewound to again."""
-        if mark.saved is not None:
-            mark.saved["gram"] = mark.saved["gram"]()
-        super().rewind(mark)
+    def _restored(self, saved: dict[str, Any]) -> dict[str, Any]:
+        return super()._restored(saved) | {"gram": saved["gram"]()}
 
     def to_state(self) -> dict[str, Any]:
         """Return what a file needs: arrays, and values that JSON can hold."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from streamsel._jit.scan import BINS, IN_OCTAVE, OCTAVES, count
 from streamsel.held.part import Floats
+from streamsel.rollback import Restore, Rollback
 from streamsel.shapes import Array, Count, expect
 
 Counts = NDArray[np.int64]
@@ -23,7 +24,7 @@ EDGES: Floats = np.append(
 )
 
 
-class Histogram:
+class Histogram(Rollback):
     """How many columns came in which part of the stream, and had which relevance.
 
     Bins of arrival have the least power of two of columns with which 64 are enough. So what is
@@ -120,6 +121,11 @@ class Histogram:
         """Undo what was counted since the mark; bins that were full then are as they were."""
         self._rows, self._n_full, self._last, self.alone, self.step = mark
         self.until = (self._n_full + 1) * self.step
+
+    def snapshot(self) -> Restore:
+        """Return what brings the counts back to what they are now, as columns of blocks."""
+        mark = self.mark()
+        return lambda: self.rewind(mark)
 
     def copy(self) -> Self:
         """Return a copy that shares nothing with what is counted later."""

@@ -14,6 +14,7 @@ from streamsel.columns import Chunk, DenseChunk, Stats
 from streamsel.held.part import Floats, Part, Places
 from streamsel.held.possible import expect_bounded, expect_factors
 from streamsel.held.waiting import Panel, Stored
+from streamsel.rollback import Restore
 from streamsel.shapes import expect_finite, expect_shapes, rows_of
 from streamsel.threads import effective_jobs, in_threads
 
@@ -182,6 +183,11 @@ class Inflow(Part):
         # Nothing is copied here, but by whoever changes it.
         self._panel.is_shared = True
         return dict(vars(self))
+
+    def snapshot(self) -> Restore:
+        """Return what brings this one back to what it is now, as often as it is asked."""
+        saved = self._copied()
+        return lambda: vars(self).update(saved)
 
     def as_of_now(self) -> Callable[[], Inflow]:
         """Return what gives this one back as it is now, as often as it is asked."""

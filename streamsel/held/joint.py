@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from streamsel._jit.joint import learn_joint
 from streamsel.columns import Stats
-from streamsel.held.beside import Beside
+from streamsel.held.beside import Beside, Steps, put
+from streamsel.held.counts import count
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats, Places
 from streamsel.held.possible import expect_between, expect_bounded, expect_products
 from streamsel.held.table import Table
+from streamsel.rollback import Restore
 from streamsel.shapes import Count, Number, expect, expect_shapes
 
 
@@ -53,12 +55,19 @@ class JointMoments(Beside):
         candidates.
     """
 
+    changing: ClassVar[tuple[str, ...]] = (
+        *("counts", "watched", "candidates", "mean", "J"),
+        *("_newcomers", "_place", "_at"),
+    )
+
+    n: float = count(0)
+    rows: int = count(1, int)
+
     def __init__(self, n_sums: int, grace_period: int, most: int) -> None:
         self.n_sums = n_sums
         self.grace_period = grace_period
         self._most = most
-        self.n = 0.0
-        self.rows = 0
+        self.counts: Floats = np.zeros(2)
         self.watched = Table({"B": (n_sums,), "shift": ()})
         self.candidates = Table({"age": (), "before": (), "start": ()})
         self.mean: Floats = np.zeros(n_sums)
@@ -91,7 +100,7 @@ class JointMoments(Beside):
         # Where variables were let go one of them may be among these, and nothing is known of it.
         if moments.forgotten[0] == 0.0:
             room = self.most - len(self.candidates) - len(self._newcomers)
-            self._newcomers += names[: max(0, room)]
+            self._newcomers = [*self._newcomers, *names[: max(0, room)]]
 
     def until_refresh(self, moments: Moments) -> int:  # noqa: ARG002
         """Return how many rows are left before the next refresh."""
@@ -105,14 +114,11 @@ class JointMoments(Beside):
         moments: Moments,
         w: float,
     ) -> None:
-        """Learn a row, after the moments have."""
-        self._watch_newcomers(values, slots, moments)
+        """Learn a row after the moments have, unless that was done."""
         place, watched, candidates = self._places(moments), self.watched, self.candidates
-        # The loop takes the row for one of weight 1: what was before it is as much lighter.
-        keep = (1.0 - moments.fading_factor) / w
-        n = self.n * keep
         # Not views of the rows that are held: to make them takes longer than the loop.
         learn_joint(
+            moments.counts,
             values,
             slots,
             place,
@@ -120,35 +126,35 @@ class JointMoments(Beside):
             watched.with_room("shift"),
             watched.with_room("B"),
             self._at,
-            keep,
-            n,
+            w,
+            self.counts,
             self.mean,
             self.J,
             candidates.with_room("age"),
             candidates.with_room("before"),
         )
-        self.n = n + 1.0
-        self.rows += 1
-        if w != 1.0:
-            self._weigh(w)
 
-    def _weigh(self, factor: float) -> None:
-        """Multiply all weights by a factor."""
-        self.n *= factor
-        self.J *= factor
-        self.candidates["age"][:] *= factor
-        self.candidates["before"][:] *= factor
+    def detach(self) -> None:
+        """Replace what loops and a refresh write into by copies."""
+        self.watched.detach()
+        self.candidates.detach()
+        self.counts, self.mean, self.J = self.counts.copy(), self.mean.copy(), self.J.copy()
 
-    def learn_many(
+    def saved(self, slots: Places) -> Restore | None:  # noqa: ARG002
+        """Return what undoes a row."""
+        # Most rows after which there is more to do change all of it, at a refresh.
+        self.detach()
+        return None
+
+    def prepare_many(
         self,
         X: Floats,
         slots: Places,
         Y: Floats,  # noqa: ARG002
         moments: Moments,
         w: Floats | None,
-    ) -> None:
-        """Learn rows by matrix products, after the moments have."""
-        self._watch_newcomers(X[0], slots, moments)
+    ) -> Steps:
+        """Return the steps of learning rows, by matrix products."""
         among = self._places(moments)[slots]
         shift, B = self.watched["shift"], self.watched["B"]
         x, at = X[:, among >= 0], among[among >= 0]
@@ -162,23 +168,26 @@ class JointMoments(Beside):
         mean = w @ V / weight
         V -= mean
         apart, n = mean - self.mean, self.n * keep
-        self.J *= keep
-        self.J += (w * V.T) @ V + np.outer(apart, apart) * (n * weight / (n + weight))
-        self.mean += apart * (weight / (n + weight))
-        self.n = n + weight
-        age, before = self.candidates["age"], self.candidates["before"]
-        age *= keep
-        age += weight
-        before *= keep
-        self.rows += len(X)
+        J = self.J * keep
+        J += (w * V.T) @ V + np.outer(apart, apart) * (n * weight / (n + weight))
+        candidates = self.candidates.with_new(("age", "before"))
+        candidates["age"][:] = self.candidates["age"] * keep + weight
+        candidates["before"][:] = self.candidates["before"] * keep
+        attributes = {
+            "counts": np.array([n + weight, self.rows + len(X)]),
+            "mean": self.mean + apart * (weight / (n + weight)),
+            "J": J,
+            "candidates": candidates,
+        }
+        return put(self, moments, attributes)
 
-    def _watch_newcomers(self, values: Floats, slots: Places, moments: Moments) -> None:
+    def make_ready(self, X: Floats, slots: Places, moments: Moments) -> None:
         """Make newcomers candidates, with what is known of the rows before they came."""
         if not self._newcomers:
             return
         names, self._newcomers = self._newcomers, []
         at = {slot: i for i, slot in enumerate(slots.tolist())}
-        first = values[[at[moments.table.slots[name]] for name in names]]
+        first = X[0, [at[moments.table.slots[name]] for name in names]]
         first[np.isnan(first)] = 0.0
         # They were 0 in every row.
         self._add_candidates(names, first, -first, self.n, np.zeros(len(names)))
@@ -203,10 +212,12 @@ class JointMoments(Beside):
         """Return slot -> place among the watched."""
         slots = moments.table.slots
         if self._place is None or self._place.size < len(slots):
-            self._place = np.full(len(slots), -1, dtype=np.intp)
-            self._place[slots_of(self.watched, moments)] = np.arange(len(self.watched))
+            place = np.full(len(slots), -1, dtype=np.intp)
+            place[slots_of(self.watched, moments)] = np.arange(len(self.watched))
             places = [self.watched.slots[name] for name in self.candidates.slots]
             self._at = np.array(places, dtype=np.intp)
+            # Last: an exception before it leaves nothing half made.
+            self._place = place
         return self._place
 
     # Who is a candidate

@@ -25,6 +25,8 @@ class Massed(Crossed):
         Of the columns that rows went on from: name -> mass. Who comes back has it again.
     """
 
+    changing = (*Crossed.changing, "masses")
+
     def __init__(self, fading_factor: float) -> None:
         super().__init__(fading_factor)
         self.masses: dict[Hashable, float] = {}

@@ -13,14 +13,22 @@ from typing import Any
 import numpy as np
 
 from streamsel._jit.rows import (
+    DUE,
     LARGEST,
+    NOTHING,
+    ROWS,
+    SQUARES,
+    TOTAL,
+    UNIT,
     add_zeros,
     combine,
     learn_row,
+    learn_rows,
     over_all_rows,
 )
 from streamsel._jit.scan import ROUNDINGS, UNDERFLOW
 from streamsel.columns import Stats
+from streamsel.held.counts import count
 from streamsel.held.part import Floats, Held, Places
 from streamsel.held.possible import (
     expect_between,
@@ -31,6 +39,7 @@ from streamsel.held.possible import (
 )
 from streamsel.held.sweeping import moments_of
 from streamsel.held.table import Table, padded
+from streamsel.rollback import Restore
 from streamsel.shapes import Count, Flag, ListOf, Number, expect, expect_shapes
 from streamsel.summation import two_sum
 from streamsel.target.kernels import VariableKernel
@@ -49,6 +58,8 @@ _FIELDS = ("own", "cross", "about", "last")
 _HEAVY = 1024.0
 # Rows are taken in pieces of at most so many, for the digits.
 _PIECE = 8192
+# A row that is never reached.
+NEVER = math.inf
 
 
 class Moments(Held):
@@ -58,6 +69,9 @@ class Moments(Held):
     it, and counts as if it had had its mean there. Rows fade by growing weights: the newest weighs
     1 / (1 - fading_factor) times the one before, and what is read is divided by the newest weight,
     so that a row costs nothing for the variables that it does not name.
+
+    A row is one call of a compiled loop, which changes all numbers of rows too: there is no moment
+    at which an exception would find some of it learnt.
 
     Parameters
     ----------
@@ -70,6 +84,8 @@ class Moments(Held):
 
     Attributes
     ----------
+    counts
+        The numbers that follow, as `_jit.rows.learn_row` says.
     rows
         Rows seen.
     total
@@ -86,20 +102,26 @@ class Moments(Held):
         (1 + c, c) the target's means, about its origin, and its sums of products.
     """
 
+    changing = ("target", "counts", "table", "of_target", "_complete", "_space", "forgotten")
+
+    rows: int = count(ROWS, int)
+    total: float = count(TOTAL)
+    unit: float = count(UNIT)
+    squares: float = count(SQUARES)
+
     def __init__(
         self, fading_factor: float, target: RowTarget, kernel: VariableKernel = LINEAR
     ) -> None:
         self.fading_factor = fading_factor
         self.target = target
         self.kernel = kernel
-        self.rows = 0
-        self.total, self.unit, self.squares = 0.0, 1.0, 0.0
+        self.counts: Floats = np.array([0.0, 0.0, 1.0, 0.0, -1.0, 1.0 - fading_factor, 0.0])
         c = len(target)
         self.table = Table(fields(c))
         self.of_target: Floats = np.zeros((1 + c, c))
         self._complete = True
-        # Made when it is asked for, and holds until the next row.
-        self._space: TargetSpace | None = None
+        # Made when it is asked for, and the number of rows for which it holds.
+        self._space: tuple[int, TargetSpace] | None = None
         # Of the rows in which names that come now were not observed: weight, and target's means.
         self.forgotten: Floats = np.zeros(1 + c)
 
@@ -130,7 +152,7 @@ class Moments(Held):
     def forget(self) -> None:
         """Note that variables were let go: a name that comes now may be one of theirs."""
         self._complete = False
-        self.forgotten[0], self.forgotten[1:] = self.total, self.of_target[0]
+        self.forgotten = np.append(self.total, self.of_target[0])
 
     # Learning
 
@@ -160,8 +182,10 @@ class Moments(Held):
         table.append(self.table.slots, **rows)
         self.table = table
 
-    def learn_one(self, values: Floats, slots: Places, y: Floats, weight: float = 1.0) -> int:
-        """Learn a row; return 0, or 1 + the place of a value that cannot be learnt.
+    def learn_one(
+        self, values: Floats, slots: Places, y: Floats, weight: float = 1.0, refused: int = NOTHING
+    ) -> int:
+        """Learn a row; return 0, or why it was not learnt, as `_jit.rows.learn_row` does.
 
         Parameters
         ----------
@@ -170,17 +194,24 @@ class Moments(Held):
         y
             (c,) target columns, about their origin.
         weight
-            How much the row counts, beside 1 for any other.
+            How much the row counts, compared with 1 for any other.
+        refused
+            What is not learnt.
         """
-        self._space = None
-        unit = self._next_weight()
-        w = unit * weight
         # Not views of the rows that are held: to make them would cost as much as the row itself.
-        bad: int = learn_row(values, slots, y, w, self.total, *self.table.rooms(), self.of_target)
-        if not bad:
-            self.rows += 1
-            self._passed(unit, w, w * w)
-        return bad
+        found: int = learn_row(
+            values, slots, y, weight, refused, self.counts, *self.table.rooms(), self.of_target
+        )
+        return found
+
+    @property
+    def due(self) -> float:
+        """The row from which on there may be more to do than to learn it."""
+        return float(self.counts[DUE])
+
+    def learns_until(self, due: float) -> None:
+        """Note what `due` is to say; it is 0 before."""
+        self.counts[DUE] = due
 
     def _arrays(self) -> tuple[Floats, ...]:
         return tuple(self.table[field] for field in _FIELDS)
@@ -188,23 +219,52 @@ class Moments(Held):
     def _next_weight(self) -> float:
         return self.unit / (1.0 - self.fading_factor) if self.rows else 1.0
 
-    def _passed(self, unit: float, weight: float, squares: float) -> None:
-        self.unit = unit
-        self.total += weight
-        self.squares += squares
-        if unit > _HEAVY:
-            self.rescale(2.0 ** -math.frexp(unit)[1])
+    @property
+    def until_heavy(self) -> float:
+        """How many rows may come, at least, before `follow_levels` has something to do."""
+        if self.fading_factor == 0.0:
+            return NEVER
+        return math.floor(math.log(_HEAVY / self.unit) / -math.log1p(-self.fading_factor))
+
+    def follow_levels(self) -> None:
+        """Make the weights smaller where they have grown, and bring shifts up to the means."""
+        if self.unit > _HEAVY:
+            self.rescale(2.0 ** -math.frexp(self.unit)[1])
             self._follow_levels()
+            self._space = None
 
     def rescale(self, factor: float) -> None:
         """Multiply all weights by a factor."""
-        self.unit *= factor
-        self.total *= factor
-        self.squares *= factor * factor
+        self.detach()
+        self.counts[[TOTAL, UNIT]] *= factor
+        self.counts[SQUARES] *= factor * factor
         self.table["own"][:, [SEEN, M2, UNTIL]] *= factor
         self.table["cross"][:] *= factor
         self.of_target[1:] *= factor
         self.forgotten[0] *= factor
+
+    def detach(self) -> None:
+        """Replace what loops write into by copies, so that a snapshot keeps it as it is."""
+        self.table.detach()
+        self.counts, self.of_target = self.counts.copy(), self.of_target.copy()
+        self.forgotten = self.forgotten.copy()
+
+    def saved(self, slots: Places) -> Restore:
+        """Return what undoes rows of these variables alone, however often it is called.
+
+        What is cheaper than `detach`, before rows that name few of the variables.
+        """
+        known = slots[slots < len(self.table)]
+        arrays = (*self.table.rooms(), self.counts, self.of_target)
+        copies = [array[known] for array in arrays[:-2]] + [array.copy() for array in arrays[-2:]]
+
+        def restore() -> None:
+            for array, copy in zip(arrays[:-2], copies[:-2], strict=True):
+                array[known] = copy
+            for array, copy in zip(arrays[-2:], copies[-2:], strict=True):
+                array[:] = copy
+
+        return restore
 
     def _follow_levels(self) -> None:
         """Bring shifts and origins up to the means.
@@ -235,7 +295,21 @@ class Moments(Held):
     def learn_many(
         self, X: Floats, slots: Places, Y: Floats, weights: Floats | None = None
     ) -> bool:
-        """Learn a piece of rows at once (Chan, Golub and LeVeque 1979).
+        """Learn a piece of rows at once."""
+        found = self.sums_of(X, slots, Y, weights)
+        if found is None:
+            return False
+        self.take(found)
+        return True
+
+    def take(self, found: tuple[Any, ...]) -> None:
+        """Learn the rows of which `sums_of` returned this, in one step."""
+        learn_rows(*found, self.counts, *self.table.rooms(), self.of_target)
+
+    def sums_of(
+        self, X: Floats, slots: Places, Y: Floats, weights: Floats | None = None
+    ) -> tuple[Any, ...] | None:
+        """Return what `take` learns of a piece of rows (Chan, Golub and LeVeque 1979).
 
         Parameters
         ----------
@@ -248,7 +322,7 @@ class Moments(Held):
 
         Returns
         -------
-        Whether the rows were learnt; none is where a value is infinite or too large.
+        None where a value is infinite or too large.
         """
         Y = Y - self.target.origin
         w = self.weights(len(X))
@@ -261,15 +335,9 @@ class Moments(Held):
         weighted = w[:, None] * Y if self.fading_factor or weights is not None else Y
         found = moments_of(X, w, weighted, level)
         if found is None:
-            return False
-        self.add_zeros(slots)
-        self.combine(slots, *found)
-        self.combine_target(weight, level, weighted.T @ Y)
-        self.table["own"][slots, UNTIL] = self.total + weight
-        self.table["last"][slots] = self.of_target[0]
-        self.rows += len(X)
-        self._passed(unit, weight, float(w @ w))
-        return True
+            return None
+        of_rows = (len(X), unit, weight, float(w @ w))
+        return (*of_rows, slots, *found, level, np.ascontiguousarray(weighted.T @ Y))
 
     def add_zeros(self, slots: Places) -> None:
         """Add to variables the rows since their last that did not name them."""
@@ -317,6 +385,13 @@ class Moments(Held):
         over_all_rows(*arrays, *weights, ROUNDINGS, UNDERFLOW, mean, m2, cxy)
         return Stats(mean, np.zeros(p), m2, cxy)
 
+    def mean_of(self, place: int) -> float:
+        """Return the mean of a variable over all rows, as `stats` does; 0 if none observed it."""
+        shift, seen, mean, _, until, _ = self.table["own"][place].tolist()
+        gap = self.total - until
+        weight = seen + gap
+        return float(shift + mean - (shift + mean) * (gap / weight)) if weight else 0.0
+
     def seen(self) -> Floats:
         """Return the weights of the rows that observed each variable."""
         own = self.table["own"]
@@ -336,9 +411,12 @@ class Moments(Held):
     @property
     def space(self) -> TargetSpace | None:
         """The target space of all rows, made once between two learns; None without a target."""
-        if self._space is None and self.target.form not in (None, NO_TARGET):
-            self._space = self._made_space()
-        return self._space
+        if self.target.form in (None, NO_TARGET):
+            return None
+        rows, made = self.rows, self._space
+        if made is None or made[0] != rows:
+            self._space = made = rows, self._made_space()
+        return made[1]
 
     def _made_space(self) -> TargetSpace:
         if len(self.target) == 1:
@@ -406,7 +484,7 @@ class Moments(Held):
         self.rows = state["rows"]
         if self.rows:
             self.target.doubt_no_more()
-        self.total, self.unit, self.squares = state["weights"]
+        self.counts[[TOTAL, UNIT, SQUARES]] = state["weights"]
         self._complete = state["complete"]
         self.of_target = np.array(state["of_target"])
         # Means lie between values, and these are bounded.

@@ -25,6 +25,8 @@ class Graph(Part):
         (n, n) weights of the edges: symmetric, not negative, 0 for what is no edge.
     """
 
+    changing = ()
+
     def __init__(self, A: csr_array) -> None:
         self.A = A
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from streamsel.columns import Chunk, Stats
 from streamsel.held.table import Table
+from streamsel.rollback import Restore, Rollback
 from streamsel.target.space import TargetSpace
 
 # A state that keeps no columns takes about so many numbers an observation.
@@ -35,25 +36,11 @@ class Mark:
         self.saved = saved
 
 
-class Part(abc.ABC):
+class Part(Rollback, abc.ABC):
     """A state: nothing else may hold what a learner has learnt.
 
     Undo, pickling, copies, files and the hand-over from columns to rows go through it.
     """
-
-    def mark(self) -> Mark:
-        """Return what `rewind` needs to undo whatever is learnt from here on."""
-        return Mark(self._copied())
-
-    def rewind(self, mark: Mark) -> None:
-        """Undo what was learnt since the mark."""
-        if mark.saved is not None:
-            vars(self).clear()
-            vars(self).update(mark.saved)
-
-    def _copied(self) -> dict[str, Any]:
-        """Return the attributes, none of which the state shares with what it does later."""
-        return copy.deepcopy(vars(self))
 
     @abc.abstractmethod
     def to_state(self) -> dict[str, Any]:
@@ -166,8 +153,25 @@ class ColumnHeld(Held):
 
     def rewind(self, mark: Mark) -> None:
         """Undo what was learnt since the mark, which may be rewound to again."""
-        super().rewind(mark)
-        self._open, mark.saved = mark, None
+        if mark.saved is not None:
+            restored = self._restored(mark.saved)
+            vars(self).clear()
+            vars(self).update(restored)
+        self._open = mark
+        mark.saved = None
+
+    def snapshot(self) -> Restore:
+        """Return what brings the state back to what it is now."""
+        mark = self.mark()
+        return lambda: self.rewind(mark)
+
+    def _copied(self) -> dict[str, Any]:
+        """Return the attributes, none of which the state shares with what it does later."""
+        return copy.deepcopy(vars(self))
+
+    def _restored(self, saved: dict[str, Any]) -> dict[str, Any]:
+        """Return the attributes of which `_copied` returned what was saved."""
+        return saved
 
     def _changes(self) -> None:
         """Note that the state is about to change."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamsel._jit.scan import UNDERFLOW
 from streamsel.columns import Chunk, Stats
-from streamsel.held.part import ColumnHeld, Floats, Mark, Places
+from streamsel.held.part import ColumnHeld, Floats, Places
 from streamsel.held.possible import (
     expect_between,
     expect_bounded,
@@ -368,11 +368,8 @@ class Pool(ColumnHeld):
         # Whatever else changes is replaced.
         return vars(self) | {"table": self.table.as_of_now()}
 
-    def rewind(self, mark: Mark) -> None:
-        """Undo what was learnt since the mark, which may be rewound to again."""
-        if mark.saved is not None:
-            mark.saved["table"] = mark.saved["table"]()
-        super().rewind(mark)
+    def _restored(self, saved: dict[str, Any]) -> dict[str, Any]:
+        return super()._restored(saved) | {"table": saved["table"]()}
 
     def to_state(self) -> dict[str, Any]:
         """Return what a file needs: arrays, and values that JSON can hold."""

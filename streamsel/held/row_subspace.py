@@ -105,6 +105,8 @@ class RowSubspace(Part):
         tracking. International Journal of Computer Vision 77, 125-141.
     """
 
+    changing = ("weight", "level", "waiting", "n_waiting", "is_open")
+
     def __init__(self, rank: int, keep: float) -> None:
         self.rank, self.keep, self.width = rank, keep, _TIMES * rank
         self.weight = 0.0
@@ -126,17 +128,28 @@ class RowSubspace(Part):
 
     def learn(self, X: Floats, places: Places, known: int, w: Floats | None = None) -> None:
         """Learn rows, (b, m), of weights (b,) or 1, of these of as many variables as are known."""
+        for name, value in self.learnt(X, places, known, w).items():
+            setattr(self, name, value)
+
+    def learnt(
+        self, X: Floats, places: Places, known: int, w: Floats | None = None
+    ) -> dict[str, Any]:
+        """Return the attributes that it has once it has learnt rows; change nothing."""
+        after = RowSubspace(self.rank, self.keep)
+        after.level, after.weight, after.is_open = self.level, self.weight, self.is_open
+        after.waiting, after.n_waiting = self.waiting, self.n_waiting
         w = np.ones(len(X)) if w is None else w
         start = 0
         while start < len(X):
-            stop = start + self.width - self.n_waiting
+            stop = start + after.width - after.n_waiting
             part = X[start:stop].copy()
-            self.waiting = (*self.waiting, Rows(part, places.copy(), known, w[start:stop]))
-            self.n_waiting += len(part)
+            after.waiting = (*after.waiting, Rows(part, places.copy(), known, w[start:stop]))
+            after.n_waiting += len(part)
             start += len(part)
-            if self.n_waiting == self.width:
-                self.level, self.weight = self.as_of(known), self._weight_with_all()
-                self.waiting, self.n_waiting = (), 0
+            if after.n_waiting == after.width:
+                after.level, after.weight = after.as_of(known), after._weight_with_all()
+                after.waiting, after.n_waiting = (), 0
+        return {name: getattr(after, name) for name in self.changing}
 
     def _weight_with_all(self) -> float:
         return self.weight * self.keep**self.n_waiting + float(self._weights().sum())

@@ -147,6 +147,8 @@ class Passed(Part):
         How many observations the columns had; 0 where there were none.
     """
 
+    changing = ("rows", "n")
+
     def __init__(self, n: int = 0) -> None:
         self.rows = self.n = n
 

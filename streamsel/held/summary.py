@@ -14,6 +14,7 @@ from streamsel.held.histogram import Mark as HistogramMark
 from streamsel.held.part import Floats
 from streamsel.held.permutations import Mark as NullMark
 from streamsel.held.permutations import PermutationNull
+from streamsel.rollback import Restore, Rollback
 from streamsel.shapes import Array, expect
 from streamsel.target.permuted import PermutedTarget
 from streamsel.target.space import TargetSpace
@@ -33,7 +34,7 @@ class Mark(NamedTuple):
     simple_until: int
 
 
-class StreamSummary:
+class StreamSummary(Rollback):
     """Counts of all columns that a model has learnt: what reports and tests need to know of them.
 
     Parameters
@@ -113,6 +114,11 @@ class StreamSummary:
         if self.null is not None and mark.null is not None:
             self.null.rewind(mark.null)
         self.simple_until = mark.simple_until
+
+    def snapshot(self) -> Restore:
+        """Return what brings the counts back to what they are now."""
+        mark = self.mark()
+        return lambda: self.rewind(mark)
 
     def copy(self) -> Self:
         """Return a copy that shares nothing with what is counted later."""

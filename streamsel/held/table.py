@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsel.rollback import Rollback
 from streamsel.shapes import Names, expect, expect_shapes
 
 
-class Table:
+class Table(Rollback):
     """Named rows with one array a field, to append to, cut back and thin out.
 
     Parameters
@@ -20,6 +21,8 @@ class Table:
     fields
         Field name -> shape of one row of it. All fields are float64.
     """
+
+    changing = ("_arrays", "_slots", "_names", "_capacity")
 
     def __init__(self, fields: dict[str, tuple[int, ...]]) -> None:
         self.fields = fields
@@ -76,11 +79,27 @@ class Table:
             raise ValueError("Expected new names. Got: names that the table holds.")
 
     def _grow(self, size: int) -> None:
-        self._capacity = max(size, 2 * self._capacity, 16)
-        for field, shape in self.fields.items():
-            grown = np.empty((self._capacity, *shape))
+        capacity = max(size, 2 * self._capacity, 16)
+        arrays = {field: np.empty((capacity, *shape)) for field, shape in self.fields.items()}
+        for field, grown in arrays.items():
             grown[: len(self)] = self[field]
-            self._arrays[field] = grown
+        self._arrays, self._capacity = arrays, capacity
+
+    def detach(self) -> None:
+        """Replace the arrays by copies, so that a snapshot keeps those that there were."""
+        self._arrays = {field: array.copy() for field, array in self._arrays.items()}
+
+    def with_new(self, fields: Iterable[str]) -> Table:
+        """Return a table with new arrays, to be filled, in some fields, in the place of this one.
+
+        What is added behind the last row of one is added to both.
+        """
+        other = Table.__new__(Table)
+        other.fields, other._capacity = self.fields, self._capacity
+        other._slots, other._names = self._slots, self._names
+        new = {field: np.empty_like(self._arrays[field]) for field in fields}
+        other._arrays = self._arrays | new
+        return other
 
     def truncate(self, size: int) -> None:
         """Drop all rows but the first `size`."""

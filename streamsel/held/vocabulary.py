@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from streamsel.columns import Stats
 from streamsel.held.moments import Moments
+from streamsel.rollback import Rollback
 from streamsel.ties import most_relevant_first
 
 # When one variable must go, so large a part of the vocabulary may: to look for the least relevant
@@ -16,7 +17,7 @@ from streamsel.ties import most_relevant_first
 _AT_ONCE = 8
 
 
-class Vocabulary:
+class Vocabulary(Rollback):
     """Keeps the number of tracked variables below a cap.
 
     The least relevant go first, the latest among equals, but none that is protected and none that
@@ -35,6 +36,8 @@ class Vocabulary:
     full_until
         The row before which not enough can go.
     """
+
+    changing = ("most", "grace_period", "full_until")
 
     def __init__(self, most: int | None, grace_period: int) -> None:
         self.most = most

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Collection, Hashable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from streamsel.held.beside import Beside
 from streamsel.held.part import ColumnHeld
 from streamsel.held.summary import StreamSummary
+from streamsel.learner.window import Window
 from streamsel.target.kernels import VariableKernel
 from streamsel.target.space import TargetSpace
 from streamsel.target.target import NoTarget, Target
@@ -42,6 +43,12 @@ class Axis(abc.ABC):
     _without_target: bool
     _columns: ColumnHeld | None
     _summary: StreamSummary | None
+    # Rows that wait to be learnt as columns; None before the first.
+    _window: Window | None
+    # Values computed from the state, until it changes.
+    _found: dict[str, Any]
+    # The row at which what transforms use is renewed.
+    _due: int
 
     # What a method may say
 
@@ -128,6 +135,11 @@ class Axis(abc.ABC):
     def _carried_constant(self) -> int:
         """Return how many of the columns that rows go on from do not vary."""
 
+    @property
+    @abc.abstractmethod
+    def _renews_always(self) -> bool:
+        """Whether what transforms use is that of now, so that nothing is due."""
+
     @abc.abstractmethod
     def _stand_on(self, rows: int) -> None:
         """Begin rows after so many that came as columns."""
@@ -143,6 +155,14 @@ class Axis(abc.ABC):
     @abc.abstractmethod
     def renew(self) -> None:
         """Let transforms use what is found now, at once."""
+
+    @abc.abstractmethod
+    def _forget_due(self) -> None:
+        """Look again before the next row whether there is more to do than to learn it."""
+
+    @abc.abstractmethod
+    def _forget_names(self) -> None:
+        """Forget the names of the row before: their places may be others."""
 
     @abc.abstractmethod
     def _outdate(self) -> None:

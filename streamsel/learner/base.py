@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import abc
+import functools
 import inspect
 from collections.abc import Hashable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from river import base as river
@@ -18,12 +19,14 @@ from streamsel.held.possible import expect_explained, expect_relevances
 from streamsel.held.sketch import Passed, Sketch
 from streamsel.learner.calm import Calm
 from streamsel.learner.hooks import check_hooks
-from streamsel.learner.limits import Turn
+from streamsel.learner.limits import Turn, while_still
 from streamsel.learner.readings import LearnsInParts
+from streamsel.learner.rehearsal import rehearse
 from streamsel.learner.report import Report
 from streamsel.learner.significance import Significance
 from streamsel.learner.window import Window
 from streamsel.params import param
+from streamsel.plain import own
 from streamsel.shapes import Count, Flag, Maybe, Names, Number, expect, expect_finite
 from streamsel.target.observed import NO_TARGET
 from streamsel.target.target import KINDS, NoTarget, Target
@@ -106,6 +109,8 @@ class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
 
     def __init_subclass__(cls, **further: Any) -> None:
         super().__init_subclass__(**further)
+        if "report" in vars(cls):
+            setattr(cls, "report", while_still(vars(cls)["report"]))  # noqa: B010 (a method)
         if not inspect.isabstract(cls) and hasattr(cls, "keeps"):
             check_hooks(cls)
 
@@ -181,13 +186,13 @@ class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
         return self._columns if self._moments is None else self._moments
 
     @property
-    def n_rows(self) -> int | None:
-        """Rows seen: observations in every column, and rows since; None before there is one."""
+    def n_rows(self) -> int:
+        """Rows seen: observations in every column, and rows since."""
         if self._moments is not None:
             return int(self._moments.rows)
         if self._window is not None:
             return int(self._window.rows)
-        return None if self._target is None else self._target.n
+        return 0 if self._target is None else self._target.n
 
     @property
     def n_constant(self) -> int:
@@ -292,10 +297,41 @@ class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
         self._columns.set_state(twin._columns.to_state())
         self._outdate()
 
+    def precompile(self) -> None:
+        """Compile what this model needs for float64 columns and for rows, before they come.
+
+        Otherwise the first column and the first row wait for it: some seconds, once on a machine,
+        and where what was compiled is read from disk some tenths of a second, once a process.
+
+        Notes
+        -----
+        Clones of the model learn a few columns and rows of made-up numbers; the model itself is
+        left as it is, whatever it has learnt.
+        """
+        rehearse(self)
+
     # Copies and files
 
+    def clone(
+        self, new_params: dict[str, Any] | None = None, include_attributes: bool = False
+    ) -> Self:
+        """Return a model of the same parameters, that has learnt nothing.
+
+        Parameters
+        ----------
+        new_params
+            Parameters that are to be others.
+        include_attributes
+            Whether it is to have learnt the same. The copy is made between two rows, or two blocks
+            of columns, where another thread lets this model learn.
+        """
+        whole = functools.partial(super().clone, new_params, include_attributes)
+        return self._at_work.still(whole, is_copy=True) if include_attributes else whole()
+
     def __getstate__(self) -> dict[str, Any]:
-        return {"params": self._get_params(), "state": self._get_state()}
+        # What is made of it, a pickle or a copy, is made when this model may learn again.
+        state = self._at_work.still(lambda: own(self._get_state()), is_copy=True)
+        return {"params": self._get_params(), "state": state}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         type(self).__init__(self, **state["params"])

@@ -100,7 +100,7 @@ class Builder(Learner):
 
     def _embedding(self) -> Floats:
         """Return the components on the columns' observations; none, where these are not kept."""
-        return np.zeros((self.n_rows or 0, 0))
+        return np.zeros((self.n_rows, 0))
 
     def _weights_by(
         self, keys: Iterable[Hashable], weights: Floats

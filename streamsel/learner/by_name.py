@@ -98,14 +98,14 @@ class ByName(Extractor, Unsupervised):
         return False
 
     @property
-    def n_rows(self) -> int | None:
-        """Rows seen: observations in every column, and rows since; None before there is one."""
+    def n_rows(self) -> int:
+        """Rows seen: observations in every column, and rows since."""
         return super().n_rows if self._passed is None else self._passed.rows
 
     @property
     def _k(self) -> int:
         n = self.n_rows if self._passed is None else self._passed.n
-        return self._size(n) or 0
+        return self._size(n or None) or 0
 
     @property
     def _entries(self) -> Entries:
@@ -131,7 +131,7 @@ class ByName(Extractor, Unsupervised):
     def _embedding(self) -> Floats:
         held = self._columns
         if held is None:
-            return np.zeros((self.n_rows or 0, self._k))
+            return np.zeros((self.n_rows, self._k))
         assert isinstance(held, Sketch)  # noqa: S101
         return self._finished(held.Z.copy())
 
@@ -181,16 +181,22 @@ class ByName(Extractor, Unsupervised):
 
     def _let_pass(self, size: int) -> None:
         if self._passed is None:
-            self._passed = self._passed_so_far()
-            self._target = self._columns = None
-            self._outdate()
-        self._passed.rows += size
+            self._undoably(self._begin_to_pass, size)
+        else:
+            self._passed.rows += size
+
+    def _begin_to_pass(self, size: int) -> None:
+        passed = self._passed_so_far()
+        passed.rows += size
+        self._passed = passed
+        self._target = self._columns = None
+        self._outdate()
 
     def _passed_so_far(self) -> Passed:
         """Return the rows so far; those of columns if there were none since."""
         if self._passed is not None:
             return self._passed
-        passed = Passed(self.n_rows or 0)
+        passed = Passed(self.n_rows)
         if self._size(passed.n or None) is None:
             raise ValueError(
                 f"Expected n_components for a {type(self).__name__} that learns rows. Got: None, "

@@ -12,12 +12,11 @@ import math
 from typing import Any
 
 from streamsel import params
-from streamsel.learner.axis import Axis
-from streamsel.learner.limits import told_if_beyond
+from streamsel.learner.undo import Undoable
 from streamsel.params import param
 
 
-class Calm(Axis, params.Declared):
+class Calm(Undoable, params.Declared):
     """Says when what stands is renewed; a method says what stands then."""
 
     renewal: float = param(
@@ -64,13 +63,16 @@ class Calm(Axis, params.Declared):
         On columns they always do. Selectors let go what is not among the best k, whatever `slack`
         there is.
         """
-        with told_if_beyond():
-            self._renew(calmly=False)
+        self._whole(self._renew_at_once)
+
+    def _renew_at_once(self) -> None:
+        self._renew(calmly=False)
 
     def _renew(self, *, calmly: bool) -> None:
         if not self._on_rows or self._now() is None:
             return
         rows, weight = self._counted()
+        self._forget_due()
         if self._renews_always:
             self._due = rows
             return
@@ -122,7 +124,7 @@ class Calm(Axis, params.Declared):
     def _stand_again(self, due: Any, standing: Any) -> None:
         """Take up what a file says of what stands; due is None where nothing did in its version."""
         if due is None:
-            self.renew()
+            self._renew_at_once()
             return
         if type(due) is not int or due < 0:
             raise ValueError(f"Expected the row of the next renewal. Got: {due!r}.")

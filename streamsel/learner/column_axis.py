@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,11 @@ from streamsel.columns import (
     of_observed,
     why_bad,
 )
+from streamsel.held.histogram import Histogram
 from streamsel.held.part import ColumnHeld
 from streamsel.held.summary import StreamSummary
-from streamsel.learner.axis import Axis
-from streamsel.learner.limits import Turn, one_thread, told_if_beyond
+from streamsel.learner.limits import learning
+from streamsel.learner.undo import Undoable
 from streamsel.learner.watched import OnBlock, watched
 from streamsel.names import first_bad_name, why_bad_name
 from streamsel.params import shown
@@ -41,12 +42,11 @@ from streamsel.threads import effective_jobs
 
 # Fewer rows than this are too few to tell an identifier from classes.
 _ENOUGH_ROWS = 8
+_FLOAT64 = np.dtype(np.float64)
 
 
-class ColumnAxis(Axis):
+class ColumnAxis(Undoable):
     """Takes columns in by their door and hands them on, in order and with their moments."""
-
-    _at_work: Turn
 
     def _begin_columns(self) -> None:
         self.n_columns = 0
@@ -126,7 +126,7 @@ class ColumnAxis(Axis):
                 "Hint: learn_columns(X) is all that it takes."
             )
         if y is None:
-            self._learn_no_target(covariates, weights)
+            self._whole(self._learn_no_target, covariates, weights)
             return
         if self.covariates and covariates is None:
             raise ValueError(
@@ -141,11 +141,11 @@ class ColumnAxis(Axis):
             )
         kept = kept_rows(y, weights, missing)
         if kept is None:
-            self._learn_target(y, covariates, weights, strata)
+            self._whole(self._learn_target, y, covariates, weights, strata)
         else:
             given = {"covariates": covariates, "weights": weights, "strata": strata}
             given = {name: None if v is None else kept.of(v, name) for name, v in given.items()}
-            self._learn_target(kept.of(y, "a target"), **given, kept=kept)
+            self._whole(self._learn_target, kept.of(y, "a target"), *given.values(), kept)
         target = self._target
         assert isinstance(target, Target)  # noqa: S101
         if target.is_class and np.count_nonzero(~target.is_given) == target.n >= _ENOUGH_ROWS:
@@ -252,12 +252,14 @@ class ColumnAxis(Axis):
         TypeError
             For values that are not real numbers, or a name that cannot be hashed.
         """
+        learning(self._at_work, self._learn_column, name, values)
+
+    def _learn_column(self, name: Hashable, values: Any) -> None:
+        # With moments of rows there are no columns, and then none changes nothing.
+        if self._window is None and not self._one_source and self._lets_go(name, values):
+            return
         self._refuse_after_rows()
         self._check_source(None)
-        if self._lets_go(name, values):
-            self.n_columns += 1
-            self._outdate()
-            return
         target = self._target
         if target is None:
             shape = np.shape(
@@ -274,8 +276,7 @@ class ColumnAxis(Axis):
         plain = type(name) in (str, int) and name not in held
         if not plain and first_bad_name((name,), held) is not None:
             raise why_bad_name(name)
-        with self._undone_by(BaseException):
-            self._learn_chunk(chunk, stats, target, int(m2 == 0.0))
+        self._undoably(self._learn_chunk, chunk, stats, target, int(m2 == 0.0))
 
     def learn_columns(
         self,
@@ -323,8 +324,7 @@ class ColumnAxis(Axis):
         """Learn a stream; what can be read again is learnt as a whole, or not at all."""
         before = self.n_columns
         try:
-            with self._undone_by(Exception if stream.rereadable else ()):
-                self._learn_stream(stream)
+            self._in_session(Exception if stream.rereadable else (), self._learn_stream, stream)
         except (ValueError, TypeError) as error:
             if stream.rereadable or type(error) not in (ValueError, TypeError):
                 raise
@@ -363,23 +363,25 @@ class ColumnAxis(Axis):
             self._learn_block(block)
 
     def _learn_block(self, block: Block) -> None:
-        with self._undone_by(BaseException):
-            target = self._expected_target(block.values.shape[0])
-            for chunk in chunks(block, target.n, target.weights, target.kept):
-                stats = self._scan(chunk, target, effective_jobs(self.n_jobs))
-                stop, error = self._first_bad(chunk, stats)
-                if error is not None:
-                    stats = Stats(*(array[:stop] for array in stats))
-                if stop:
-                    constant = int(np.count_nonzero(stats.m2 == 0.0))
-                    self._learn_chunk(chunk, stats, target, constant)
-                if error is not None:
-                    break
-            else:
-                error = None
-            self._target = target
+        error = self._whole(self._learn_chunks, block)
         if error is not None:
             raise error
+
+    def _learn_chunks(self, block: Block) -> Exception | None:
+        """Learn the columns of a block up to the first bad one; return what is wrong with it."""
+        target = self._expected_target(block.values.shape[0])
+        self._target = target
+        for chunk in chunks(block, target.n, target.weights, target.kept):
+            stats = self._scan(chunk, target, effective_jobs(self.n_jobs))
+            stop, error = self._first_bad(chunk, stats)
+            if error is not None:
+                stats = Stats(*(array[:stop] for array in stats))
+            if stop:
+                constant = int(np.count_nonzero(stats.m2 == 0.0))
+                self._learn_chunk(chunk, stats, target, constant)
+            if error is not None:
+                return error
+        return None
 
     def _scan(self, chunk: Chunk, target: Target | NoTarget, n_jobs: int) -> Stats:
         """Return the moments of a chunk's columns; not finite for those that cannot be learnt."""
@@ -423,7 +425,7 @@ class ColumnAxis(Axis):
         self._outdate()
 
     def _lets_go(self, name: Hashable, values: Any) -> bool:
-        """Whether a column is a good one, and clearly changes nothing of what is held.
+        """Learn a column if it is a good one, and clearly changes nothing but counts.
 
         Asked of columns as they mostly come; any other goes the way of a chunk, with the same end.
         """
@@ -436,11 +438,11 @@ class ColumnAxis(Axis):
             and self.n_columns < summary.simple_until
             and target.weights is None
             and type(values) is np.ndarray
-            and values.dtype == np.float64
+            and values.dtype is _FLOAT64
             and values.shape == (target.n if target.kept is None else target.kept.n,)
             and values.flags.carray
             and type(name) in (str, int)
-            and name not in held.slots
+            and name not in held.table.slots
         ):
             return False
         if target.kept is not None:
@@ -448,11 +450,37 @@ class ColumnAxis(Axis):
         place = space.below(values, target.Y, bar)
         if place < 0:
             return False
+        n_columns = self.n_columns
         histogram = summary.histogram
-        if self.n_columns >= histogram.until:
-            histogram.move_on(self.n_columns)
-        histogram.alone[place] += 1
+        if n_columns >= histogram.until:
+            self._count_first(histogram, place)
+            return True
+        if self._found:
+            self._outdate()
+        alone = histogram.alone
+        before = alone[place]
+        try:
+            alone[place] = before + 1
+            self.n_columns = n_columns + 1
+        except BaseException:
+            alone[place], self.n_columns = before, n_columns
+            raise
         return True
+
+    def _count_first(self, histogram: Histogram, place: int) -> None:
+        """Count a column that changes nothing else, and is the first of a bin of arrival."""
+        n_columns, restore = self.n_columns, histogram.snapshot()
+        try:
+            histogram.move_on(n_columns)
+            # Replaced: what is restored refers to the list of before.
+            histogram.alone = [*histogram.alone]
+            histogram.alone[place] += 1
+            self.n_columns = n_columns + 1
+            self._outdate()
+        except BaseException:
+            restore()
+            self.n_columns = n_columns
+            raise
 
     def _observe(self, chunk: Chunk, stats: Stats) -> None:
         """Learn the columns of a chunk, in order, as many as stats has; all of them are good."""
@@ -490,28 +518,6 @@ class ColumnAxis(Axis):
     def _held_names(self) -> Mapping[Hashable, int]:
         """Return the names that the model holds, each with its place."""
         return {} if self._columns is None else self._columns.slots
-
-    @contextmanager
-    def _undone_by(
-        self, errors: type[BaseException] | tuple[type[BaseException], ...]
-    ) -> Iterator[None]:
-        """Leave the model as it was if one of these errors is raised within."""
-        with one_thread(self._at_work), told_if_beyond():
-            counts = (self.n_columns, self._n_constant, self.n_passes, self._target)
-            held, summary = self._columns, self._summary
-            counted = None if summary is None else summary.mark()
-            mark = None if held is None else held.mark()
-            try:
-                yield
-            except errors:
-                if held is not None and mark is not None:
-                    held.rewind(mark)
-                self.n_columns, self._n_constant, self.n_passes, self._target = counts
-                if summary is not None and counted is not None:
-                    summary.rewind(counted)
-                self._columns, self._summary = held, summary
-                self._outdate()
-                raise
 
 
 def _classes_of_one(n: int) -> str:

@@ -206,7 +206,7 @@ class Embedder(Sharing, Builder, Foremost, Unsupervised):
 
     def _embedding(self) -> Floats:
         Z = self._placed()
-        return np.zeros((self.n_rows or 0, 0)) if Z is None else Z.copy()
+        return np.zeros((self.n_rows, 0)) if Z is None else Z.copy()
 
     def report(self) -> Report:
         """Return what was found, for those who look at it: a command, a page, a notebook.

@@ -64,8 +64,8 @@ class Jointly(Learner):
         return self._moments, self._beside
 
     @property
-    def n_rows_used(self) -> int | None:
-        """Rows that tell how the variables in use vary with one another; None before there are any.
+    def n_rows_used(self) -> int:
+        """Rows that show how the variables in use vary with one another.
 
         All rows, as long as no variable was let go; then those of a period in which all variables
         in use were tracked, of at least about half of the weight of all.

@@ -52,6 +52,13 @@ class Merging(ColumnAxis, RowAxis):
                 "Expected models whose rows add up. Got: windows of rows, which do not.\n"
                 "Hint: models of this kind can be merged along columns, before they learn rows."
             )
+        self._whole(self._merge, other, along)
+
+    def _merge(self, other: Self, along: str) -> None:
+        self._forget_due()
+        for part in (self._moments, self._beside):
+            if part is not None:
+                part.detach()
         if along == "rows":
             self._merge_along_rows(other)
         elif other._on_rows or self._on_rows:
@@ -75,20 +82,19 @@ class Merging(ColumnAxis, RowAxis):
                 "merge(other, along='rows') joins different rows."
             )
         _refuse_common(self._held_names(), other._held_names())
-        with self._undone_by(BaseException):
-            if other._columns is not None:
-                if self._columns is None:
-                    self._columns = self._new_columns(target.n)
-                self._columns.merge(other._columns, self.n_columns)
-            self._target = target
-            if self._summary is None or other._summary is None:
-                self._summary = None
-            else:
-                self._summary.merge(other._summary, self.n_columns, other.n_columns)
-            self.n_columns += other.n_columns
-            self._n_constant += other._n_constant
-            self.n_passes = max(self.n_passes, other.n_passes)
-            self._outdate()
+        if other._columns is not None:
+            if self._columns is None:
+                self._columns = self._new_columns(target.n)
+            self._columns.merge(other._columns, self.n_columns)
+        self._target = target
+        if self._summary is None or other._summary is None:
+            self._summary = None
+        else:
+            self._summary.merge(other._summary, self.n_columns, other.n_columns)
+        self.n_columns += other.n_columns
+        self._n_constant += other._n_constant
+        self.n_passes = max(self.n_passes, other.n_passes)
+        self._outdate()
 
     def _merge_along_columns_of_rows(self, other: Self) -> None:
         moments, theirs = self._moments, other._moments

@@ -67,8 +67,7 @@ class LearnsInParts(Merging):
     def _learn_part(self, stream: ColumnStream) -> None:
         """Learn the columns of a part as `learn_columns` does, and read nothing again yet."""
         self._refuse_after_rows()
-        with self._undone_by(Exception if stream.rereadable else ()):
-            self._learn_once(stream)
+        self._in_session(Exception if stream.rereadable else (), self._learn_once, stream)
 
     def _blank(self) -> Self:
         """Return a clone with my target, which has learnt no columns."""

@@ -77,7 +77,7 @@ class Report:
     learner, parameters
         Its class, and its parameters by name.
     rows, columns_seen, columns_constant
-        How many; rows is None before there is one.
+        How many.
     noise_floor
         The relevance that pure noise reaches; None where there is none.
     kind
@@ -123,7 +123,7 @@ class Report:
 
     learner: str
     parameters: dict[str, Any]
-    rows: int | None
+    rows: int
     columns_seen: int
     columns_constant: int
     noise_floor: float | None

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import abc
+import numbers
 from collections.abc import Hashable
 from typing import Any, ClassVar
 
 from river import base
 
 from streamsel import params
-from streamsel.learner.limits import Turn, alone
-from streamsel.params import param
+from streamsel.learner.limits import Turn, learning
+from streamsel.params import kind_of, param
 from streamsel.target.observed import no_target
 
 
@@ -87,7 +88,7 @@ class Supervised(
         Costs O(c) for each feature that the row has, c the number of target columns. A feature
         takes 3c + 6 numbers.
         """
-        alone(self._at_work, self._learn_row, x, y, w)
+        learning(self._at_work, self._learn_row, x, y, w)
 
     def learn_many(self, X: Any, y: Any = None, w: Any = 1.0) -> None:
         """Learn many rows, by matrix products: the same as one after another.
@@ -110,7 +111,7 @@ class Supervised(
         """
         if y is None:
             raise no_target(y)
-        alone(self._at_work, self._learn_rows, X, y, w)
+        learning(self._at_work, self._learn_rows, X, y, w)
 
 
 class Unsupervised(_LearnsAlone, base.MiniBatchTransformer):
@@ -124,7 +125,7 @@ class Unsupervised(_LearnsAlone, base.MiniBatchTransformer):
     @abc.abstractmethod
     def _learn_rows(self, X: Any, y: Any, w: Any) -> None: ...
 
-    def learn_one(self, x: dict[Hashable, Any], w: float = 1.0) -> None:
+    def learn_one(self, x: dict[Hashable, Any], *further: Any, w: float = 1.0) -> None:
         """Learn a row.
 
         Parameters
@@ -132,6 +133,9 @@ class Unsupervised(_LearnsAlone, base.MiniBatchTransformer):
         x
             Feature -> real number. A feature that is absent counts as 0, in the rows before it
             first came too; NaN or None as not observed: as if it had its mean there.
+        *further
+            Nothing: there is no target, and a weight has to be given by name. What comes here is
+            refused.
         w
             How much the row counts, beside 1 for any other; one of weight 0 is not learnt. As in
             River's own estimators: a Pipeline hands it on to the steps that take it.
@@ -139,11 +143,14 @@ class Unsupervised(_LearnsAlone, base.MiniBatchTransformer):
         Raises
         ------
         ValueError, TypeError
-            For a value or a weight that is infinite, or no number; the model is as it was.
+            For a value or a weight that is infinite, or no number, and for a target; the model is
+            as it was.
         """
-        alone(self._at_work, self._learn_row, x, None, w)
+        if further:
+            raise _no_target_asked(self, "learn_one(x)", further[0])
+        learning(self._at_work, self._learn_row, x, None, w)
 
-    def learn_many(self, X: Any, w: Any = 1.0) -> None:
+    def learn_many(self, X: Any, *further: Any, w: Any = 1.0) -> None:
         """Learn many rows: the same as one after another.
 
         Parameters
@@ -151,6 +158,8 @@ class Unsupervised(_LearnsAlone, base.MiniBatchTransformer):
         X
             A frame of any library that narwhals knows, or an (n, p) array, whose columns are named
             from 0. A null counts as not observed, a variable that has no column as 0.
+        *further
+            Nothing, as in `learn_one`.
         w
             How much the rows count: a number, or one a row.
 
@@ -159,4 +168,14 @@ class Unsupervised(_LearnsAlone, base.MiniBatchTransformer):
         ValueError, TypeError
             As `learn_one`.
         """
-        alone(self._at_work, self._learn_rows, X, None, w)
+        if further:
+            raise _no_target_asked(self, "learn_many(X)", further[0])
+        learning(self._at_work, self._learn_rows, X, None, w)
+
+
+def _no_target_asked(model: Any, call: str, y: Any) -> ValueError:
+    got = repr(y) if isinstance(y, numbers.Real | str) else f"a {kind_of(y)}"
+    return ValueError(
+        f"Expected no target: {type(model).__name__} learns without one. Got: {got} as the second "
+        f"argument.\nHint: {call} is all that it takes; a weight has to be given by name, w=2.0."
+    )

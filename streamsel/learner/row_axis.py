@@ -2,120 +2,230 @@
 
 from __future__ import annotations
 
-import abc
 import numbers
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsel.columns import Stats
-from streamsel.held.beside import Beside
-from streamsel.held.moments import Moments
+from streamsel._jit.rows import HAS_GAPS, WHAT_HAS_GAPS, WHAT_IS_DUE
+from streamsel.held.beside import Beside, Step, Steps
+from streamsel.held.moments import NEVER, Moments
 from streamsel.held.part import Floats, Places
-from streamsel.held.vocabulary import Vocabulary
-from streamsel.learner.axis import Axis
+from streamsel.learner.row_state import RowState
+from streamsel.learner.undo import RestOfRows
 from streamsel.learner.window import Said, Window
-from streamsel.names import first_bad_name, why_bad_name
 from streamsel.rows import (
-    RowDoor,
     first_bad,
-    in_canonical_order,
     read_beside,
     read_strictly,
     read_values,
     refuse_infinite,
     why_bad,
 )
+from streamsel.target.encode import Encoded
 from streamsel.target.observed import NO_TARGET, Observation
-from streamsel.target.rows import RowTarget, unequal
-from streamsel.target.target import Target
+from streamsel.target.rows import unequal
 from streamsel.target.weights import weight_of_row, weights_of_rows
 
 _UNASKED = Observation(NO_TARGET, {})
 
 
-class RowAxis(Axis):
-    """Takes rows in by their door and adds them to the moments of the variables they name.
+class Many(NamedTuple):
+    """Many rows, as they were read.
 
-    A model that has learnt columns goes on from their moments; the observations themselves are let
-    go, so that the way back to columns is closed.
+    Parameters
+    ----------
+    names, X
+        Their variables, and (n, p) values, NaN where not observed.
+    seen, encoded
+        What they say of the target; None without one.
+    w
+        (n,) weights, None for 1 each.
     """
 
-    def _begin_rows(self) -> None:
-        # What rows fill; None before the first.
-        self._moments: Moments | None = None
-        self._beside: Beside | None = None
-        self._window: Window | None = None
-        self._door = RowDoor()
-        self._vocabulary = Vocabulary(self.max_features, self.grace_period)
+    names: list[Hashable]
+    X: Floats
+    seen: Observation
+    encoded: Encoded | None
+    w: Floats | None
 
-    @property
-    def _on_rows(self) -> bool:
-        """Whether rows were learnt."""
-        return self._moments is not None or self._window is not None
+    def columns(self, moments: Moments) -> Floats:
+        """Return the (n, c) columns of the target, as moments know it."""
+        if self.encoded is None:
+            return np.empty((len(self.X), 0))
+        return moments.target.matrix(self.encoded)
+
+
+class RowAxis(RowState):
+    """Takes rows in by their door and adds them to the moments of the variables they name.
+
+    A row is learnt in one step, or in a few of which none can fail (`held.beside.Beside`). Only
+    where it brings something new, or there is more to do after it, a snapshot is taken first.
+    """
 
     # One row
 
     def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None:
-        if w != 1.0:
+        if w == 1.0:
+            w = 1.0  # of one type, as compiled loops are
+        else:
             self._refuse_weights_of_rows()
             w = weight_of_row(w)
             if not w:
                 return
         moments = self._moments
         if moments is None:
-            if self._by_window:
-                self._learn_in_window(*self._window_so_far().read_one(x, y), y)
-                return
-            moments = self._rows_so_far()
+            self._learn_first(x, y, w)
+            return
         target = moments.target
         # Nearly all rows are like the one before.
         columns, row = target.again(y), self._door.again(x)
-        if columns is None or row is None or moments is not self._moments:
-            x, columns, row = self._read_row(moments, x, y, columns)
-        values, places = row
-        self._outdate()
-        beside = self._beside
+        seen = _UNASKED
+        if columns is None or row is None:
+            x, seen, columns, row = self._read_row(moments, x, y, columns)
+        if row is not None and columns is not None:
+            self._outdate()
+            if self._beside is None:
+                found = moments.learn_one(*row, columns, w, WHAT_IS_DUE)
+            else:
+                found = self._learn_by_both(moments, self._beside, *row, columns, w)
+            if found:
+                bad = first_bad(row[0])
+                if bad is not None:
+                    raise why_bad(list(x)[bad], row[0][bad])
+                self._undoably(self._learn_due, moments, *row, columns, w)
+        else:
+            self._undoably(self._learn_new, moments, x, seen, w)
+        if target._codes is not None:
+            target.note_codes(y, moments.rows)
+
+    def _learn_first(self, x: dict[Hashable, Any], y: Any, w: float) -> None:
+        if self._by_window:
+            self._learn_in_window(*self._window_so_far().read_one(x, y), y)
+            return
+        moments = self._rows_so_far()
+        x, seen, _, _ = self._read_row(moments, x, y, None)
+        self._undoably(self._learn_new, moments, x, seen, w)
+        moments.target.note_codes(y, moments.rows)
+
+    def _learn_by_both(
+        self,
+        moments: Moments,
+        beside: Beside,
+        values: Floats,
+        places: Places,
+        columns: Floats,
+        w: float,
+    ) -> int:
+        """Learn a row that brings nothing new; return what `Moments.learn_one` does."""
         # The origin may move.
-        y_whole = columns if beside is None else columns + target.origin
-        bad = moments.learn_one(values, places, columns, w) - 1
-        if bad >= 0:
+        y = columns + moments.target.origin if beside.asks_for_targets else columns
+        of_row = (values, places, y, moments, w)
+        if beside.prepares:
+            beside.prepare_one(*of_row)
+        turn, rest = self._at_work, self._rest
+        rest.beside, rest.of_row = beside, of_row
+        turn.unfinished = rest
+        refused = WHAT_IS_DUE if beside.takes_gaps else WHAT_HAS_GAPS
+        found = moments.learn_one(values, places, columns, w, refused)
+        if found == HAS_GAPS and beside.is_ready_for(values[None], places):
+            found = moments.learn_one(values, places, columns, w, WHAT_IS_DUE)
+        if not found:
+            beside.learn_one(*of_row)
+        turn.unfinished = None
+        return found
+
+    def _learn_new(
+        self, moments: Moments, x: dict[Hashable, Any], seen: Observation, w: float
+    ) -> None:
+        """Learn a row that brings something for the first time; all that can be undone."""
+        values = read_strictly(x)
+        bad = first_bad(values)
+        if bad is not None:
             raise why_bad(list(x)[bad], values[bad])
+        values, places = self._admit(moments, seen, list(x), values)
+        self._learn_due(moments, values, places, moments.target.vector(seen.first), w)
+
+    def _learn_due(
+        self, moments: Moments, values: Floats, places: Places, columns: Floats, w: float
+    ) -> None:
+        """Learn a row, whatever there is to do after it; all that can be undone."""
+        self._outdate()
+        moments.learns_until(0.0)
+        beside, of_row = self._beside, (values, places, columns + moments.target.origin, moments, w)
         if beside is not None:
-            beside.learn_one(values, places, y_whole, moments, w)
-            beside.refresh_if_due(moments)
+            beside.make_ready(values[None], places, moments)
+        due = self._is_due(moments)
+        if due:
+            self._undo_too(moments.saved(places))
+            self._undo_too(None if beside is None else beside.saved(places))
+        steps: list[Step] = [(moments.learn_one, (values, places, columns, w))]
+        if beside is not None:
+            beside.prepare_one(*of_row)
+            steps.append((beside.learn_one, of_row))
+        self._finish(moments, steps, undo=due)
+        if due:
+            self._after_rows(moments)
+        self._note_due(moments)
+
+    def _finish(self, moments: Moments, steps: Steps, *, undo: bool) -> None:
+        """Learn rows by steps that cannot fail, the first of which is that of the moments.
+
+        What is interrupted is finished, and not undone, unless there is more to do that can fail.
+        """
+        rest = RestOfRows(moments, steps)
+        if not undo:
+            self._at_work.unfinished = rest
+        rest.settle()
+
+    def _is_due(self, moments: Moments) -> bool:
+        """Whether there is more to do after the next row than to learn it."""
+        if moments.until_heavy < 1 or (moments.rows + 1 >= self._due and not self._renews_always):
+            return True
+        return self._beside is not None and self._beside.is_due(moments)
+
+    def _note_due(self, moments: Moments) -> None:
+        """Let moments learn rows alone up to where there may be more to do than to learn them."""
+        until, beside = moments.until_heavy, self._beside
+        if beside is not None:
+            until = min(until, beside.until_due(moments))
+        moments.learns_until(min(moments.rows + until, NEVER if self._renews_always else self._due))
+
+    def _after_rows(self, moments: Moments) -> None:
+        """Do what is to be done after rows."""
+        moments.follow_levels()
+        if self._beside is not None:
+            self._beside.refresh_if_due(moments)
+        self._outdate()
         self._renew_if_due(moments.rows)
-        target.note_codes(y, moments.rows)
 
     def _read_row(
         self, moments: Moments, x: dict[Hashable, Any], y: Any, columns: Floats | None
-    ) -> tuple[dict[Hashable, Any], Floats, tuple[Floats, Places]]:
-        """Return features without covariates, target columns, values held and their places.
+    ) -> tuple[dict[Hashable, Any], Observation, Floats | None, tuple[Floats, Places] | None]:
+        """Return features without covariates, what is seen of the target, and what is read.
 
-        Any row that can be learnt; what it brings for the first time is taken up. The target
-        columns are given if they are known already.
+        Any row that can be learnt. What is read are target columns, and values and their places;
+        None where something comes for the first time. The target columns are given if they are
+        known already.
         """
+        seen = _UNASKED
         if columns is not None and moments is self._moments:
             values = read_values(x)
             places = self._door.places(list(x), moments.table.slots)
             if places is not None:
-                return x, columns, (values, places)
+                return x, seen, columns, (values, places)
         target, covariates = moments.target, moments.target.covariates
         if covariates and isinstance(x, Mapping):
             seen = target.one(y, x)
             x = {name: value for name, value in x.items() if name not in covariates}
-        else:
-            seen = target.one(y) if self.supervised else _UNASKED
+        elif self.supervised:
+            seen = target.one(y)
         values = read_values(x)
         places = self._known(moments, seen, list(x))
         if places is None:
-            values = read_strictly(x)
-            bad = first_bad(values)
-            if bad is not None:
-                raise why_bad(list(x)[bad], values[bad])
-            values, places = self._admit(moments, seen, list(x), values)
-        return x, target.vector(seen.first), (values, places)
+            return x, seen, None, None
+        return x, seen, target.vector(seen.first), (values, places)
 
     # Many rows
 
@@ -128,9 +238,21 @@ class RowAxis(Axis):
                 self._learn_in_window(*self._window_so_far().read_many(X, y), y)
                 return
             moments = self._rows_so_far()
+        many = self._read_rows(moments, X, y, w)
+        if many is None:
+            return
+        # Where nothing changes before all rows are summed, the sums tell.
+        places = self._known(moments, many.seen, many.names)
+        if places is None or not self._learn_known_rows(moments, many, places):
+            refuse_infinite(many.names, many.X)
+            self._undoably(self._learn_any_rows, moments, many)
+        moments.target.note_codes(y, moments.rows)
+
+    def _read_rows(self, moments: Moments, X: Any, y: Any, w: Any) -> Many | None:
+        """Return many rows that can be learnt, but for values beyond float64; None for none."""
         names, X, covariates = read_beside(X, moments.target.covariates, self._door)
         if len(X) == 0 and (y is None or (not hasattr(y, "tocsc") and len(y) == 0)):
-            return
+            return None
         if self.supervised:
             seen, encoded = moments.target.many(y, covariates)
             if len(encoded.columns) != len(X):
@@ -142,31 +264,70 @@ class RowAxis(Axis):
             X, w, counts = X[w > 0.0], w[w > 0.0], w > 0.0
             if encoded is not None:
                 encoded = encoded._replace(columns=encoded.columns[counts])
-        # Where nothing changes before all rows are summed, the sums tell.
-        limit = self._stretch(moments, all_held=True)
-        in_one_go = len(moments.pieces(len(X))) == 1 and (limit is None or len(X) <= limit)
-        whole = in_one_go and self._beside is None
-        if not whole or self._known(moments, seen, names) is None:
-            refuse_infinite(names, X)
+        return Many(names, X, seen, encoded, w) if len(X) else None
+
+    def _learn_known_rows(self, moments: Moments, many: Many, places: Places) -> bool:
+        """Learn rows that bring nothing new; return whether there was no more to do than that."""
+        beside, X, Y = self._beside, many.X, many.columns(moments)
+        if moments.rows + len(X) >= moments.due or len(moments.pieces(len(X))) > 1:
+            return False
+        if beside is not None:
+            at_once = len(X) <= beside.rows_at_once(X.shape[1] + Y.shape[1])
+            if not (at_once and beside.is_ready_for(X, places)):
+                return False
+        self._outdate()
+        if beside is not None:
+            refuse_infinite(many.names, X)
+        found = moments.sums_of(X, places, Y, many.w)
+        if found is None:
+            refuse_infinite(many.names, X)
+            return False
+        steps: list[Step] = [(moments.take, (found,))]
+        if beside is not None:
+            steps += beside.prepare_many(X, places, Y, moments, many.w)
+        self._finish(moments, steps, undo=False)
+        self._at_work.unfinished = None
+        return True
+
+    def _learn_any_rows(self, moments: Moments, many: Many) -> None:
+        """Learn rows, whatever they bring, and there is to do; all that can be undone."""
+        values, places = self._admit(moments, many.seen, many.names, many.X)
+        if self._beside is not None:
+            self._beside.make_ready(values, places, moments)
+        self._note_due(moments)
+        is_whole = len(places) == len(many.names)
+        if not (is_whole and self._learn_known_rows(moments, many, places)):
+            self._learn_in_stretches(moments, many, values, places)
+
+    def _learn_in_stretches(
+        self, moments: Moments, many: Many, values: Floats, places: Places
+    ) -> None:
+        """Learn rows up to where there is more to do, and go on; the first are admitted."""
+        X, w = many.X, many.w
+        moments.detach()
+        moments.learns_until(0.0)
+        if self._beside is not None:
+            self._beside.detach()
         start = 0
         while start < len(X):
-            # Again after every stretch: who found no room may find it now.
-            values, places = self._admit(moments, seen, names, X[start:])
-            Y = np.empty((len(X), 0)) if encoded is None else moments.target.matrix(encoded)
-            limit = self._stretch(moments, all_held=len(places) == len(names))
+            if start:
+                # Again after every stretch: newcomers that found no room may find it now.
+                values, places = self._admit(moments, many.seen, many.names, X[start:])
+            beside, Y = self._beside, many.columns(moments)
+            limit = self._stretch(moments, all_held=len(places) == len(many.names))
             stop = len(X) if limit is None else min(len(X), start + limit)
             for piece in moments.pieces(stop - start):
-                rows = values[piece]
+                rows, of_rows = values[piece], None if w is None else w[start:stop][piece]
                 self._outdate()
-                of_rows = None if w is None else w[start:stop][piece]
-                if not moments.learn_many(rows, places, Y[start:stop][piece], of_rows):
-                    refuse_infinite(names, X)
-                if self._beside is not None:
-                    self._beside.learn_many(rows, places, Y[start:stop][piece], moments, of_rows)
-                    self._beside.refresh_if_due(moments)
+                moments.learn_many(rows, places, Y[start:stop][piece], of_rows)
+                moments.follow_levels()
+                if beside is not None:
+                    beside.make_ready(rows, places, moments)
+                    beside.learn_many(rows, places, Y[start:stop][piece], moments, of_rows)
+                    beside.refresh_if_due(moments)
             self._renew_if_due(moments.rows)
             start = stop
-        moments.target.note_codes(y, moments.rows)
+        self._note_due(moments)
 
     def _stretch(self, moments: Moments, *, all_held: bool) -> int | None:
         """Return how many rows may be learnt at once; None for any number."""
@@ -177,155 +338,24 @@ class RowAxis(Axis):
             limits.append(self._beside.until_refresh(moments))
         return min((limit for limit in limits if limit is not None), default=None)
 
-    # Variables that come and go
-
-    def _admit(
-        self, moments: Moments, seen: Observation, names: list[Hashable], values: Floats
-    ) -> tuple[Floats, Places]:
-        """Take up new targets and variables; return the values that are held, and their places."""
-        known = self._known(moments, seen, names)
-        if known is not None:
-            return values, known
-        bad = first_bad_name(names, {})
-        if bad is not None:
-            raise why_bad_name(names[bad])
-        n_rows = 1 if values.ndim == 1 else len(values)
-        self._check_columns(moments.target, seen, moments.rows + n_rows)
-        if self._moments is None:
-            self._go_over_to(moments)
-            self._let_go_at_once(moments)
-        if moments.target.form is None or not seen.first.keys() <= moments.target.slots.keys():
-            moments.admit_targets(seen)
-            self._outdate()
-        slots = moments.table.slots
-        new = in_canonical_order(name for name in names if name not in slots)
-        if new:
-            room = self._vocabulary.make_room(
-                moments, len(new), self._protected, self._all_relevances
-            )
-            self._door.forget()
-            self._outdate()
-            if room < len(new):
-                # Not always the first of the alphabet.
-                turn = moments.rows % len(new)
-                new = in_canonical_order((new[turn:] + new[:turn])[:room])
-            moments.admit(new)
-            self.n_columns += room
-            if self._beside is not None:
-                self._beside.take_up(new, moments)
-            slots = moments.table.slots
-        found = [slots.get(name, -1) for name in names]
-        if -1 in found:
-            held = [j for j, place in enumerate(found) if place >= 0]
-            values, found = values[..., held], [found[j] for j in held]
-        return values, np.array(found, dtype=np.intp)
-
-    def _known(self, moments: Moments, seen: Observation, names: list[Hashable]) -> Places | None:
-        """Return the places of these variables, or None if one, or a target, is not held yet."""
-        # Moments that are not the model's yet may be let go again, and the door must not know them.
-        if moments is not self._moments or not seen.first.keys() <= moments.target.slots.keys():
-            return None
-        return self._door.places(names, moments.table.slots)
-
-    def _check_columns(self, target: RowTarget, seen: Observation, rows: int) -> None:
-        """Refuse a target that the parameters cannot be used with, of so many rows."""
-        target.check_classes(seen, rows)
-        columns = target.slots.keys() | seen.first.keys()
-        c = len(columns) if not target.covariates else target.asked(columns)
-        # Labels among several targets are a column each, though one at most has come yet.
-        several = seen.form == "several" and any(seen.kinds.values())
-        self._check_target(max(c, 2) if several else c, is_class=seen.form == "class")
-
-    def _let_go_at_once(self, moments: Moments) -> None:
-        """Let go whom `max_features` has no room for, new or not: from columns, or by a merge."""
-        room = Vocabulary(self.max_features, 0)
-        room.make_room(moments, 0, self._protected, self._all_relevances)
-        self._door.forget()
-        self._outdate()
-
-    def _all_relevances(self, stats: Stats) -> Floats:
-        """Return the relevances of variables with these moments."""
-        assert self._moments is not None  # noqa: S101
-        space = self._moments.space
-        if space is None:
-            return stats.m2
-        return space.relevance(stats.m2, stats.cxy, signed=self._is_signed)
-
-    # From columns to rows
-
-    def _rows_so_far(self) -> Moments:
-        """Return moments that go on from the columns learnt, if any; leave the model as it is."""
-        if self.supervised and self._without_target:
-            raise _selects_without_target()
-        self._refuse_survival()
-        target, names = self._target, (self.covariates or ())
-        row_target = RowTarget(self.target, names)
-        moments = Moments(self.fading_factor, row_target, self._variable_kernel())
-        if target is None:
-            return moments
-        if isinstance(target, Target) and set(target.given_kinds) != set(names):
-            raise ValueError(
-                f"Expected the covariates of the columns, {list(target.given_kinds)}, in the "
-                f"parameter covariates, for rows to bring them. Got: {list(names)}.\n"
-                "Hint: name them in the constructor, and pass them to learn_target under these "
-                "names."
-            )
-        moments.follow(target)
-        self._carry_over(moments)
-        return moments
-
-    def _refuse_weights_of_rows(self) -> None:
-        if self._by_window:
-            raise ValueError(
-                f"Expected rows of weight 1: {type(self).__name__} as it is set learns rows by "
-                "windows, and looks at them one by one. Got: another weight.\n"
-                "Hint: leave w out, or take a learner that decides by moments."
-            )
-
-    def _refuse_survival(self) -> None:
-        if self.supervised and self.target == "survival":
-            raise ValueError(
-                "Expected columns, as target='survival' says. Got: a row.\n"
-                "Hint: what an observation has to explain depends on who is at risk beside it, "
-                "in rows that are yet to come."
-            )
-
-    @abc.abstractmethod
-    def _carry_over(self, moments: Moments) -> None:
-        """Give the moments the variables that were learnt as columns."""
-
-    @abc.abstractmethod
-    def _go_over_to(self, moments: Moments) -> None:
-        """Let the columns' observations go: from here on the moments are the state."""
-
     # Rows by windows
-
-    def _window_so_far(self) -> Window:
-        """Return the window, a new one if there is none; leave the model as it is."""
-        if self._window is not None:
-            return self._window
-        if self.supervised and self._without_target:
-            raise _selects_without_target()
-        self._refuse_survival()
-        if isinstance(self._target, Target) and self._target.given_kinds:
-            raise ValueError(
-                "Expected columns, for the model has learnt columns given covariates, of which "
-                "windows of rows know nothing. Got: a row.\n"
-                "Hint: a model for the rows is model.clone(); it is asked without covariates."
-            )
-        target = RowTarget(self._kind_of_rows) if self.supervised else None
-        window = Window(self._window_size, target, self.max_features)
-        if self._target is not None:
-            window.rows = self._target.n
-            if isinstance(self._target, Target):
-                window.target = RowTarget.following(self._target, self._kind_of_rows)
-        return window
 
     def _learn_in_window(self, names: list[Hashable], values: Floats, said: Said, y: Any) -> None:
         """Let rows into the window, as many as it has room for; sweep it when it is full."""
         if not len(values):
             return
         window = self._window_so_far()
+        if window is self._window and window.has_room_for(names, values, said):
+            window.add(values, said, slice(0, len(values)))
+        else:
+            self._undoably(self._learn_beyond_window, window, names, values, said)
+        if window.target is not None:
+            window.target.note_codes(y, window.rows)
+
+    def _learn_beyond_window(
+        self, window: Window, names: list[Hashable], values: Floats, said: Said
+    ) -> None:
+        """Let any rows into the window, and sweep it whenever it is full."""
         if window.target is not None:
             self._check_columns(window.target, said.seen, window.rows + len(values))
         if self._window is None:
@@ -339,20 +369,3 @@ class RowAxis(Axis):
                 window.empty()
                 self._renew_if_due(window.rows)
             start = stop
-        if window.target is not None:
-            window.target.note_codes(y, window.rows)
-
-    @property
-    @abc.abstractmethod
-    def _window_size(self) -> int: ...
-
-    @abc.abstractmethod
-    def _sweep(self, window: Window) -> None:
-        """Learn a full window as columns."""
-
-
-def _selects_without_target() -> ValueError:
-    return ValueError(
-        "Expected a model with a target. Got: a row for one that selects without.\n"
-        "Hint: without a target the variables' observations are needed, column by column."
-    )

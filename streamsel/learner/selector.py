@@ -12,6 +12,7 @@ import numpy as np
 
 from streamsel import params
 from streamsel.columns import Chunk, Stats
+from streamsel.gaps import fill_row, fill_rows
 from streamsel.held.alike import alike, count_near_duplicates
 from streamsel.held.part import ColumnHeld, Floats, Held, Places
 from streamsel.held.pool import NO_PICKS, Picks, Pool, SamplePool, Sifted
@@ -21,6 +22,7 @@ from streamsel.learner.left_out import left_out
 from streamsel.learner.report import Report, is_above, number
 from streamsel.params import param
 from streamsel.rows import as_frame, columns_of, gather, no_row, positions
+from streamsel.stream import ColumnStream
 from streamsel.target.normal_scores import NormalScores
 from streamsel.target.target import Target
 
@@ -66,6 +68,14 @@ class Selector(Learner, Generic[State]):
         """,
     )
 
+    missing: str = param(
+        params.Choice(("pass", "mean")),
+        default="pass",
+        doc="""
+        What a transform makes of None and NaN: `"pass"` hands them on, `"mean"` puts the mean of
+        the variable over the rows so far in their place, 0.0 where nothing is known of it.
+        """,
+    )
     slack: float = param(
         params.Real(1.0),
         default=3.0,
@@ -74,6 +84,10 @@ class Selector(Learner, Generic[State]):
         most among $k$ and an eighth of the others; at 1 only the best $k$ do.
         """,
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._fills = self.missing == "mean"
 
     def _check_parameters(self) -> None:
         k, most = self._asked, self.max_candidates
@@ -352,11 +366,25 @@ class Selector(Learner, Generic[State]):
             raise no_row(x)
         standing = self._in_use()
         if standing is None:
-            return {name: x[name] for name in x if name not in (self.covariates or ())}
+            row = {name: x[name] for name in x if name not in (self.covariates or ())}
+            return fill_row(row, self._mean_of) if self._fills else row
         if len(x) < len(standing):
             # Of a thousand words a text has twenty.
             standing = sorted(x.keys() & standing.keys(), key=standing.__getitem__)
+        if self._fills:
+            return fill_row({name: x[name] for name in standing if name in x}, self._mean_of)
         return {name: x[name] for name in standing if name in x}
+
+    def _mean_of(self, name: Hashable) -> float:
+        """Return the mean of a variable over the rows so far; 0 where nothing is known of it."""
+        moments, columns = self._moments, self._columns
+        if moments is not None:
+            place = moments.slots.get(name)
+            return 0.0 if place is None else moments.mean_of(place)
+        place = None if columns is None else columns.slots.get(name)
+        if columns is None or place is None:
+            return 0.0
+        return float(columns.table["mean"][place] + columns.table["low"][place])
 
     def transform_many(self, X: Any) -> Any:
         """Keep the standing variables of many rows.
@@ -374,14 +402,21 @@ class Selector(Learner, Generic[State]):
         """
         standing = self._in_use()
         if standing is None:
-            frame = as_frame(X)
-            if frame is None or not self.covariates:
-                return X
-            _, covariates = positions(frame, self.covariates)
-            rest = [j for j in range(len(frame.columns)) if j not in covariates]
-            return frame[:, rest].to_native()
-        taken = columns_of(X, list(standing))
-        return gather(X, list(standing)) if taken is None else taken[1]
+            X = self._without_covariates(X)
+            fills = self._fills and not isinstance(X, ColumnStream)
+            return fill_rows(X, None, self._mean_of) if fills else X
+        names = list(standing)
+        taken = columns_of(X, names)
+        found = gather(X, names) if taken is None else taken[1]
+        return fill_rows(found, names, self._mean_of) if self._fills else found
+
+    def _without_covariates(self, X: Any) -> Any:
+        frame = as_frame(X) if self.covariates else None
+        if frame is None or self.covariates is None:
+            return X
+        _, covariates = positions(frame, self.covariates)
+        rest = [j for j in range(len(frame.columns)) if j not in covariates]
+        return frame[:, rest].to_native()
 
 
 def _placed(names: Iterable[Hashable]) -> dict[Hashable, int]:

@@ -7,7 +7,7 @@ import numpy as np
 from streamsel.held.gram_columns import GramColumns
 from streamsel.learner.base import Learner
 from streamsel.target.kept import same_rows
-from streamsel.target.target import Target
+from streamsel.target.target import NoTarget, Target
 from streamsel.target.weights import same_weights
 
 
@@ -83,12 +83,19 @@ class Sharing(Learner):
                 "columns has another scale than the columns learnt.\nHint: learn_columns(X)."
             )
         self._check_shared(held)
+        self._whole(self._share, other, mine, columns, held)
+
+    def _share(
+        self, other: Sharing, mine: Target | NoTarget, columns: GramColumns, held: GramColumns
+    ) -> None:
+        target = other._target
         columns.share(held, mine.Y[: mine.c] if isinstance(mine, Target) else np.zeros((0, mine.n)))
         self._target, self._columns = mine, columns
         self.n_columns, self._n_constant = other.n_columns, other._n_constant
         self.n_passes = other.n_passes
         # How relevant the columns are to another target is not known.
-        summary = other._summary if mine.same_as(target) else None
+        same = target is not None and mine.same_as(target)
+        summary = other._summary if same else None
         self._summary = None if summary is None else summary.copy()
         self._outdate()
 

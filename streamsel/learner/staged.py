@@ -61,20 +61,24 @@ class Rereader(Selector[State]):
         pool = self._columns
         if not self._one_source or not isinstance(pool, Circle) or pool.complete:
             return
-        with self._undone_by(BaseException):
-            pool.begin_again(self.n_columns)
-            self._outdate()
+        self._whole(self._begin_again, pool)
         while not pool.settled:
             self._read_again(stream, pool)
+
+    def _begin_again(self, pool: Circle) -> None:
+        pool.begin_again(self.n_columns)
+        self._outdate()
 
     def _next_reading(self) -> StageReading | None:
         pool = self._columns
         if not self._one_source or not isinstance(pool, InParts) or pool.complete:
             return None
-        with self._undone_by(BaseException):
-            pool.begin_in_parts(self.n_columns)
-            self._outdate()
+        self._whole(self._begin_in_parts, pool)
         return None if pool.settled else StageReading.of(self, pool)
+
+    def _begin_in_parts(self, pool: InParts) -> None:
+        pool.begin_in_parts(self.n_columns)
+        self._outdate()
 
     def _take_reading(self, reading: StageReading, found: StageFound) -> None:
         pool = self._columns
@@ -84,10 +88,12 @@ class Rereader(Selector[State]):
                 "Expected what the last reading asked for was found. Got: what another one did.\n"
                 "Hint: every reading is taken up once, before the next."
             )
-        with self._undone_by(BaseException):
-            pool.take(found)
-            self.n_passes += 1
-            self._outdate()
+        self._whole(self._take_found, pool, found)
+
+    def _take_found(self, pool: InParts, found: StageFound) -> None:
+        pool.take(found)
+        self.n_passes += 1
+        self._outdate()
 
     def _read_again(self, stream: ColumnStream, pool: Circle) -> None:
         """Read the source again, to its end or until the whole answer is proven."""
@@ -95,16 +101,19 @@ class Rereader(Selector[State]):
         arrival = 0
         for block in stream.blocks():
             for chunk in chunks(block, self._target.n, self._target.weights, self._target.kept):
-                with self._undone_by(BaseException):
-                    stats = chunk.scan(self._target, effective_jobs(self.n_jobs))
-                    pool.admit(chunk, stats, arrival, noted=self._notes(chunk, stats))
-                    arrival += len(chunk.names)
-                    self.n_passes = pool.seen / self.n_columns
-                    self._outdate()
+                self._whole(self._read_chunk, chunk, pool, arrival)
+                arrival += len(chunk.names)
                 if pool.settled:
                     return
         if arrival != self.n_columns:
             raise unlike_before(f"{arrival} columns, after {self.n_columns}")
+
+    def _read_chunk(self, chunk: Chunk, pool: Circle, arrival: int) -> None:
+        assert self._target is not None  # noqa: S101
+        stats = chunk.scan(self._target, effective_jobs(self.n_jobs))
+        pool.admit(chunk, stats, arrival, noted=self._notes(chunk, stats))
+        self.n_passes = pool.seen / self.n_columns
+        self._outdate()
 
 
 class StageReading:

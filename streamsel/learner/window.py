@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsel.held.part import Floats, Part
+from streamsel.held.part import Floats, Part, Places
 from streamsel.held.possible import expect_bounded
 from streamsel.held.table import padded
 from streamsel.names import first_bad_name, why_bad_name
@@ -49,31 +49,36 @@ class Window(Part):
 
     Attributes
     ----------
-    rows
-        Rows seen, in this window and before it.
-    count
-        Rows in it.
+    before, count, rows
+        Rows seen before this window, in it, and both.
     slots
         Its variables: name -> column of `X`.
     X, Y
         (size, p) values, NaN where not observed, and (size, c) columns of the target.
     """
 
+    changing = ("target", "before", "count", "slots", "_names", "_among", "_places", "X", "Y")
+
     def __init__(self, size: int, target: RowTarget | None, max_features: int | None) -> None:
         self.size = size
         self.target = target
         self.max_features = max_features
-        self.rows = 0
+        self.before = self.count = 0
         self.empty()
 
+    @property
+    def rows(self) -> int:
+        """Rows seen, in this window and before it."""
+        return self.before + self.count
+
     def empty(self) -> None:
-        """Begin anew, with none of the rows."""
-        self.count = 0
+        """Begin with another window, with none of the rows."""
+        self.before, self.count = self.rows, 0
         self.slots: dict[Hashable, int] = {}
         # The names of the last row, and where those stand that have a place: in it, and in X.
         self._names: list[Hashable] = []
-        self._among: list[int] = []
-        self._places: list[int] = []
+        self._among: Places = np.zeros(0, dtype=np.intp)
+        self._places: Places = np.zeros(0, dtype=np.intp)
         self.X: Floats = np.zeros((self.size, 0))
         self.Y: Floats = np.zeros((self.size, 0 if self.target is None else len(self.target)))
 
@@ -107,22 +112,38 @@ class Window(Part):
         columns = zip(encoded.names, encoded.columns.T, strict=True)
         return names, values, Said(seen, dict(columns))
 
+    def has_room_for(self, names: list[Hashable], values: Floats, said: Said) -> bool:
+        """Whether rows leave the window with room for more, and bring nothing new."""
+        if self.count + len(values) >= self.size or names != self._names:
+            return False
+        target = self.target
+        if target is None:
+            return True
+        return target.form is not None and said.columns.keys() <= target.slots.keys()
+
     def take(self, names: list[Hashable], values: Floats, said: Said, start: int) -> int:
         """Take rows from `start` on, up to where the window is full; return where that is."""
-        rows = slice(start, min(len(values), start + self.size - self.count))
-        mine = slice(self.count, self.count + rows.stop - rows.start)
+        stop = min(len(values), start + self.size - self.count)
         if names != self._names:
             self._take_up(names)
-        self.X[mine, self._places] = values[rows, self._among]
         if self.target is not None:
             self.target.admit(said.seen)
             if len(self.target) > self.Y.shape[1]:
                 self.Y = padded(self.Y.T, len(self.target)).T
+        self.add(values, said, slice(start, stop))
+        return stop
+
+    def add(self, values: Floats, said: Said, rows: slice) -> None:
+        """Take rows for which there is room, and which bring nothing new: all, or none of them."""
+        mine = slice(self.count, self.count + rows.stop - rows.start)
+        # Rows that were not taken in the end may have left something here.
+        self.X[mine] = 0.0
+        self.X[mine, self._places] = values[rows, self._among]
+        if self.target is not None:
+            self.Y[mine] = 0.0
             for name, column in said.columns.items():
                 self.Y[mine, self.target.slots[name]] = column[rows]
         self.count = mine.stop
-        self.rows += rows.stop - rows.start
-        return rows.stop
 
     def _take_up(self, names: list[Hashable]) -> None:
         """Give variables a place, and note those of a row: most rows name the same."""
@@ -131,8 +152,9 @@ class Window(Part):
                 self.slots[name] = len(self.slots)
         if len(self.slots) > self.X.shape[1]:
             self.X = padded(self.X.T, max(len(self.slots), 2 * self.X.shape[1])).T
-        self._among = [j for j, name in enumerate(names) if name in self.slots]
-        self._places = [self.slots[names[j]] for j in self._among]
+        among = [j for j, name in enumerate(names) if name in self.slots]
+        self._among = np.array(among, dtype=np.intp)
+        self._places = np.array([self.slots[names[j]] for j in among], dtype=np.intp)
         self._names = names
 
     def columns(self) -> tuple[list[Hashable], Floats, Target | None]:
@@ -184,7 +206,10 @@ class Window(Part):
             self.target.doubt_no_more()
         self.empty()
         expect(state, rows=Count(), names=Names())
-        self.rows, self.count = state["rows"], rows_of(state, "X")
+        self.count = rows_of(state, "X")
+        self.before = state["rows"] - self.count
+        if self.before < 0:
+            raise ValueError(f"Expected at least {self.count} rows. Got: {state['rows']}.")
         shape = (self.count, len(state["names"]))
         expect_shapes(state, X=shape, Y=(self.count, self.Y.shape[1]))
         expect(state, lacking=Array(shape, np.bool_))

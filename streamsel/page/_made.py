@@ -88,7 +88,7 @@ def _facts(report: Report, notes: Mapping[str, Any]) -> Any:
         yield "given", _names(list(covariates))
     if merged := of_kind(notes, "merged", list):
         yield "merged of", count(len(merged), "model")
-    yield "rows", (f"{report.rows or 0:,}", Name(rows_left_out_text(report.rows_left_out)))
+    yield "rows", (f"{report.rows:,}", Name(rows_left_out_text(report.rows_left_out)))
     yield "columns", f"{report.columns_seen:,}"
     if n_read := of_kind(notes, "columns_read", int):
         yield "columns read", f"{n_read:,}"

@@ -32,7 +32,7 @@ def notebook(model: Any) -> str:
     if report.columns_seen:
         tables = chosen(report, "streamsel.report(model) has them", _MOST)
         parts += [_table(table) for table in tables if isinstance(table, Table)]
-        seen = f"{report.columns_seen:,} columns of {report.rows or 0:,} rows"
+        seen = f"{report.columns_seen:,} columns of {report.rows:,} rows"
         seen += escape(shown(rows_left_out_text(report.rows_left_out)))
         seen += "" if report.target is None else f", target: {escape(shown(report.target))}"
         parts.append(

@@ -102,7 +102,7 @@ def _kicker(report: Report, notes: Mapping[str, Any]) -> str:
 def _keys(report: Report) -> list[tuple[str, str]]:
     """Return the numbers that matter."""
     what = "chosen" if report.kind == "selected" else "components"
-    keys = [("columns seen", f"{report.columns_seen:,}"), ("rows", f"{report.rows or 0:,}")]
+    keys = [("columns seen", f"{report.columns_seen:,}"), ("rows", f"{report.rows:,}")]
     keys.append((what, f"{len(report.found):,}"))
     if report.noise_floor is not None:
         keys.append(("noise floor", short(report.noise_floor)))

@@ -190,7 +190,7 @@ def _of_target(report: Report, n_used: int, floor: float) -> str:
         )
     told = f", the most relevant with {short(most)}"
     # A sum of so many columns can be anything, and a target among it.
-    if most > floor and n_used >= (report.rows or 0) - 1:
+    if most > floor and n_used >= report.rows - 1:
         told += " (of as many columns as there are rows, components can fit any target)"
     elif above is None:
         told += f" (a column of noise reaches {short(floor)}, and components do so more easily)"

@@ -71,7 +71,7 @@ def history(history: Any, ax: Axes | None = None) -> Axes:
     if not spans:
         raise ValueError(
             "Expected a history in which something stood. Got: none of its "
-            f"{history.n_rows or 0:,} rows.\nHint: nothing stands before warm_up rows, nor of "
+            f"{history.n_rows:,} rows.\nHint: nothing stands before warm_up rows, nor of "
             f"what is made of all names alike. This is {type(history.learner).__name__}."
         )
     drawn = _longest(spans)
@@ -89,11 +89,11 @@ def history(history: Any, ax: Axes | None = None) -> Axes:
             panel.set_ylabel("variables, in order of coming")
         # What came as columns was learnt before the first of them stood.
         begin = min(start for parts in spans.values() for start, _ in parts)
-        begin = begin if begin > (history.n_rows or 0) / 4 else 0
-        panel.set_xlim(begin, max(begin + 1, history.n_rows or 0))
+        begin = begin if begin > history.n_rows / 4 else 0
+        panel.set_xlim(begin, max(begin + 1, history.n_rows))
         panel.xaxis.set_major_formatter(whole)
         panel.set_xlabel("rows learnt")
-        what = f"When {count(len(spans), 'variable')} stood, in {history.n_rows or 0:,} rows"
+        what = f"When {count(len(spans), 'variable')} stood, in {history.n_rows:,} rows"
         left_out = len(spans) - len(drawn)
         describe(panel, f"{what}; {left_out:,} are left out." if left_out else f"{what}.")
     return panel

@@ -45,7 +45,7 @@ def expect_found(report: Report, kind: str) -> None:
 def expect_learnt(report: Report) -> None:
     """Refuse a report that tells of nothing yet."""
     if not report.found:
-        seen = f"{report.columns_seen:,} columns" if report.rows is not None else "nothing yet"
+        seen = f"{report.columns_seen:,} columns" if report.rows else "nothing yet"
         raise ValueError(
             f"Expected a model that has found something. Got: {report.learner}, which has seen "
             f"{seen}.\nHint: learn_columns(X), or rows, come first."

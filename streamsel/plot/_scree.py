@@ -143,7 +143,7 @@ def _noise(report: Report) -> tuple[float, str] | None:
         return report.noise_floor, "noise floor of single columns"
     set_to = report.parameters
     if report.learner == "PCA" and set_to["scale"] and not set_to["fading_factor"]:
-        level = largest_share(report.rows or 0, report.columns_seen - report.columns_constant)
+        level = largest_share(report.rows, report.columns_seen - report.columns_constant)
         return None if level is None else (level, "first component of noise")
     return None
 

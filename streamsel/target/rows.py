@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsel._jit.rows import LARGEST
+from streamsel.rollback import Rollback
 from streamsel.shapes import Array, expect
 from streamsel.target.covariates import (
     Given,
@@ -45,7 +46,7 @@ _NUMBERS = (float, int)
 _FORMS = {"number": "a number", "class": "a label", "several": "a dict of targets"}
 
 
-class RowTarget(Doubts):
+class RowTarget(Doubts, Rollback):
     """Names and origins of the target columns, which grow as classes and targets appear.
 
     What the first row brings, a number, a label or a dict of several, the others must bring too. A
@@ -69,6 +70,8 @@ class RowTarget(Doubts):
     origin
         What is taken off each column, so that an offset of 1e9 does not eat the digits.
     """
+
+    changing = ("form", "kinds", "given_kinds", "slots", "origin", "has_numbers")
 
     def __init__(self, kind: str, covariates: tuple[Hashable, ...] = ()) -> None:
         super().__init__(kind)

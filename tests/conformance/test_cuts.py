@@ -139,7 +139,7 @@ def test_names_are_any_hashables(mode):
 def test_counts(mode):
     X, y = data(mode)
     model = build(mode)
-    assert (model.n_rows, model.n_columns, model.n_constant, model.n_passes) == (None, 0, 0, 0)
+    assert (model.n_rows, model.n_columns, model.n_constant, model.n_passes) == (0, 0, 0, 0)
     X[:, [5, 80]] = 3.0
     model = learnt(mode, X, y)
     assert (model.n_rows, model.n_columns, model.n_constant) == (40, 160, 2)

@@ -91,7 +91,7 @@ def check_components(model, rows, X):
 def test_before_anything_is_learnt(mode):
     _, y = data(mode)
     report = told(build(mode))
-    assert (report["rows"], report["columns_seen"], report["noise_floor"]) == (None, 0, None)
+    assert (report["rows"], report["columns_seen"], report["noise_floor"]) == (0, 0, None)
     assert report[build(mode).report().kind] == []
     if y is not None:
         report = told(fresh(mode, y))

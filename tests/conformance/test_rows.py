@@ -833,7 +833,7 @@ def test_a_report_in_the_midst_of_a_window(mode):
     size = model._window_size
     for i, (x, y) in enumerate(stream(mode, 2 * size)):
         report = model.report()
-        assert report.rows == (model.n_rows if i else None)
+        assert report.rows == model.n_rows == i
         assert [row["name"] for row in report.found] == list(model.relevance)
         assert (report.noise_floor is None) == (i < size or not model.supervised)
         learn_one(model, x, y)

@@ -28,7 +28,7 @@ N = 14
 KNOWN = {
     *("n_columns", "n_passes", "_n_constant", "_without_target", "_target", "_space"),
     *("_columns", "_moments", "_beside", "_window", "_door", "_vocabulary", "_found", "_weights"),
-    *("_at_work", "_summary"),
+    *("_at_work", "_summary", "_rest"),
 }
 
 

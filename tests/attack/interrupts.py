@@ -1,0 +1,58 @@
+"""Exceptions at any line of any call that changes a model: it is as before the call, or after it.
+
+    python -m tests.attack.interrupts --seconds 20 --seed 1
+
+takes a learner in any mode, a kind of call (`tests.conformance.calls`), and some of the lines that
+it executes, and raises there. The model must be, to the last bit, what it was
+before the call or what it is after it, must not be locked, and must go on as one that was never
+interrupted. It exits with 1 if one does not, and says how to see it again.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import sys
+import warnings
+from typing import TYPE_CHECKING
+
+from tests.attack._harness import run
+from tests.conformance.calls import KINDS, calls
+from tests.conformance.modes import MODES
+from tests.interruptions import half_done
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+NAMES = tuple(MODES)
+# How many places of a call are tried at once, so that most of the time is not its preparation.
+PLACES = 12
+
+
+def attempts(seed: int) -> Callable[[int], tuple[str, str]]:
+    """Return what interrupts a call, by its index."""
+    warnings.simplefilter("ignore")
+    return functools.partial(_attempt, seed)
+
+
+def _attempt(seed: int, index: int) -> tuple[str, str]:
+    rng = random.Random(f"{seed} {index}")  # noqa: S311
+    name = rng.choice(NAMES)
+    kind, situation = next(calls(MODES[name], index))
+
+    def places(count: int) -> Sequence[int]:
+        return rng.sample(range(1, count + 1), min(count, PLACES))
+
+    for where, wrong in half_done(situation, places):
+        if wrong:
+            return "wrong", f"{name}, {kind}, at {where}: {wrong}"
+    return "right", ""
+
+
+def kind_of(index: int) -> str:
+    """Return the kind of call of an index; of a mode that has no such call it is the next."""
+    return KINDS[index % len(KINDS)]
+
+
+if __name__ == "__main__":
+    sys.exit(run(attempts, kind_of, __doc__))

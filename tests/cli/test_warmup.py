@@ -1,0 +1,36 @@
+"""`streamsel warmup`: compiled before it is needed."""
+
+import pytest
+
+from streamsel import catalogue
+from streamsel.learner.base import Learner
+
+
+@pytest.fixture(name="compiled")
+def watched(monkeypatch):
+    """Return what was compiled; nothing is, for that is tested elsewhere."""
+    found = []
+    monkeypatch.setattr(Learner, "precompile", lambda self: found.append(self))  # noqa: PLW0108
+    return found
+
+
+def test_methods_that_are_named(call, compiled):
+    result = call("warmup", "--method", "PCA", "--method", "SelectKBest", "--method", "PCA")
+    assert [type(model).__name__ for model in compiled] == ["PCA", "SelectKBest"]
+    assert result.stdout == ""
+    assert "the loops of 2 methods are compiled, in " in result.stderr
+
+
+def test_all_methods(call, compiled):
+    call("warmup")
+    assert [type(model).__name__ for model in compiled] == catalogue.names()
+    # Each takes rows as it is.
+    assert all(getattr(model, "n_components", 1) is not None for model in compiled)
+
+
+def test_it_compiles(call):
+    assert "the loops of SAOLA are compiled" in call("warmup", "--method", "SAOLA").stderr
+
+
+def test_no_such_method(call):
+    assert "'SelectBest'" in call("warmup", "--method", "SelectBest", code=2).stderr

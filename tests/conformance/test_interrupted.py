@@ -1,0 +1,45 @@
+"""Exceptions at any line: what is learnt is learnt whole, or not at all, and goes on as ever."""
+
+import itertools
+from zlib import crc32
+
+import pytest
+
+from tests.conformance.calls import calls
+from tests.conformance.modes import MODES, over
+from tests.conformance.rowwise import ROW_MODES
+from tests.interruptions import half_done
+
+# So many calls of a mode, and lines of a call; `tests.attack.interrupts` tries the others.
+CALLS, LINES = 3, 8
+
+
+def some_lines(turn):
+    """Return what picks some lines of a call, evenly apart."""
+
+    def pick(count):
+        step = max(1, count // LINES)
+        return range(1 + turn % step, count + 1, step)
+
+    return pick
+
+
+@over(MODES)
+def test_at_any_line(mode):
+    turn = crc32(str(mode).encode())
+    for kind, situation in itertools.islice(calls(mode, turn), CALLS):
+        for where, wrong in half_done(situation, some_lines(turn)):
+            assert not wrong, f"{kind}, interrupted at {where}: {wrong}"
+
+
+@pytest.mark.parametrize("name", ["SelectKBest(k=2)", "MRMR(k=3, fading_factor=0.05)"])
+def test_at_every_line_of_a_row(name):
+    mode = ROW_MODES[name]
+    kinds = {"first row", "row", "row after columns", "row with gaps"}
+    tried = 0
+    for kind, situation in calls(mode):
+        if kind in kinds:
+            for where, wrong in half_done(situation, lambda count: range(1, count + 1)):
+                assert not wrong, f"{kind}, interrupted at {where}: {wrong}"
+                tried += 1
+    assert tried > 200

@@ -1,0 +1,178 @@
+"""Exceptions at any line: what a call leaves behind when it is interrupted there.
+
+A trace function raises at the n-th line of the package that a call executes, as a Ctrl-C or a lack
+of memory would. What the interrupted model holds must be, to the last bit, what it held before the
+call or what it holds after it; and it must go on as a model that was never interrupted.
+"""
+
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import streamsel
+from tests.conformance.modes import bits
+
+PACKAGE = str(Path(streamsel.__file__).parent)
+
+
+class Interrupted(BaseException):
+    """Stands for what may come at any line, such as KeyboardInterrupt and MemoryError."""
+
+
+class _Tracer:
+    """Counts the lines of the package that are executed, and raises at one of them."""
+
+    def __init__(self, at: int) -> None:
+        self.at, self.count, self.where = at, 0, ""
+
+    def __call__(self, frame: FrameType, event: str, arg: Any) -> Any:
+        del arg
+        if event == "call":
+            return self if frame.f_code.co_filename.startswith(PACKAGE) else None
+        if event == "line":
+            self.count += 1
+            if self.count == self.at:
+                name = Path(frame.f_code.co_filename).relative_to(PACKAGE)
+                self.where = f"{name}:{frame.f_lineno}"
+                raise Interrupted(self.where)
+        return self
+
+
+@contextmanager
+def _traced(tracer: _Tracer) -> Iterator[None]:
+    before = sys.gettrace()
+    sys.settrace(tracer)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+def count_of_lines(call: Callable[[], object]) -> int:
+    """Return how many lines of the package a call executes."""
+    tracer = _Tracer(0)
+    with _traced(tracer):
+        call()
+    return tracer.count
+
+
+def interrupt(call: Callable[[], object], at: int) -> str | None:
+    """Call, and raise at the at-th line; return where that was, None if there was no such line."""
+    tracer = _Tracer(at)
+    try:
+        with _traced(tracer):
+            call()
+    except Interrupted:
+        return tracer.where
+    return tracer.where or None
+
+
+class Situation(NamedTuple):
+    """A call that may be interrupted.
+
+    Parameters
+    ----------
+    make
+        Returns a model that is about to be called, the same one every time.
+    call
+        What is done with it.
+    go_on
+        What it learns later.
+    """
+
+    make: Callable[[], Any]
+    call: Callable[[Any], object]
+    go_on: Callable[[Any], object]
+
+
+def half_done(
+    situation: Situation, places: Callable[[int], Iterable[int]]
+) -> Iterator[tuple[str, str]]:
+    """Interrupt a call at some of its lines; yield where, and what is wrong with the model then.
+
+    Parameters
+    ----------
+    situation
+        The call.
+    places
+        Returns, given how many lines the call executes, at which of them to interrupt it: from 1.
+
+    Yields
+    ------
+    The line, and what is wrong; "" where nothing is.
+    """
+    make, call, go_on = situation
+    before, after = make(), make()
+    lines = count_of_lines(lambda: call(after))
+    left_by = {"before": bits(before), "after": bits(after)}
+    call(before)
+    for model in (before, after):
+        go_on(model)
+    expected = bits(after)
+    assert bits(before) == expected, "two models that learnt the same differ"
+    for at in places(lines):
+        model = make()
+        where = interrupt(lambda model=model: call(model), at)
+        if where is not None:
+            yield where, _wrong(model, left_by, expected, call, go_on)
+
+
+def _wrong(
+    model: Any,
+    left_by: dict[str, Any],
+    expected: dict[str, Any],
+    call: Callable[[Any], object],
+    go_on: Callable[[Any], object],
+) -> str:
+    """Return what is wrong with a model that was interrupted; "" if nothing is."""
+    try:
+        held = bits(model)
+    except Exception as error:  # noqa: BLE001 (whatever it is, it is a finding)
+        return f"state cannot be read: {error!r}"
+    left = next((when for when, other in left_by.items() if held == other), None)
+    if left is None:
+        return f"neither before nor after: {_apart(held, left_by)}"
+    try:
+        # Another thread finds nothing locked.
+        _in_a_thread(lambda: call(model) if left == "before" else None)
+        go_on(model)
+        held = bits(model)
+    except Exception as error:  # noqa: BLE001
+        return f"cannot go on from {left}: {error!r}"
+    return "" if held == expected else f"goes on otherwise from {left}"
+
+
+def _apart(held: dict[str, Any], left_by: dict[str, Any]) -> str:
+    """Return which parts of a state are as before, and which as after."""
+    before, after = left_by["before"], left_by["after"]
+    told = []
+    for key in sorted(before.keys() | after.keys()):
+        if before.get(key) == after.get(key) == held.get(key):
+            continue
+        kind = "before" if held.get(key) == before.get(key) else "after"
+        told.append(
+            f"{key} {kind if held.get(key) in (before.get(key), after.get(key)) else 'neither'}"
+        )
+    return ", ".join(told)[:300]
+
+
+def _in_a_thread(call: Callable[[], object]) -> None:
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(60)
+    if thread.is_alive():
+        raise RuntimeError("a lock was never released")
+    if errors:
+        raise errors[0]

@@ -1,0 +1,141 @@
+"""What is compiled before it is needed: all that columns and rows need, and of a model nothing."""
+
+import os
+import subprocess
+import sys
+
+import numba
+import pytest
+
+from streamsel import SelectKBest
+from tests.conformance.modes import MODES, bits, build, sampled
+
+pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+
+COMMON = """
+import importlib, os, pkgutil, sys, warnings
+import numpy as np
+import streamsel
+from streamsel import _jit, catalogue
+
+warnings.simplefilter("ignore")
+LOOPS = [
+    loop
+    for module in pkgutil.iter_modules(_jit.__path__)
+    for loop in vars(importlib.import_module(f"streamsel._jit.{module.name}")).values()
+    if hasattr(loop, "signatures")
+]
+
+
+def ready():
+    return sum(len(loop.signatures) for loop in LOOPS)
+
+
+def use(model):
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(70, 12))
+    y = X[:, 0] + 0.1 * rng.normal(size=70)
+    if getattr(model, "target", None) == "class" or model.__class__.__name__ == "Discriminant":
+        y = np.digitize(y, [-0.5, 0.5])
+    of = (lambda part: [part]) if model.supervised else (lambda part: [])
+    twin = model.clone()
+    if model.supervised:
+        model.learn_target(y)
+    model.learn_columns(X)
+    model.report()
+    model.transform_many(X)
+    model.learn_column("alone", X[:, 0] ** 2)
+    for learner in (twin, model):
+        for x, value in zip(X.tolist(), y.tolist()):
+            learner.learn_one(dict(enumerate(x)), *of(value))
+        learner.learn_many(X, *of(y))
+        learner.report()
+        learner.transform_one(dict(enumerate(X[0].tolist())))
+"""
+
+# A process for each, for what one has loaded is there for the next. Some of all families, for time.
+LOADED = """
+for name in catalogue.names()[::4]:
+    cls = catalogue.fetch(name)
+    model = cls(**next(iter(cls._unit_test_params())))
+    child = os.fork()
+    if child:
+        failed = os.waitpid(child, 0)[1]
+        if failed:
+            sys.exit(f"{name} failed")
+        continue
+    model.precompile()
+    before = ready()
+    use(model)
+    if not 0 < before == ready():
+        print(name, before, ready(), flush=True)
+    os._exit(0)
+"""
+
+COMPILED = """
+from numba.core import event
+
+class Count(event.Listener):
+    n = 0
+    def on_start(self, _):
+        self.n += 1
+    def on_end(self, _):
+        pass
+
+count = Count()
+event.register("numba:compile", count)
+model = streamsel.RandomProjection(2)
+model.precompile()
+before = count.n
+use(model)
+print(before > 2, count.n - before)
+"""
+
+
+def said(code, **environment):
+    result = subprocess.run(
+        [sys.executable, "-c", COMMON + code],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+        timeout=300,
+    )
+    return result.stdout.split()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+def test_learners_have_all_they_need():
+    assert said(LOADED) == []
+
+
+def test_nothing_is_compiled_after_it(tmp_path):
+    assert said(COMPILED, NUMBA_CACHE_DIR=str(tmp_path)) == ["True", "0"]
+
+
+@sampled(MODES)
+def test_the_model_is_left_as_it_is(mode):
+    model = build(mode)
+    before = bits(model)
+    model.precompile()
+    assert bits(model) == before
+    assert model.n_rows == 0
+
+
+def test_a_model_that_has_learnt():
+    model, twin = SelectKBest(k=1), SelectKBest(k=1)
+    for one in (model, twin):
+        one.learn_one({"a": 1.0, "b": 2.0}, 1.0)
+    model.precompile()
+    for one in (model, twin):
+        one.learn_one({"a": 2.0, "b": 1.0}, 3.0)
+    assert bits(model) == bits(twin)
+
+
+def test_covariates_and_times():
+    for model in (
+        SelectKBest(k=1, covariates=("age",)),
+        SelectKBest(k=1, target="survival"),
+    ):
+        model.precompile()
+        assert model.n_rows == 0

@@ -1,0 +1,257 @@
+"""Copies of a model that another thread teaches, and forks under it: each is of a whole state."""
+
+import copy
+import os
+import pickle
+import sys
+import threading
+import time
+import warnings
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from streamsel import MRMR, PCA, SOSPCA, ProjSe, RandomProjection, SelectKBest
+from streamsel.columns import Block
+from streamsel.stream import ColumnStream
+from tests.conformance.modes import bits
+from tests.conformance.rowwise import learn_one
+from tests.copies import COPIES
+
+MODELS = {
+    "SelectKBest": lambda: SelectKBest(k=2),
+    "ProjSe, few at a time": lambda: ProjSe(k=2, max_features=4, grace_period=20),
+    "MRMR": lambda: MRMR(k=2),
+    "PCA": lambda: PCA(2),
+    "SOSPCA": lambda: SOSPCA(2),
+    "RandomProjection": lambda: RandomProjection(2),
+    "by windows": lambda: SelectKBest(k=2, score="mutual_info", window_size=20),
+}
+each = pytest.mark.parametrize("name", MODELS)
+SNAPSHOTS = 150
+FORKS = 12
+
+
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(97, 6))
+    y = X[:, 1] + 0.5 * rng.normal(size=97)
+    return [(dict(zip("abcdef", x, strict=True)), t) for x, t in zip(X.tolist(), y, strict=True)]
+
+
+ROWS = rows()
+
+
+def learn(model, i):
+    learn_one(model, *ROWS[i % len(ROWS)])
+
+
+@contextmanager
+def taught(model):
+    """Let another thread teach a model rows, as fast as it can; threads take turns often."""
+    stop, failed = threading.Event(), []
+
+    def run():
+        i = model.n_rows
+        try:
+            while not stop.is_set():
+                learn(model, i)
+                i += 1
+        except BaseException as error:  # noqa: BLE001 (whatever it is)
+            failed.append(error)
+
+    before = sys.getswitchinterval()
+    thread = threading.Thread(target=run)
+    sys.setswitchinterval(1e-5)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        sys.setswitchinterval(before)
+    assert not failed
+
+
+def expect_whole(make, snapshots):
+    """Check that each snapshot is the model that has learnt as many rows, and goes on as it."""
+    twin = make()
+    for snapshot in sorted(snapshots, key=lambda snapshot: snapshot.n_rows):
+        while twin.n_rows < snapshot.n_rows:
+            learn(twin, twin.n_rows)
+        assert bits(snapshot) == bits(twin)
+    learn(snapshot, snapshot.n_rows)
+    learn(twin, twin.n_rows)
+    assert bits(snapshot) == bits(twin)
+
+
+@each
+def test_copies_beside_a_thread_that_learns_rows(name, tmp_path):
+    model = MODELS[name]()
+    for i in range(30):
+        learn(model, i)
+    with taught(model):
+        snapshots = [[*COPIES.values()][i % len(COPIES)](model, tmp_path) for i in range(SNAPSHOTS)]
+    assert len({snapshot.n_rows for snapshot in snapshots}) > 20
+    expect_whole(MODELS[name], snapshots)
+
+
+@each
+def test_reports_beside_a_thread_that_learns_rows(name):
+    model = MODELS[name]()
+    learn(model, 0)
+    with taught(model):
+        reports = [model.report() for _ in range(30)]
+    for report in reports:
+        twin = MODELS[name]()
+        for i in range(report.rows if report.rows < 400 else 0):
+            learn(twin, i)
+        if twin.n_rows:
+            assert twin.report().found == report.found
+
+
+def test_copies_between_the_blocks_of_a_long_stream(tmp_path):
+    """They wait for a block, and not for the end; and no other thread learns meanwhile."""
+    X = np.random.default_rng(0).normal(size=(30, 4000))
+    reached, go_on = threading.Event(), threading.Event()
+    size = 40
+
+    def blocks():
+        for start in range(0, X.shape[1], size):
+            if start == 2000:
+                reached.set()
+                assert go_on.wait(60)
+            yield Block(range(start, start + size), np.asfortranarray(X[:, start : start + size]))
+
+    model = SelectKBest(k=5)
+    model.learn_target(X[:, 0])
+    source = ColumnStream(blocks, n_rows=30)
+    thread = threading.Thread(target=model.learn_columns, args=(source,))
+    thread.start()
+    assert reached.wait(60)
+    snapshots = [made(model, tmp_path) for made in COPIES.values()]
+    assert [snapshot.n_columns for snapshot in snapshots] == [2000] * len(COPIES)
+    assert model.report().columns_seen == 2000
+    with pytest.raises(RuntimeError, match="one thread at a time"):
+        model.learn_column("another", X[:, 1])
+    go_on.set()
+    while thread.is_alive():
+        snapshots.append(copy.deepcopy(model))
+    thread.join()
+    twin = SelectKBest(k=5)
+    twin.learn_target(X[:, 0])
+    for snapshot in snapshots:
+        assert snapshot.n_columns % size == 0
+        seen = twin.n_columns
+        twin.learn_columns(X[:, seen : snapshot.n_columns], range(seen, snapshot.n_columns))
+        assert snapshot.selected == twin.selected
+    assert model.n_columns == 4000
+
+
+def test_a_call_from_within_a_row():
+    """A copy there is of the model before the row; to learn there is refused."""
+    found = []
+
+    class Row(dict):
+        def values(self):
+            found.append(pickle.loads(pickle.dumps(model)))  # noqa: S301
+            with pytest.raises(RuntimeError, match=r"midst of learning[\s\S]*Hint"):
+                model.learn_one({"a": 2.0}, 1.0)
+            return super().values()
+
+    model = SelectKBest(k=1)
+    model.learn_one({"a": 1.0}, 1.0)
+    before = bits(model)
+    model.learn_one(Row(a=3.0), 2.0)
+    assert found
+    assert all(bits(one) == before for one in found)
+    assert model.n_rows == 2
+
+
+# ------------------------------------------------------------------------------------ forks
+
+
+forking = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+
+
+def in_a_child(check):
+    """Fork, and return whether a check is true in the child, and ends there within a minute."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if not child:
+        code = 1
+        try:
+            code = 0 if check() else 2
+        finally:
+            os._exit(code)
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return status == 0
+        time.sleep(0.001)
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    return False
+
+
+@forking
+@each
+def test_a_child_goes_on_with_a_whole_model(name):
+    def check():
+        snapshot, n = pickle.dumps(model), model.n_rows
+        learn(model, n)
+        expect_whole(MODELS[name], [pickle.loads(snapshot), model])  # noqa: S301
+        return True
+
+    for _ in range(FORKS):
+        model = MODELS[name]()
+        learn(model, 0)
+        with taught(model):
+            while model.n_rows < 40:  # in the midst of it
+                time.sleep(0.0)
+            assert in_a_child(check)
+        n = model.n_rows
+        learn(model, n)
+        assert model.n_rows == n + 1
+
+
+@forking
+def test_a_child_learns_while_the_parent_learns_a_stream():
+    X = np.random.default_rng(0).normal(size=(20, 30))
+    model = SelectKBest(k=2)
+    model.learn_target(X[:, 0])
+    reached, go_on = threading.Event(), threading.Event()
+
+    def columns():
+        yield Block(range(10), np.asfortranarray(X[:, :10]))
+        reached.set()
+        assert go_on.wait(60)
+        yield Block(range(10, 20), np.asfortranarray(X[:, 10:20]))
+
+    source = ColumnStream(columns, n_rows=20)
+    thread = threading.Thread(target=model.learn_columns, args=(source,))
+    thread.start()
+    assert reached.wait(60)
+
+    def check():
+        model.learn_columns(X[:, 20:], range(20, 30))
+        return model.n_columns == 20
+
+    assert in_a_child(check)
+    go_on.set()
+    thread.join()
+    assert model.n_columns == 20
+
+
+@forking
+def test_models_of_which_a_fork_knows_are_let_go():
+    from streamsel.learner import forks
+
+    before = len(forks._known)
+    models = [SelectKBest(k=1) for _ in range(50)]
+    assert len(forks._known) == before + 50
+    del models
+    assert len(forks._known) == before
