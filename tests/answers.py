@@ -726,9 +726,10 @@ def notes(path):
     """Return the notes in a file, but for what is never twice the same, or was not noted then."""
     held = read_notes(path)
     apart = {"seconds", "peak_memory", "begun", "saved", "version", "fingerprint", "listed"}
-    later = {"alarms", "id", "weights", "strata", "decimal", "max_skipped"}
+    later = {"alarms", "id", "weights", "strata", "decimal", "max_skipped", "layer", "raw"}
     apart |= {key for key in later if key == "alarms" or held.get(key) is None}
-    apart |= {"covariates"} if held.get("covariates") == [] else set()
+    empty = {"covariates", "index", "counting", "na_values", "examples", "filled_values"}
+    apart |= {key for key in empty if not held.get(key)}
     # Rows without a target were an error.
     apart |= {"missing_target"} if held.get("missing_target") == "error" else set()
     return repr({key: held[key] for key in held if key not in apart})

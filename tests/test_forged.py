@@ -195,7 +195,7 @@ NOT_LEARNT = [
     (streamsel.PCA, on_both, "beside/now/S.npy", times(-1.0), "products no larger"),
     (streamsel.PCA, on_both, "beside/now/sums.npy", times(1e100), "products no larger"),
     (streamsel.PCA, on_both, "standing/weights.npy", times(1e300), "loadings whose products"),
-    (streamsel.SOSPCA, on_both, "beside/J.npy", times(-1.0), "products no larger"),
+    (streamsel.SOSPCA, on_both, "beside/J.npy", times(-1.0), "squares of 0 or more"),
     (streamsel.SparsePCA, on_both, "beside/A.npy", times(-1.0), "products no larger"),
     (streamsel.Lasso, on_columns, "columns/table/arrival.npy", times(0.0), "arrivals that differ"),
     (streamsel.SparsePCA, on_columns, "columns/table/unit.npy", times(1e9), "observations from -2"),

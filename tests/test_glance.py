@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from streamsel import SOSPCA, ProjSe, SelectKBest
+from streamsel.held.summary import MOST_POINTS
 from streamsel.learner import column_axis
 from streamsel.learner.selector import Selector
 from tests.conformance.modes import bits
 
-N = 60
+N, P = 60, 700
 
 # Each with whether it may let columns go at a glance.
 LEARNERS = {
@@ -29,8 +30,8 @@ LEARNERS = {
 def columns(rng):
     """A target, and columns of which the first are the most relevant."""
     y = rng.normal(size=N)
-    strength = np.r_[np.linspace(2.0, 1.0, 12), np.zeros(150)]
-    return y, np.ascontiguousarray((np.outer(y, strength) + rng.normal(size=(N, 162))).T)
+    strength = np.r_[np.linspace(2.0, 1.0, 12), np.zeros(P - 12)]
+    return y, np.ascontiguousarray((np.outer(y, strength) + rng.normal(size=(N, P))).T)
 
 
 @pytest.fixture
@@ -62,13 +63,14 @@ def test_alone_or_together_to_the_last_bit(rng, columns, chunked, name, with_cov
     build, at_a_glance = LEARNERS[name]
     with_covariate &= "samples" not in name
     z = rng.normal(size=N) if with_covariate else None
-    X[50] = 7.0
+    X[600] = 7.0
     together = learnt(build, y, covariates=z)
     together.learn_columns(X.T)
     assert bits(learnt(build, y, X, covariates=z)) == bits(together)
     if at_a_glance and not with_covariate:
-        assert 50 in chunked
-        assert len(chunked) < 80
+        assert 600 in chunked
+        # Of the first columns points are kept, and of all some are sampled.
+        assert sum(name >= MOST_POINTS for name in chunked) < 40
     else:
         assert len(chunked) == len(X)
 

@@ -412,7 +412,10 @@ def drop(Z, Mzz, Czy, B, relevance, *tail, arrival=None, given=None):
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("jacobi", [False, True])
 def test_rotate_and_drop_takes_everything_along(rng, jacobi, signed, covariates):
-    """The pair is that of least relevance, the least first; for Jacobi signs go by the slots."""
+    """The pair is that of least relevance, the least first; Jacobi's signs go by the slots.
+
+    Where relevance has a sign they go by relevance.
+    """
     Y, W, Z, Mzz, Czy, B, relevance = components(rng, c=1 if signed else 2)
     given = NO_GIVEN[Y.shape[1]]
     left = Z
@@ -431,7 +434,7 @@ def test_rotate_and_drop_takes_everything_along(rng, jacobi, signed, covariates)
         relevance = (W @ Y.T @ Z.T)[0] / np.linalg.norm(left, axis=1)
     q = len(Z)
     pair = np.argsort(relevance)[:2]
-    a, b = sorted(pair) if jacobi else pair
+    a, b = sorted(pair) if jacobi and not signed else pair
     aa, bb, ab = left[a] @ left[a], left[b] @ left[b], left[a] @ left[b]
     theta = np.arctan2(2 * ab, aa - bb) if jacobi else np.arctan(2 * ab / np.sqrt(aa * bb))
     cos, sin = np.cos(theta / 2), np.sin(theta / 2)

@@ -401,12 +401,15 @@ def test_very_unequal_weights_make_p_values_too_large_and_never_too_small(unequa
 def test_of_weights_that_are_inverse_variances_the_root_makes_p_values_right(unequal):
     X, targets, w = unequal
     noisy, root = targets / np.sqrt(w), np.sqrt(w)
-    assert np.mean([p_values(X, y, weights=w) for y in noisy]) > 0.7
+    # Noise of unequal variance has heavy tails, and p-values go by its normal scores.
+    off = np.array([p_values(X, y, weights=w) for y in noisy])
+    assert off.mean() > 0.65
+    assert np.mean(off < 0.05) < 0.01
     p = np.array([p_values(X * root[:, None], y * root, covariates=root) for y in noisy])
     assert np.mean(p < 0.05) == pytest.approx(0.05, abs=0.01)
     weighted, by_root = SelectKBest(1000), SelectKBest(1000)
     learnt(weighted, X, noisy[0], w)
     by_root.learn_target(noisy[0] * root, covariates=root)
     by_root.learn_columns(X * root[:, None])
-    off = [weighted.relevance[j] - by_root.relevance[j] for j in range(1000)]
-    assert np.abs(off).mean() < 0.02
+    gaps = [weighted.relevance[j] - by_root.relevance[j] for j in range(1000)]
+    assert np.abs(gaps).mean() < 0.02

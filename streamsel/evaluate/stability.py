@@ -106,7 +106,7 @@ def selection_stability(
     --------
     >>> from streamsel.evaluate import selection_stability
     >>> selection_stability([["a", "b"], ["b", "a"], ["a", "c"]], n_variables=10)
-    Stability(value=0.5833, low=-0.9386, high=0.9976)
+    Stability(value=0.5833, low=-0.9674, high=0.9977)
     """
     params.check(
         "selection_stability",

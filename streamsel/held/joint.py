@@ -13,7 +13,7 @@ from streamsel.held.beside import Beside, Steps, put
 from streamsel.held.counts import count
 from streamsel.held.moments import Moments
 from streamsel.held.part import Floats, Places
-from streamsel.held.possible import expect_between, expect_bounded, expect_products
+from streamsel.held.possible import expect_between, expect_bounded, expect_squares, expect_sums
 from streamsel.held.table import Table
 from streamsel.rollback import Restore
 from streamsel.shapes import Count, Number, expect, expect_shapes
@@ -251,7 +251,10 @@ class JointMoments(Beside):
     def expect_possible(self) -> None:
         """Raise ValueError for numbers that no data lead to: a file may hold any."""
         expect_bounded("loadings", self.watched["B"], self.watched["shift"], self.mean)
-        expect_products(self.J)
+        # Products with a candidate are of the rows since it became one, squares of all rows: the
+        # inequality of Cauchy and Schwarz need not hold.
+        expect_sums("products of sums and candidates", self.J)
+        expect_squares(self.J.diagonal())
         for field in ("age", "before", "start"):
             expect_between("rows of candidates", self.candidates[field], 0.0, 1e300)
 

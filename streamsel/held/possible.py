@@ -83,10 +83,16 @@ def expect_factors(factors: Floats) -> None:
 
 def expect_within(products: Any, bounds: Any, squares: Any) -> None:
     """Refuse products above these bounds, or squares below 0, but for rounding."""
-    largest = np.abs(squares).max(initial=0.0)
-    over = np.abs(products) > _OVER * bounds + _ROUNDING * largest
-    if over.any() or (squares < -_ROUNDING * largest).any():
+    over = np.abs(products) > _OVER * bounds + _ROUNDING * np.abs(squares).max(initial=0.0)
+    if over.any():
         raise ValueError("Expected products no larger than their squares. Got: others.")
+    expect_squares(squares)
+
+
+def expect_squares(squares: Any) -> None:
+    """Refuse sums of squares below 0, but for rounding."""
+    if (squares < -_ROUNDING * np.abs(squares).max(initial=0.0)).any():
+        raise ValueError("Expected sums of squares of 0 or more. Got: others.")
 
 
 def expect_explained(m2: Floats, mean: Floats, cxy: Floats, squares: Floats) -> None:

@@ -74,8 +74,7 @@ def report(
     >>> model.learn_target(X[:, 7] + rng.normal(size=100))
     >>> model.learn_columns(X)
     >>> print(streamsel.report(model, format="md").splitlines()[0])
-    # 1 of 1,000 variables, above what noise reaches (0.39); proven to be that of a selection over
-    all columns at once.
+    # 1 of 1,000 variables selected. 1 exceeds the noise floor (0.39).
 
     In a notebook a model shows verdict and table by itself. The whole page goes to a file:
 
