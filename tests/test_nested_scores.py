@@ -198,7 +198,7 @@ def test_several_passes_find_the_same(learner):
         n_passes += 1
         return enumerate(X.T)
 
-    settings = {"sizes": [1, 2], "n_folds": 3, "n_inner": 2}
+    settings = {"sizes": [1, 2], "n_folds": 3, "n_inner": 2, "model": "knn"}
     expected = nested_scores(learner, X, LABELS, **settings)
     stream = iter_columns(columns)
     found = nested_scores(learner, stream, LABELS, max_bytes=300_000, **settings)
@@ -246,7 +246,7 @@ def test_lots_are_fair_and_know_no_blocks():
 
 
 def test_json_has_all_of_it():
-    found = nested_scores(SelectKBest(), X, LABELS, sizes=[2, 1])
+    found = nested_scores(SelectKBest(), X, LABELS, sizes=[2, 1], model="knn")
     told = json.loads(json.dumps(found.as_dict()))
     assert told["sizes"] == [1, 2]
     assert [row["variables"] for row in told["scores"][::3]] == found.contestants

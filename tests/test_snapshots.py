@@ -30,7 +30,7 @@ MODELS = {
 }
 each = pytest.mark.parametrize("name", MODELS)
 SNAPSHOTS = 150
-FORKS = 12
+FORKS = 6
 
 
 def rows():

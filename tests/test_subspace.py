@@ -185,10 +185,10 @@ def test_offset_of_what_is_stored(rng):
 
 
 def test_more_rows_than_a_piece(rng):
-    X = falling(rng, 20, 60)[np.arange(9000) % 20] + 1e-3 * rng.normal(size=(9000, 60))
+    X = falling(rng, 20, 30)[np.arange(9000) % 20] + 1e-3 * rng.normal(size=(9000, 30))
     assert_equal(
-        learnt(X, np.ones(60), n_jobs=3).axes(),
-        reference.incremental(reference.centred(X, np.ones(60)), RANK, WIDTH),
+        learnt(X, np.ones(30), n_jobs=3).axes(),
+        reference.incremental(reference.centred(X, np.ones(30)), RANK, WIDTH),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsel._jit.policy import kernel
+from streamsel._jit.policy import APART, kernel
 
 
 @kernel(reordered_sums=True)
@@ -45,7 +45,7 @@ def take_shapes(
     offset, in_octave = layout
     s, m = sums.shape
     n = X.shape[1]
-    short = np.empty(m)
+    short = np.empty(APART + m)[APART:]
     weight2 = 0.0
     for j in range(X.shape[0]):
         if steps[j] == 0.0:

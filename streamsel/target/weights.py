@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsel._jit.policy import APART
 from streamsel._jit.turn import turn
 from streamsel.shapes import Array, expect
 from streamsel.summation import two_sum
@@ -80,7 +81,8 @@ class Weights:
         # One type for the loop, and one layout.
         X = np.ascontiguousarray(X).view()
         X.flags.writeable = False
-        out, near, mean = np.empty(X.shape), np.empty(len(X)), np.empty(len(X))
+        out = np.empty(APART + X.size)[APART:].reshape(X.shape)
+        near, mean = np.empty(len(X)), np.empty(len(X))
         turn(X, self._near, self._root, self._v, out, near, mean)
         with np.errstate(all="ignore"):
             return out, *two_sum(near, mean)

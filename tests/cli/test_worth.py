@@ -72,10 +72,11 @@ def test_stability_of_nothing_is_a_failure(call, files):
 def test_evaluate_is_the_function(call, files, data, tmp_path):
     out = tmp_path / "folds.csv"
     line = ["evaluate", files / "data.parquet", "-t", "labels", "--drop", "y", "-k", "2,4"]
-    line += ["--method", "SelectKBest", "--folds", 3, "--seed", 0]
+    line += ["--method", "SelectKBest", "--folds", 3, "--seed", 0, "--model", "knn"]
     told = call(*line, "--json", "-o", out).json()
+    stream = iter_array(data.X, data.names)
     expected = nested_scores(
-        SelectKBest(), iter_array(data.X, data.names), data.labels, sizes=[2, 4], n_folds=3
+        SelectKBest(), stream, data.labels, sizes=[2, 4], n_folds=3, model="knn"
     )
     assert told["folds"] == json.loads(json.dumps(expected.as_dict()["folds"]))
     result = call(*line)

@@ -11,7 +11,7 @@ from tests.conformance.rowwise import ROW_MODES
 from tests.interruptions import half_done
 
 # So many calls of a mode, and lines of a call; `tests.attack.interrupts` tries the others.
-CALLS, LINES = 3, 8
+CALLS, LINES = 3, 6
 
 
 def some_lines(turn):

@@ -116,7 +116,7 @@ def whole_targets(*args, **options):
         yield river_checks._DummyDataset(*((x, round(y)) for x, y in dataset))
 
 
-@every_mode
+@sampled(ROW_MODES)
 def test_checks_of_river(mode, make, monkeypatch):
     """All of them. Without pandas or scikit-learn River leaves some out and says nothing.
 

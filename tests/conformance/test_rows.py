@@ -74,7 +74,7 @@ def many_targets(backend, ys):
     ROW_MODES,
     "kind,backend",
     lambda mode: [(kind, backend) for backend in BACKENDS for kind in kinds_of(mode)],
-    each=4,
+    each=3,
 )
 def test_frames_in_any_split_are_loops_of_rows(mode, kind, backend):
     """Features, classes and targets come late; some are gone for a while, or not observed."""
