@@ -3,6 +3,7 @@
 import copy
 import os
 import pickle
+import subprocess
 import sys
 import threading
 import time
@@ -255,3 +256,31 @@ def test_models_of_which_a_fork_knows_are_let_go():
     assert len(forks._known) == before + 50
     del models
     assert len(forks._known) == before
+
+
+STUCK = """
+import faulthandler, gc, os, threading
+from streamsel.learner.limits import Turn
+
+class Node:
+    pass
+
+faulthandler.dump_traceback_later(30, exit=True)
+for _ in range(30):
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+turn = Turn()
+turn.lock.acquire()
+gc.set_threshold(3, 1, 1)
+for _ in range(1000):
+    node = Node()
+    node.itself, node.local = node, threading.local()
+    node.local.x = 1
+    del node
+    turn._is_learnt_by_another()
+os._exit(0)
+"""
+
+
+def test_a_garbage_collection_does_not_stop_a_look_at_other_threads():
+    """Python 3.11 waits for itself if one comes while it says what the threads run."""
+    subprocess.run([sys.executable, "-c", STUCK], check=True, timeout=60)

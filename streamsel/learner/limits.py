@@ -7,6 +7,7 @@ KeyboardInterrupt of a Ctrl-C.
 from __future__ import annotations
 
 import functools
+import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -106,8 +107,11 @@ class Turn:
         return (self.is_locked() or self.gate.locked()) and _is_below(self)
 
     def _is_learnt_by_another(self) -> bool:
-        others = sys._current_frames()
-        others.pop(threading.get_ident(), None)
+        me = threading.get_ident()
+        if self.session in (None, me) and not self.is_locked():
+            return False
+        others = _frames_by_thread()
+        others.pop(me, None)
         session = None if self.session is None else others.get(self.session)
         if session is not None and _is_among(session, self, _IN_SESSION):
             return True
@@ -206,6 +210,21 @@ def in_session(turn: Turn, learn: Callable[..., Value], *args: Any) -> Value:
         return learn(*args)
     finally:
         turn.session = before
+
+
+def _frames_by_thread() -> dict[int, FrameType]:
+    """Return what every thread runs.
+
+    Some versions of Python 3.11 hold a lock meanwhile that finalizers wait for, such as those of
+    `threading.local` (CPython issue 106883): a garbage collection would never end.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return sys._current_frames()
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 _IN_SESSION = frozenset({in_session.__code__})
