@@ -1,6 +1,7 @@
 """Copies of a model that another thread teaches, and forks under it: each is of a whole state."""
 
 import copy
+import gc
 import os
 import pickle
 import subprocess
@@ -251,6 +252,7 @@ def test_a_child_learns_while_the_parent_learns_a_stream():
 def test_models_of_which_a_fork_knows_are_let_go():
     from streamsel.learner import forks
 
+    gc.collect()
     before = len(forks._known)
     models = [SelectKBest(k=1) for _ in range(50)]
     assert len(forks._known) == before + 50

@@ -14,10 +14,6 @@ from streamsel._jit.cache import cache_of
 # NaN and infinity keep their meaning (no "nnan", no "ninf"): a sum over a column is how a missing
 # value is noticed. Reordering additions is what lets a dot product use vector registers.
 _REORDERED_SUMS = {"reassoc", "contract"}
-# Numbers, to which nothing is written, before an array that a loop of reordered sums writes. LLVM
-# compiles such a loop twice, the second for arrays that are within a few registers of each other,
-# with another order of the sum: results would depend on where memory happens to be free.
-APART = 64
 
 
 def kernel(*, reordered_sums: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsel._jit.policy import APART, kernel
+from streamsel._jit.policy import kernel
 
 # Of several targets so many rows at a time: three columns of a tile stay in the second-level cache.
 _TILE = 4096
 # So many columns, a multiple of three, pass a tile of Y before the next one is fetched.
 _GROUP = 48
+# Numbers, to which nothing is written, before an array that a loop of reordered sums writes. LLVM
+# compiles such a loop twice, the second for arrays that are within a few registers of each other,
+# with another order of the sum: results would depend on where memory happens to be free.
+_UNUSED = 64
 # How many columns apart stand the four that are summed together.
 _APART = 31
 # Where more than this part of the sum of squares cancels, the column is summed again about its
@@ -272,7 +276,7 @@ def _scan_many_targets(
     """
     b, n = X.shape
     tile = min(_TILE, n)
-    unused = APART // tile + 1
+    unused = _UNUSED // tile + 1
     D = np.empty((unused + 3, tile))[unused:]
     dots = np.empty((_GROUP, Y.shape[0]))
     sums = np.empty((_GROUP, 2))

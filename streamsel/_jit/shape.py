@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsel._jit.policy import APART, kernel
+from streamsel._jit.policy import kernel
+
+# As in `scan`: before what is summed up, so that no sum depends on what is near in memory.
+_UNUSED = 64
 
 
 @kernel(reordered_sums=True)
@@ -45,7 +48,7 @@ def take_shapes(
     offset, in_octave = layout
     s, m = sums.shape
     n = X.shape[1]
-    short = np.empty(APART + m)[APART:]
+    short = np.empty(_UNUSED + m)[_UNUSED:]
     weight2 = 0.0
     for j in range(X.shape[0]):
         if steps[j] == 0.0:

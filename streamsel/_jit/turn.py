@@ -6,6 +6,9 @@ import numpy as np
 
 from streamsel._jit.policy import kernel
 
+# As in `scan`: numbers before `out`, so that no sum depends on what is near in memory.
+UNUSED = 64
+
 
 @kernel(reordered_sums=True)
 def turn(

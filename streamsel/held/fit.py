@@ -202,7 +202,8 @@ def learn(fit: Fit, X: Floats, code: Code, seed: int) -> Fit:
         lacking = keep * before.lacking + coded.lacking * done / rounds
         fit = fit._replace(A=A, B=B, squares=gone_over, weight=weight, odd=odd, lacking=lacking)
         fit = code.renew(fit)
-    return fit._replace(columns=before.columns + b)
+    # In one layout, as copies and files have it: BLAS rounds by it.
+    return fit._replace(D=np.ascontiguousarray(fit.D), columns=before.columns + b)
 
 
 def solve(A: Floats, B: Floats) -> Floats:

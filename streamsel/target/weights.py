@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsel._jit.policy import APART
-from streamsel._jit.turn import turn
+from streamsel._jit.turn import UNUSED, turn
 from streamsel.shapes import Array, expect
 from streamsel.summation import two_sum
 
@@ -81,7 +80,7 @@ class Weights:
         # One type for the loop, and one layout.
         X = np.ascontiguousarray(X).view()
         X.flags.writeable = False
-        out = np.empty(APART + X.size)[APART:].reshape(X.shape)
+        out = np.empty(UNUSED + X.size)[UNUSED:].reshape(X.shape)
         near, mean = np.empty(len(X)), np.empty(len(X))
         turn(X, self._near, self._root, self._v, out, near, mean)
         with np.errstate(all="ignore"):
