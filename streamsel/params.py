@@ -89,8 +89,9 @@ class Several(NamedTuple):
     def admits(self, value: Any) -> bool:
         """Whether the value keeps the rule."""
         if isinstance(value, tuple):
-            distinct = len(set(value)) == len(value)
-            return bool(value) and all(map(self.each.admits, value)) and distinct
+            # What is no number may not be hashable.
+            admitted = bool(value) and all(map(self.each.admits, value))
+            return admitted and len(set(value)) == len(value)
         return (value is None and self.optional) or self.each.admits(value)
 
     def read(self, text: str) -> Any:

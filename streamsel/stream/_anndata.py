@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamsel.params import shown
 from streamsel.stream._arrays import iter_array
 from streamsel.stream._base import ColumnStream
 from streamsel.stream._blocks import is_sparse
@@ -54,6 +55,8 @@ def iter_anndata(data: Any, layer: str | None = None, *, raw: bool = False) -> C
         layer of that is asked for.
     KeyError
         If there is no such layer; it says which there are, and which comes close.
+    TypeError
+        For a raw that is not True or False.
     ImportError
         If anndata is not installed: ``pip install "streamsel[anndata]"``.
 
@@ -85,6 +88,8 @@ def iter_anndata(data: Any, layer: str | None = None, *, raw: bool = False) -> C
     >>> stream.beside["cell_type"]
     array(['B', 'T', 'T'], dtype=object)
     """
+    if not isinstance(raw, bool | np.bool_):
+        raise TypeError(f"Expected raw=True or raw=False. Got: {shown(raw)}.")
     if raw and layer is not None:
         raise ValueError(
             f"Expected raw=True, or a layer. Got: both, and layer={layer!r}.\n"

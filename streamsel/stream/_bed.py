@@ -99,7 +99,7 @@ def iter_bed(
     >>> stream.beside["phenotype"]
     array([2, 1, 1])
     """
-    if missing not in ("mean", "keep"):
+    if not isinstance(missing, str) or missing not in ("mean", "keep"):
         raise ValueError(f"Expected missing to be 'mean' or 'keep'. Got: {shown(missing)}.")
     files = tuple(Stamp.of(one) for one in _triple(path))
     file = _BedFile(path, missing)
