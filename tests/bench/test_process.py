@@ -26,7 +26,8 @@ def blocks():
         yield Block(range(start, start + b), block)
 model = {name}({parameters})
 if model.supervised:
-    model.learn_target(np.random.default_rng(1).standard_normal(n))
+    y = np.random.default_rng(1).standard_normal(n)
+    model.learn_target(y > 0.0 if model._needs_classes else y)
 model.learn_columns(ColumnStream(blocks, n_rows=n, n_columns=p))
 model.relevance
 print(peak_bytes())
