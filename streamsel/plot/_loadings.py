@@ -58,7 +58,7 @@ def loadings(model: Any, ax: Axes | None = None, component: int = 0, n: int = 15
     >>> model.learn_columns(X)
     >>> ax = plot.loadings(model, n=5)
     >>> ax.get_xlabel()
-    'loading on sospca0, per standard deviation'
+    'loading on sospca0'
     """
     params.check("loadings", _RULES, {"component": component, "n": n})
     report = report_of(model)
@@ -72,7 +72,7 @@ def loadings(model: Any, ax: Axes | None = None, component: int = 0, n: int = 15
         panel.axvline(0.0, color=INK, lw=0.6)
         name_rows(panel, [part["variable"] for part in shown])
         panel.spines["left"].set_visible(False)
-        panel.set_xlabel(f"loading on {name}, per standard deviation")
+        panel.set_xlabel(f"loading on {name}")
         all_of_them = count(len(parts), "variable")
         describe(panel, f"The {len(shown)} largest loadings on {name}, of {all_of_them}.")
     return panel
