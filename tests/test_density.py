@@ -88,9 +88,9 @@ def test_a_histogram_however_it_is_filled(relevances, seed):
     told, at = np.where(np.isnan(relevances), -np.inf, relevances), 0
     while at < told.size:
         stop = min(told.size, at + int(rng.integers(1, 1 + told.size)))
-        mark = found.mark()
+        restore = found.snapshot()
         found.add(rng.random(int(rng.integers(200))), at)
-        found.rewind(mark)
+        restore()
         if stop == at + 1 and told[at] >= 0.0:
             if at >= found.until:
                 found.move_on(at)

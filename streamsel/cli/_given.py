@@ -121,15 +121,19 @@ class Given:
 
     def beside(self) -> dict[str, Any]:
         """Return what goes with the target, as `learn_target` takes it."""
-        of_rows = {"weights": self.weights, "strata": self.strata}
-        known = {name: values for name, values in of_rows.items() if values is not None}
-        return known | {"covariates": together(self.covariates) if self.covariates else None}
+        return self._known_of_rows() | {
+            "covariates": together(self.covariates) if self.covariates else None
+        }
 
     def values(self) -> list[Any]:
         """Return all values that a result goes by, besides those of the columns."""
-        of_rows = [values for values in (self.weights, self.strata) if values is not None]
         kept = [] if self.counted.kept is None else [self.counted.kept.index]
-        return [self.y, *self.covariates.values(), *of_rows, *kept]
+        return [self.y, *self.covariates.values(), *self._known_of_rows().values(), *kept]
+
+    def _known_of_rows(self) -> dict[str, Any]:
+        """Return weights and strata, where there are any."""
+        found = {"weights": self.weights, "strata": self.strata}
+        return {name: values for name, values in found.items() if values is not None}
 
     def report_left_out(self) -> None:
         """Report which rows do not count."""

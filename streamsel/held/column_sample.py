@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from streamsel.columns import Chunk, Stats
 from streamsel.hashing import NameHash
 from streamsel.held.part import Floats, Places
 from streamsel.held.possible import expect_between
+from streamsel.rollback import Rollback
 from streamsel.shapes import Array, Count, Number, expect
 from streamsel.target.weights import Weights
 
@@ -31,16 +32,7 @@ _PAIRS = np.triu_indices(_SUMS, 1)
 _HASH = NameHash(0, "column sample")
 
 
-class Mark(NamedTuple):
-    """A sample as it was."""
-
-    counts: Floats
-    sums: Floats
-    weight2: float
-    n: int
-
-
-class ColumnSample:
+class ColumnSample(Rollback):
     """Kurtosis and correlation of a sample of the columns.
 
     Each column of the sample counts for as many as it is a sample of. Which columns are in it
@@ -59,6 +51,8 @@ class ColumnSample:
     n
         Observations of each column; 0 before the first.
     """
+
+    changing = ("counts", "sums", "weight2", "n")
 
     def __init__(self) -> None:
         self.counts: Floats = np.zeros(_BINS)
@@ -101,19 +95,11 @@ class ColumnSample:
         self.counts, self.sums = self.counts + other.counts, self.sums + other.sums
         self.weight2, self.n = self.weight2 + other.weight2, max(self.n, other.n)
 
-    # Undo, copies, files
-
-    def mark(self) -> Mark:
-        """Return what `rewind` needs to undo what is taken in from here on."""
-        return Mark(self.counts, self.sums, self.weight2, self.n)
-
-    def rewind(self, mark: Mark) -> None:
-        """Undo what was taken in since the mark."""
-        self.counts, self.sums, self.weight2, self.n = mark
+    # Files
 
     def to_state(self) -> dict[str, Any]:
         """Return what a file needs."""
-        return self.mark()._asdict()
+        return {name: getattr(self, name) for name in self.changing}
 
     def set_state(self, state: dict[str, Any], arrived: int) -> None:
         """Take up what `to_state` returned, when so many columns had arrived."""
@@ -126,8 +112,8 @@ class ColumnSample:
         expect_between(
             "squares of weights", state["weight2"], 0.0, 1.01 * state["counts"].sum() ** 2
         )
-        counts, sums = np.array(state["counts"]), np.array(state["sums"])
-        self.rewind(Mark(counts, sums, float(state["weight2"]), state["n"]))
+        self.counts, self.sums = np.array(state["counts"]), np.array(state["sums"])
+        self.weight2, self.n = float(state["weight2"]), state["n"]
 
 
 def sampled(start: int, stop: int) -> tuple[Places, Floats]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Self
 
 import numpy as np
@@ -9,11 +10,10 @@ from numpy.typing import NDArray
 
 from streamsel._jit.scan import BINS, IN_OCTAVE, OCTAVES, count
 from streamsel.held.part import Floats
-from streamsel.rollback import Restore, Rollback
+from streamsel.rollback import Rollback
 from streamsel.shapes import Array, Count, expect
 
 Counts = NDArray[np.int64]
-Mark = tuple[NDArray[np.uint32], int, Counts, list[int], int]
 
 # Most bins of arrival; they double when they are full.
 _ROWS = 64
@@ -41,6 +41,8 @@ class Histogram(Rollback):
         Before which arrival a column belongs there.
     """
 
+    changing = ("_rows", "_n_full", "_last", "alone", "step", "until")
+
     def __init__(self) -> None:
         # The bins of arrival that are full, with room for the others once there is one (a bin of
         # 2**32 columns would take 10**11); and the last one, but for those that came alone.
@@ -60,7 +62,7 @@ class Histogram(Rollback):
         """Count columns of these relevances, those that vary, as arrived after so many."""
         if relevance.size:
             before = self._make_room(arrived, relevance.size)
-            # Replaced, and never changed: a mark may know it.
+            # Replaced, and never changed: a snapshot may know it.
             self._last = self._last.copy()
             rows = self._rows[self._n_full :]
             self._n_full += count(relevance, before, self.step, rows, self._last)
@@ -98,7 +100,7 @@ class Histogram(Rollback):
         n, half, rows = self._n_full, self._n_full // 2, self._rows
         if n % 2:
             self._last = rows[n - 1] + self._last
-        if n:  # in other places, for a mark may know these
+        if n:  # in other places, for a snapshot may know these
             self._rows = np.empty_like(rows)
             np.add(rows[: 2 * half : 2], rows[1 : 2 * half : 2], out=self._rows[:half])
         self._n_full, self.step = half, 2 * self.step
@@ -111,26 +113,11 @@ class Histogram(Rollback):
         self._last = counts[-1]
         self.until = (self._n_full + 1) * self.step
 
-    # Undo, copies, files
-
-    def mark(self) -> Mark:
-        """Return what `rewind` needs to undo what is counted from here on, as columns of blocks."""
-        return self._rows, self._n_full, self._last, self.alone, self.step
-
-    def rewind(self, mark: Mark) -> None:
-        """Undo what was counted since the mark; bins that were full then are as they were."""
-        self._rows, self._n_full, self._last, self.alone, self.step = mark
-        self.until = (self._n_full + 1) * self.step
-
-    def snapshot(self) -> Restore:
-        """Return what brings the counts back to what they are now, as columns of blocks."""
-        mark = self.mark()
-        return lambda: self.rewind(mark)
+    # Copies, files
 
     def copy(self) -> Self:
         """Return a copy that shares nothing with what is counted later."""
-        other = type(self)()
-        other.rewind(self.mark())
+        other = copy.copy(self)
         other._rows, other.alone = self._rows.copy(), [*self.alone]
         return other
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import copy
+import functools
 import math
 from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar, Self
@@ -145,13 +146,13 @@ class ColumnHeld(Held):
         arrays = (self.table[field] for field in Stats._fields)
         return Stats(*arrays if places is None else (array[places] for array in arrays))
 
-    def mark(self) -> Mark:
-        """Return what `rewind` needs to undo whatever is learnt from here on."""
+    def snapshot(self) -> Restore:
+        """Return what brings the state back to what it is now."""
         if self._open is None:
             self._open = Mark()
-        return self._open
+        return functools.partial(self._rewind, self._open)
 
-    def rewind(self, mark: Mark) -> None:
+    def _rewind(self, mark: Mark) -> None:
         """Undo what was learnt since the mark, which may be rewound to again."""
         if mark.saved is not None:
             restored = self._restored(mark.saved)
@@ -159,11 +160,6 @@ class ColumnHeld(Held):
             vars(self).update(restored)
         self._open = mark
         mark.saved = None
-
-    def snapshot(self) -> Restore:
-        """Return what brings the state back to what it is now."""
-        mark = self.mark()
-        return lambda: self.rewind(mark)
 
     def _copied(self) -> dict[str, Any]:
         """Return the attributes, none of which the state shares with what it does later."""

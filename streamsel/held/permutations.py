@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from streamsel._jit.permutations import BINS, IN_OCTAVE, OCTAVES, squared_releva
 from streamsel.columns import Chunk, SparseChunk, Stats
 from streamsel.held.part import Floats, Places
 from streamsel.held.pool import units
+from streamsel.rollback import Rollback
 from streamsel.shapes import Array, Count, expect, rows_of
 from streamsel.target.permuted import Bases, PermutedTarget
 from streamsel.target.space import TargetSpace
@@ -59,10 +60,7 @@ class Leaders(NamedTuple):
         return Leaders(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
 
 
-Mark = tuple[Leaders, Floats, NDArray[np.int64], int]
-
-
-class PermutationNull:
+class PermutationNull(Rollback):
     """What permuted targets are explained by, over all columns: maxima, and a histogram.
 
     Under permutation b the statistic of a column is its relevance to the b-th permuted target. Kept
@@ -90,6 +88,8 @@ class PermutationNull:
     Costs 2 n B r operations a column; memory O(B) and 64 B numbers.
     """
 
+    changing = ("leaders", "maxima", "counts", "n_tests")
+
     def __init__(self, permuted: PermutedTarget) -> None:
         self._permuted = permuted
         B = permuted.n_permutations
@@ -97,12 +97,6 @@ class PermutationNull:
         self.maxima: Floats = np.zeros(B)
         self.counts: NDArray[np.int64] = np.zeros(BINS, dtype=np.int64)
         self.n_tests = 0
-
-    def copy(self) -> Self:
-        """Return a copy that shares nothing with what is counted later."""
-        other = type(self)(self._permuted)
-        other.rewind(self.mark())
-        return other
 
     @property
     def n_permutations(self) -> int:
@@ -215,15 +209,7 @@ class PermutationNull:
         found: Floats = (1.0 + above[np.maximum(bins, 0)]) / (1.0 + self.counts.sum())
         return found
 
-    # Undo, copies, files
-
-    def mark(self) -> Mark:
-        """Return what `rewind` needs to undo what is counted from here on."""
-        return self.leaders, self.maxima, self.counts, self.n_tests
-
-    def rewind(self, mark: Mark) -> None:
-        """Undo what was counted since the mark."""
-        self.leaders, self.maxima, self.counts, self.n_tests = mark
+    # Files
 
     def to_state(self) -> dict[str, Any]:
         """Return what a file needs."""
@@ -251,9 +237,9 @@ class PermutationNull:
             raise ValueError("Expected a statistic for every column and permutation. Got: others.")
         if not (np.diff(state["squares"]) <= 0.0).all():
             raise ValueError("Expected the most relevant columns first. Got: others.")
-        counts = np.pad(state["counts"], (first, 0))
-        leaders = Leaders(*(np.array(state[name]) for name in Leaders._fields))
-        self.rewind((leaders, np.array(state["maxima"]), counts, state["n_tests"]))
+        self.leaders = Leaders(*(np.array(state[name]) for name in Leaders._fields))
+        self.maxima, self.counts = np.array(state["maxima"]), np.pad(state["counts"], (first, 0))
+        self.n_tests = state["n_tests"]
 
 
 # (BINS,) where bins of squared relevance begin; what is less than all of them is in the first.

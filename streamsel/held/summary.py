@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+import copy
+from typing import Any, Self
 
 import numpy as np
 
 from streamsel.columns import Chunk, Stats
 from streamsel.held.column_sample import ColumnSample, next_sampled
-from streamsel.held.column_sample import Mark as SampleMark
 from streamsel.held.histogram import Histogram
-from streamsel.held.histogram import Mark as HistogramMark
 from streamsel.held.part import Floats
-from streamsel.held.permutations import Mark as NullMark
 from streamsel.held.permutations import PermutationNull
-from streamsel.rollback import Restore, Rollback
+from streamsel.rollback import Rollback
 from streamsel.shapes import Array, expect
 from streamsel.target.permuted import PermutedTarget
 from streamsel.target.space import TargetSpace
@@ -22,16 +20,6 @@ from streamsel.target.target import Target
 
 # Of so many columns each is known.
 MOST_POINTS = 500
-
-
-class Mark(NamedTuple):
-    """A summary as it was."""
-
-    first: Floats
-    histogram: HistogramMark
-    sample: SampleMark
-    null: NullMark | None
-    simple_until: int
 
 
 class StreamSummary(Rollback):
@@ -55,6 +43,8 @@ class StreamSummary(Rollback):
     simple_until
         Before this arrival a column that changes nothing else is counted by the histogram alone.
     """
+
+    changing = ("first", "histogram", "sample", "null", "simple_until")
 
     def __init__(self, permuted: PermutedTarget | None = None) -> None:
         self.first: Floats = np.empty(0)
@@ -99,34 +89,13 @@ class StreamSummary(Rollback):
             self.null.merge(other.null, arrived)
         self._follow(arrived + size)
 
-    # Undo, copies, files
-
-    def mark(self) -> Mark:
-        """Return what `rewind` needs to undo what is counted from here on."""
-        null = None if self.null is None else self.null.mark()
-        return Mark(self.first, self.histogram.mark(), self.sample.mark(), null, self.simple_until)
-
-    def rewind(self, mark: Mark) -> None:
-        """Undo what was counted since the mark."""
-        self.first = mark.first
-        self.histogram.rewind(mark.histogram)
-        self.sample.rewind(mark.sample)
-        if self.null is not None and mark.null is not None:
-            self.null.rewind(mark.null)
-        self.simple_until = mark.simple_until
-
-    def snapshot(self) -> Restore:
-        """Return what brings the counts back to what they are now."""
-        mark = self.mark()
-        return lambda: self.rewind(mark)
+    # Copies, files
 
     def copy(self) -> Self:
         """Return a copy that shares nothing with what is counted later."""
-        other = type(self)()
-        other.first, other.histogram = self.first, self.histogram.copy()
-        other.sample.rewind(self.sample.mark())
-        other.null = None if self.null is None else self.null.copy()
-        other.simple_until = self.simple_until
+        other = copy.copy(self)
+        other.histogram, other.sample = self.histogram.copy(), copy.copy(self.sample)
+        other.null = copy.copy(self.null)
         return other
 
     def to_state(self) -> dict[str, Any]:

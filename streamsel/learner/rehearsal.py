@@ -57,14 +57,12 @@ def _target(model: Any, n: int) -> NDArray[Any] | None:
     """Return a target that a model takes, of n observations."""
     if not model.supervised or model._without_target:
         return None
-    numbers = np.random.default_rng(2).normal(size=n)
-    if getattr(model, "target", None) == "survival":
+    numbers, kind = np.random.default_rng(2).normal(size=n), getattr(model, "target", None)
+    if kind == "survival":
         return np.column_stack([np.abs(numbers) + 1.0, np.arange(n) % 2])
-    try:
-        model._check_target(1, is_class=getattr(model, "target", None) == "class")
-    except ValueError:
+    if model._refuses_target(1, is_class=kind == "class"):
         return np.arange(n) % 3
-    return np.arange(n) % 2 if getattr(model, "target", None) == "class" else numbers
+    return np.arange(n) % 2 if kind == "class" else numbers
 
 
 def _data() -> NDArray[np.float64]:
