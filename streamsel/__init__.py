@@ -1,4 +1,4 @@
-"""Select and build features from a stream of columns, then go on learning from a stream of rows."""
+"""Select features and build components from a stream of columns; go on learning from rows."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ SUBPACKAGES = {
     "sklearn",
     "stream",
 }
-# What is no learner, and where it stands.
+# Public names that are not learners, and the modules that define them.
 OTHERS = {
     "History": "history",
     "load": "persist",
@@ -92,7 +92,7 @@ OTHERS = {
 }
 
 
-# Names are fetched when first asked for (PEP 562): the import itself costs milliseconds.
+# Names are imported on first access (PEP 562), so that `import streamsel` takes milliseconds.
 def __getattr__(name: str) -> Any:
     if name in SUBPACKAGES:
         return import_module(f"streamsel.{name}")

@@ -1,4 +1,4 @@
-"""`python -m streamsel` is the command."""
+"""Run the command: `python -m streamsel`."""
 
 from streamsel.cli import main
 

@@ -1,6 +1,6 @@
-"""Every learner, a line each: what the package, files, the command, tests and docs go by.
+"""The registry of learners: one entry each, used by the package, files, command, tests and docs.
 
-Nothing is imported here: a name is fetched when it is first asked for.
+Nothing is imported here: a class is imported when its name is first accessed.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ class Entry(NamedTuple):
     Parameters
     ----------
     name, module
-        The class, and where it is.
+        The class, and the module that defines it.
     kind
-        Whether it keeps original variables or builds new ones.
+        "selector" if it keeps original variables, "extractor" if it builds new ones.
     title
-        What it does, in a line.
+        A one-line description of the method.
     """
 
     name: str
@@ -41,24 +41,44 @@ LEARNERS = (
         "selector",
         "backward elimination",
     ),
-    Entry("ProjSe", "streamsel.selection.projse", "selector", "selection by projection"),
-    Entry("MRMR", "streamsel.selection.mrmr", "selector", "relevant, and unlike one another"),
-    Entry("Lasso", "streamsel.selection.lasso", "selector", "linear models of few weights"),
-    Entry("SelectKBest", "streamsel.selection.select_k_best", "selector", "the best, one by one"),
+    Entry("ProjSe", "streamsel.selection.projse", "selector", "selection by projection (ProjSe)"),
+    Entry(
+        "MRMR",
+        "streamsel.selection.mrmr",
+        "selector",
+        "minimum redundancy, maximum relevance",
+    ),
+    Entry("Lasso", "streamsel.selection.lasso", "selector", "L1 or elastic-net path"),
+    Entry(
+        "SelectKBest",
+        "streamsel.selection.select_k_best",
+        "selector",
+        "top k by a univariate score",
+    ),
     Entry(
         "AlphaInvesting",
         "streamsel.selection.alpha_investing",
         "selector",
-        "tested on arrival, beside those selected",
+        "alpha-investing",
     ),
     Entry(
         "OnlineFDR",
         "streamsel.selection.online_fdr",
         "selector",
-        "tested on arrival, with few false discoveries",
+        "online FDR control",
     ),
-    Entry("OSFS", "streamsel.selection.osfs", "selector", "dependent, whatever else is given"),
-    Entry("SAOLA", "streamsel.selection.saola", "selector", "relevant, and unlike the others"),
+    Entry(
+        "OSFS",
+        "streamsel.selection.osfs",
+        "selector",
+        "online selection by conditional-independence tests (OSFS)",
+    ),
+    Entry(
+        "SAOLA",
+        "streamsel.selection.saola",
+        "selector",
+        "online selection by pairwise redundancy (SAOLA)",
+    ),
     Entry(
         "RidgeComponents",
         "streamsel.extraction.ridge_components",
@@ -69,86 +89,86 @@ LEARNERS = (
         "KernelPCA",
         "streamsel.extraction.kernel_pca",
         "extractor",
-        "principal components of what a kernel sees",
+        "kernel PCA",
     ),
     Entry(
         "LaplacianEigenmaps",
         "streamsel.extraction.laplacian_eigenmaps",
         "extractor",
-        "placed beside their neighbours in a graph",
+        "spectral embedding of a k-NN graph",
     ),
     Entry("SOSPCA", "streamsel.extraction.sospca", "extractor", "sparse online supervised PCA"),
-    Entry("PCA", "streamsel.extraction.pca", "extractor", "the directions of most variance"),
-    Entry("PLS", "streamsel.extraction.pls", "extractor", "what varies most along with the target"),
+    Entry("PCA", "streamsel.extraction.pca", "extractor", "principal component analysis"),
+    Entry("PLS", "streamsel.extraction.pls", "extractor", "partial least squares"),
     Entry(
         "Discriminant",
         "streamsel.extraction.discriminant",
         "extractor",
-        "where classes lie farthest apart",
+        "linear discriminant analysis",
     ),
     Entry(
         "PrivateFeatures",
         "streamsel.extraction.private_features",
         "extractor",
-        "all but what tells a sensitive property",
+        "components with a sensitive attribute projected out",
     ),
     Entry(
         "RankedPCA",
         "streamsel.extraction.ranked_pca",
         "extractor",
-        "principal components that tell most, or least",
+        "principal components ranked by relevance to a target",
     ),
     Entry(
         "SupervisedPCA",
         "streamsel.extraction.supervised_pca",
         "extractor",
-        "principal components of the relevant",
+        "principal components of the most relevant variables",
     ),
     Entry(
         "SparsePCA",
         "streamsel.extraction.sparse_pca",
         "extractor",
-        "principal components of few variables each",
+        "sparse PCA: principal components with few non-zero loadings",
     ),
     Entry(
         "RobustPCA",
         "streamsel.extraction.robust_pca",
         "extractor",
-        "principal components beside gross errors",
+        "PCA robust to sparse outliers",
     ),
     Entry(
         "ProbabilisticPCA",
         "streamsel.extraction.probabilistic_pca",
         "extractor",
-        "principal components of columns with missing values",
+        "probabilistic PCA, also with missing values",
     ),
     Entry(
         "RandomProjection",
         "streamsel.extraction.random_projection",
         "extractor",
-        "random sums that keep distances; nothing held",
+        "random projection that preserves distances; stateless",
     ),
     Entry(
         "RandomFourier",
         "streamsel.extraction.random_fourier",
         "extractor",
-        "features whose products are an RBF kernel; nothing held",
+        "random Fourier features of an RBF kernel; stateless",
     ),
 )
 
 
 def names(kind: str | None = None) -> list[str]:
-    """Return the names of all learners, or of those of a kind."""
+    """Return the names of all learners, or of those of one kind."""
     return [entry.name for entry in LEARNERS if kind in (None, entry.kind)]
 
 
 def fetch(name: str) -> Any:
-    """Return the class of this name.
+    """Import and return the class of this name.
 
     Raises
     ------
     KeyError
-        Where there is no learner of this name.
+        If no learner has this name.
     """
     home = {entry.name: entry.module for entry in LEARNERS}[name]
     return getattr(import_module(home), name)

@@ -1,8 +1,8 @@
-"""Columns and blocks of columns: the only door by which columns come in.
+"""Columns and blocks of columns: input validation of all columns.
 
- Whatever a source or a user hands in leaves here as a chunk: dense columns, one a row, contiguous,
-in a type that the compiled loops read in place; or the three arrays of a sparse matrix. So the
-loops need to know four number types and two layouts, and nothing behind the door checks again.
+Every source and every array passes through here and becomes a chunk: dense columns as contiguous
+rows of a type that the compiled loops read in place, or the three arrays of a sparse matrix. The
+loops therefore handle only four number types and two layouts, and nothing later validates again.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from streamsel.threads import in_threads
 
 Floats = NDArray[np.float64]
 
-# Read in place; everything else is converted to float64, a piece of this many bytes at a time.
+# Types that loops read in place; others are converted to float64, this many bytes at a time.
 _IN_PLACE = frozenset(np.dtype(t) for t in (np.float64, np.float32, np.int8, np.uint8))
-_PIECE = 2 << 20
-# Of so many columns the moments stay in the cache, and in memory that is used again and again.
-_WIDTH = 8192
-# Blocks that were gathered from single columns have no more bytes than this.
-_GATHERED = 4 << 20
-# Fewer numbers than this are not worth waking threads for.
-_WORTH_THREADS = 1 << 18
+_CONVERTED_BYTES = 2 << 20
+# The moments of this many columns fit into the cache.
+_MIN_CHUNK_COLUMNS = 8192
+# Largest size in bytes of a block that was gathered from single columns.
+_GATHERED_BYTES = 4 << 20
+# Fewer numbers than this are scanned in one thread: waking others takes longer.
+_MIN_SIZE_FOR_THREADS = 1 << 18
 
 
 class Block(NamedTuple):
@@ -42,11 +42,10 @@ class Block(NamedTuple):
     Parameters
     ----------
     names
-        One hashable name a column.
+        One hashable name per column.
     values
-        The columns: an array of shape (n, b), best Fortran-contiguous, or a `scipy.sparse` CSC
-        matrix. A column that is not numeric stands in a block of its own, as an (n, 1) object
-        array.
+        The columns: an array of shape (n, b), preferably Fortran-contiguous, or a `scipy.sparse`
+        CSC matrix. A non-numeric column is a block of its own, an (n, 1) object array.
     """
 
     names: Sequence[Hashable]
@@ -56,8 +55,8 @@ class Block(NamedTuple):
 class Stats(NamedTuple):
     """Moments of columns: means (b,), sums of squares (b,), products with the target (b, c).
 
-    `low` (b,) is what rounding took from the means: with an offset of 1e9 it is what rows that come
-    later need to go on exactly.
+    `low` (b,) is the rounding error of the means, which later rows need for exact updates where the
+    offset is large (1e9, for instance).
     """
 
     mean: Floats
@@ -67,16 +66,15 @@ class Stats(NamedTuple):
 
 
 class DenseChunk:
-    """Dense columns behind the door.
+    """Validated dense columns.
 
     Parameters
     ----------
     names
-        One a column.
+        One name per column.
     X
-        (b, n) columns as rows, C-contiguous, of a type that is read in place. A view of the
-        caller's: it is made read-only, for numba would compile a second time for an array that may
-        be written.
+        (b, n) columns as rows, C-contiguous, of a type that is read in place. It is a view of the
+        caller's array and is made read-only, since numba would compile again for a writable array.
     """
 
     def __init__(self, names: Sequence[Hashable], X: NDArray[Any]) -> None:
@@ -89,7 +87,7 @@ class DenseChunk:
         """Compute the moments of every column with itself and the target, in one pass."""
         b = self.X.shape[0]
         stats = Stats(np.empty(b), np.empty(b), np.empty(b), np.empty((b, target.c)))
-        if n_jobs == 1 or self.X.size < _WORTH_THREADS:
+        if n_jobs == 1 or self.X.size < _MIN_SIZE_FOR_THREADS:
             scan_dense(self.X, target.scanned, *stats)
             return stats
 
@@ -100,11 +98,11 @@ class DenseChunk:
         return stats
 
     def columns(self, places: NDArray[np.intp]) -> Floats:
-        """Return a copy of some columns as float64, one a row."""
+        """Return a copy of the columns at `places` as float64, one per row."""
         return np.asarray(self.X[places], dtype=np.float64)
 
     def observations(self, places: NDArray[np.intp]) -> Floats:
-        """Return a copy of some columns as they came, as float64, one a row."""
+        """Return a copy of the columns at `places`, unweighted, as float64, one per row."""
         return self.columns(places)
 
     def column(self, j: int) -> Floats:
@@ -113,27 +111,27 @@ class DenseChunk:
         return column
 
     def subset(self, places: NDArray[np.intp]) -> DenseChunk:
-        """Return a copy of some columns, without names."""
+        """Return a copy of the columns at `places`, without names."""
         return DenseChunk((), self.columns(places))
 
     def part(self, which: slice) -> DenseChunk:
-        """Return some columns, which follow one another."""
+        """Return a slice of consecutive columns."""
         return DenseChunk(self.names[which], self.X[which])
 
     def about(self, stats: Stats) -> Stats:
-        """Return the moments of these columns, stats, with the means that the arrays have."""
+        """Return `stats` with the means that the arrays of this chunk have."""
         return stats
 
 
 class SparseChunk:
-    """Sparse columns behind the door.
+    """Validated sparse columns.
 
     Parameters
     ----------
     names
-        One a column.
+        One name per column.
     data, indices, indptr
-        The parts of a CSC matrix.
+        The arrays of a CSC matrix.
     n
         Number of rows.
     """
@@ -153,7 +151,7 @@ class SparseChunk:
             array.flags.writeable = False
 
     def scan(self, target: Target | NoTarget, n_jobs: int) -> Stats:
-        """Compute the moments of every column, in time proportional to the values stored."""
+        """Compute the moments of every column, in time proportional to the stored values."""
         b = self.indptr.size - 1
         stats = Stats(np.empty(b), np.empty(b), np.empty(b), np.empty((b, target.c)))
         Y, in_order = target.scanned, True
@@ -166,7 +164,7 @@ class SparseChunk:
             if not scan_sparse(self.data, self.indices, indptr, Y, YT, *arrays):
                 in_order = False
 
-        if n_jobs == 1 or self.indptr[-1] - self.indptr[0] < _WORTH_THREADS:
+        if n_jobs == 1 or self.indptr[-1] - self.indptr[0] < _MIN_SIZE_FOR_THREADS:
             scan_part(slice(0, b))
         else:
             in_threads(scan_part, b, n_jobs)
@@ -176,7 +174,7 @@ class SparseChunk:
         return self.scan(target, n_jobs)
 
     def columns(self, places: NDArray[np.intp]) -> Floats:
-        """Return some columns as dense float64, one a row."""
+        """Return the columns at `places` as dense float64, one per row."""
         X = np.zeros((len(places), self.n))
         for row, j in zip(X, places.tolist(), strict=True):
             stored = slice(self.indptr[j], self.indptr[j + 1])
@@ -184,7 +182,7 @@ class SparseChunk:
         return X
 
     def observations(self, places: NDArray[np.intp]) -> Floats:
-        """Return some columns as dense float64, one a row."""
+        """Return the columns at `places` as dense float64, one per row."""
         return self.columns(places)
 
     def column(self, j: int) -> Floats:
@@ -193,33 +191,33 @@ class SparseChunk:
         return x
 
     def subset(self, places: NDArray[np.intp]) -> DenseChunk:
-        """Return a dense copy of some columns, without names."""
+        """Return a dense copy of the columns at `places`, without names."""
         return DenseChunk((), self.columns(places))
 
     def part(self, which: slice) -> SparseChunk:
-        """Return some columns, which follow one another."""
+        """Return a slice of consecutive columns."""
         names = self.names[which]
         indptr = self.indptr[which.start : which.start + len(names) + 1]
         return SparseChunk(names, self.data, self.indices, indptr, self.n)
 
     def about(self, stats: Stats) -> Stats:
-        """Return the moments of these columns, stats, with the means that the arrays have."""
+        """Return `stats` with the means that the arrays of this chunk have."""
         return stats
 
     def density(self, places: NDArray[np.intp]) -> float:
-        """Return the share of values of some columns that are stored."""
+        """Return the fraction of stored values in the columns at `places`."""
         stored = self.indptr[places + 1] - self.indptr[places]
         return float(stored.sum()) / max(1, places.size * self.n)
 
     def rows(self, places: NDArray[np.intp]) -> Any:
-        """Return some columns, one a row of a SciPy matrix."""
+        """Return the columns at `places` as the rows of a SciPy matrix."""
         from scipy.sparse import csr_array
 
         parts = (self.data, self.indices, self.indptr)
         return csr_array(parts, shape=(self.indptr.size - 1, self.n))[places]
 
     def check_indices(self) -> None:
-        """Refuse row indices that are out of range."""
+        """Raise ValueError for row indices out of range."""
         indices = self.indices[self.indptr[0] : self.indptr[-1]]
         if indices.size and (indices.min() < 0 or indices.max() >= self.n):
             raise ValueError(
@@ -228,7 +226,7 @@ class SparseChunk:
             )
 
     def sum_duplicates(self) -> None:
-        """Put row indices in order and add up repeated ones, as scipy means them, in a copy."""
+        """Sort row indices and sum duplicates, as scipy does, in a copy."""
         from scipy.sparse import csc_array
 
         self.check_indices()
@@ -240,15 +238,15 @@ class SparseChunk:
         self.data, self.indices, self.indptr = matrix.data, matrix.indices, matrix.indptr
 
 
-class TurnedChunk(DenseChunk):
-    """Columns of observations that have weights, behind the door: equal weights see them weighted.
+class WeightedChunk(DenseChunk):
+    """Columns of weighted observations, transformed so that unweighted products are weighted ones.
 
     Parameters
     ----------
     part
-        The columns as they came.
+        The original columns.
     weights
-        Of the observations.
+        The weights of the observations.
     """
 
     def __init__(self, part: Chunk, weights: Weights) -> None:
@@ -271,15 +269,15 @@ class TurnedChunk(DenseChunk):
         return stats._replace(mean=mean, low=low + (self._low + stats.low))
 
     def observations(self, places: NDArray[np.intp]) -> Floats:
-        """Return a copy of some columns as they came, as float64, one a row."""
+        """Return a copy of the original columns at `places` as float64, one per row."""
         return self._part.observations(places)
 
     def column(self, j: int) -> Floats:
-        """Return a copy of one column as it came, as float64, (n,)."""
+        """Return a copy of one original column as float64, (n,)."""
         return self._part.column(j)
 
     def about(self, stats: Stats) -> Stats:
-        """Return the moments of these columns, stats, with the means that the arrays have."""
+        """Return `stats` with the means that the arrays of this chunk have."""
         b = stats.mean.size
         return stats._replace(mean=stats.mean - self._mean[:b], low=stats.low - self._low[:b])
 
@@ -290,27 +288,27 @@ Chunk = DenseChunk | SparseChunk
 def chunks(
     block: Block, n_rows: int, weights: Weights | None = None, kept: KeptRows | None = None
 ) -> Iterator[Chunk]:
-    """Let a block in: yield its columns as chunks that the compiled loops can read.
+    """Validate a block; yield its columns as chunks that the compiled loops can read.
 
     Parameters
     ----------
     block
         Names and an (n, b) array or sparse matrix.
     n_rows
-        The number of observations that the target has.
+        The number of observations of the target.
     weights
-        Of the observations; None where all weigh the same. With them columns are copied, sparse
-        ones too, as dense ones, some at a time.
+        The weights of the observations; None if all are equal. With weights, columns are copied in
+        batches, sparse ones as dense.
     kept
-        Which rows of the columns are these observations; None for all. Columns have a value for
-        every row, or, where others were left out before, for every row that counts.
+        The rows that have a target; None for all. Columns have one value for every row, or for
+        every row in `kept` if the others were dropped before.
 
     Raises
     ------
     ValueError
-        Where the shape is not (n_rows, number of names).
+        If the shape is not (n_rows, number of names).
     TypeError
-        Where the values are not real numbers.
+        If the values are not real numbers.
     """
     found = _chunks(block, n_rows) if kept is None else _of_kept(block, n_rows, kept)
     return found if weights is None else _turned(found, weights)
@@ -319,14 +317,14 @@ def chunks(
 def _turned(found: Iterator[Chunk], weights: Weights) -> Iterator[Chunk]:
     for chunk in found:
         itemsize = chunk.X.itemsize if isinstance(chunk, DenseChunk) else 8
-        # What was gathered stays whole.
-        step = max(1, _GATHERED // (itemsize * chunk.n))
+        # A block gathered from single columns is not split.
+        step = max(1, _GATHERED_BYTES // (itemsize * chunk.n))
         for start in range(0, len(chunk.names), step):
-            yield TurnedChunk(chunk.part(slice(start, start + step)), weights)
+            yield WeightedChunk(chunk.part(slice(start, start + step)), weights)
 
 
 def _of_kept(block: Block, n_rows: int, kept: KeptRows) -> Iterator[Chunk]:
-    """Yield columns of the rows that count alone, in copies, some at a time."""
+    """Yield the columns of the kept rows only, in copies, in batches."""
     names, values = block
     shape = _shape_of(block)
     if shape[0] == n_rows:
@@ -339,8 +337,8 @@ def _of_kept(block: Block, n_rows: int, kept: KeptRows) -> Iterator[Chunk]:
         chunk.check_indices()
         yield SparseChunk(names, *kept.sparse(chunk.data, chunk.indices, chunk.indptr), n_rows)
         return
-    # What was gathered from single columns stays whole: a name must not stand twice in it.
-    step = max(1, _GATHERED // (values.itemsize * n_rows))
+    # A block gathered from single columns is not split: names must not repeat in it.
+    step = max(1, _GATHERED_BYTES // (values.itemsize * n_rows))
     for start in range(0, shape[1], step):
         part = slice(start, start + step)
         yield from _chunks(Block(names[part], kept.dense(values.T[part]).T), n_rows)
@@ -351,7 +349,7 @@ def _shape_of(block: Block) -> tuple[int, int]:
     shape = getattr(values, "shape", None)
     if shape is None or len(shape) != 2 or shape[1] != len(names):
         raise ValueError(
-            f"Expected a block of shape (n, {len(names)}), a column a name. Got: shape {shape}."
+            f"Expected a block of shape (n, {len(names)}), one column per name. Got: shape {shape}."
         )
     return shape[0], shape[1]
 
@@ -367,13 +365,13 @@ def _chunks(block: Block, n_rows: int) -> Iterator[Chunk]:
     if values.dtype == np.bool_:
         values = values.view(np.uint8)
     if values.dtype in _IN_PLACE and values.flags.f_contiguous:
-        # What was gathered from single columns stays whole: a name must not stand twice in it.
-        width = max(_WIDTH, _GATHERED // (values.itemsize * max(1, n_rows)))
+        # A block gathered from single columns is not split: names must not repeat in it.
+        width = max(_MIN_CHUNK_COLUMNS, _GATHERED_BYTES // (values.itemsize * max(1, n_rows)))
         for start in range(0, shape[1], width):
             part = slice(start, start + width)
             yield DenseChunk(names[part], values.T[part])
         return
-    step = max(1, _PIECE // (8 * max(1, n_rows)))
+    step = max(1, _CONVERTED_BYTES // (8 * max(1, n_rows)))
     for start in range(0, shape[1], step):
         part = slice(start, start + step)
         yield DenseChunk(names[part], _numbers(values[:, part].T, names[part]))
@@ -386,9 +384,9 @@ def column(
     weights: Weights | None = None,
     kept: KeptRows | None = None,
 ) -> Chunk:
-    """Let one column in: n observations, dense or sparse; raise as `chunks` does."""
+    """Validate one column of n observations, dense or sparse; raise as `chunks` does."""
     chunk = _column(name, values, n_rows, kept)
-    return chunk if weights is None else TurnedChunk(chunk, weights)
+    return chunk if weights is None else WeightedChunk(chunk, weights)
 
 
 def _column(name: Hashable, values: Any, n_rows: int, kept: KeptRows | None) -> Chunk:
@@ -414,23 +412,22 @@ def _column(name: Hashable, values: Any, n_rows: int, kept: KeptRows | None) -> 
 
 
 def of_observed(chunk: Chunk, stats: Stats) -> Stats:
-    """Return the moments of columns, of the observed values where others are NaN.
+    """Return the moments of columns from their observed values, where others are NaN.
 
-    A column with an infinite value, or with nothing observed, keeps what it has, which is not
-    finite.
+    A column with an infinite value, or with nothing observed, keeps its non-finite moments.
     """
     for j in np.flatnonzero(~np.isfinite(stats.m2)).tolist():
         x = chunk.column(j)
-        seen = ~np.isnan(x)
-        if seen.all() or not seen.any() or np.isinf(x).any():
+        observed = ~np.isnan(x)
+        if observed.all() or not observed.any() or np.isinf(x).any():
             continue
-        x = x[seen]
+        x = x[observed]
         mean = x.mean()
-        left = x - mean
-        low = left.mean()
-        # One value again and again does not vary, whatever rounding says.
+        centred = x - mean
+        low = centred.mean()
+        # The variance of a constant column is 0, whatever the rounding error.
         with np.errstate(over="ignore"):
-            m2 = 0.0 if x.min() == x.max() else float(np.square(left - low).sum())
+            m2 = 0.0 if x.min() == x.max() else float(np.square(centred - low).sum())
         if m2 < UNDERFLOW and abs(mean) < SMALL and x.min() < x.max():
             m2 = np.nan
         stats.mean[j], stats.low[j], stats.m2[j] = mean, low, m2
@@ -438,30 +435,30 @@ def of_observed(chunk: Chunk, stats: Stats) -> Stats:
 
 
 def why_bad(name: Hashable, x: Floats, kept: KeptRows | None = None) -> ValueError:
-    """Return the error for a column whose moments are not finite: what is in it and where.
+    """Return the error for a column with non-finite moments: its bad values and their first row.
 
-    Where rows were left out, `kept` has the numbers of those whose values x has.
+    If rows were dropped, `kept` has the original numbers of the rows of x.
     """
     bad = np.flatnonzero(~np.isfinite(x))
     if bad.size == 0:
         largest = float(np.abs(x).max())
-        fit = "fit into float64" if largest > 1.0 else "float64 can tell from 0"
+        fit = "fit into float64" if largest > 1.0 else "do not underflow to 0 in float64"
         return ValueError(
             f"Expected values whose squares {fit} in column {name!r}. Got: values up to "
             f"{largest:.3g}.\n"
-            "Hint: divide all columns by the same number, so that each counts as it did."
+            "Hint: divide all columns by the same number; that keeps their relative scale."
         )
     what = "missing (NaN)" if np.isnan(x[bad]).all() else "NaN or infinite"
     row = bad[0] if kept is None else kept.index[bad[0]]
     return ValueError(
         f"Expected finite numbers in column {name!r}. Got: {bad.size} of {x.size} values {what}, "
         f"the first in row {row}.\n"
-        "Hint: fill them in, or leave the column out; streamsel.stream.screen does either."
+        "Hint: impute them, or drop the column; streamsel.stream.screen does either."
     )
 
 
 def _sparse(names: Sequence[Hashable], matrix: Any) -> SparseChunk:
-    # The indices of CSC columns are looked at as these are summed.
+    # The indices of CSC columns are checked when the columns are summed.
     expect_whole(matrix, indices=matrix.format != "csc")
     if matrix.format != "csc":
         matrix = matrix.tocsc()
@@ -493,16 +490,16 @@ def _numbers(values: NDArray[Any], names: Sequence[Hashable]) -> NDArray[Any]:
     example = f" like {values.flat[0]!r}" if values.size else ""
     raise TypeError(
         f"Expected real numbers in {which}. Got: {what}{example}.\n"
-        "Hint: turn categories into indicator columns, or leave the column out."
+        "Hint: encode categories as indicator columns, or drop the column."
     )
 
 
 def wrong_length(names: Sequence[Hashable], n: int, n_rows: int) -> ValueError:
-    """Return what is raised for columns of n values where the target has n_rows."""
+    """Return the error for columns of n values where the target has n_rows."""
     which = f"column {names[0]!r}" if len(names) == 1 else f"columns {names[0]!r} to {names[-1]!r}"
     return ValueError(
         f"Expected {n_rows} values, as the target has, in {which}. Got: {n}.\n"
-        "Hint: a column holds one value for every observation of the target."
+        "Hint: a column has one value for every observation of the target."
     )
 
 

@@ -1,13 +1,13 @@
-"""Names as people may see them: whatever a file calls its columns, it commands no terminal."""
+"""Escape unprintable characters of names before a terminal shows them."""
 
 from __future__ import annotations
 
 
 def shown(text: object) -> str:
-    r"""Write a text so that every character of it can be seen, as `repr` does inside its quotes.
+    r"""Return a text whose unprintable characters are escaped, as `repr` does inside its quotes.
 
-    What moves the cursor, sets colours, turns the direction of writing, or cannot be encoded comes
-    out as an escape; all else, and what names mostly are, as it is.
+    Escaped are characters that move the cursor, set colours, change the direction of writing or
+    cannot be encoded; all others are unchanged.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Packages that only some tasks need: imported where they are used, with a word on what to do."""
+"""Optional packages, imported where they are used; the error says how to install them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def sklearn(module: str, what_for: str) -> Any:
     Raises
     ------
     ImportError
-        Where it is not installed.
+        If it is not installed.
     """
     try:
         return import_module(f"sklearn.{module}")
@@ -28,12 +28,12 @@ def matplotlib(module: str = "") -> Any:
     Raises
     ------
     ImportError
-        Where it is not installed.
+        If it is not installed.
     """
     try:
         return import_module(f"matplotlib.{module}".rstrip("."))
     except ImportError as error:
         raise ImportError(
-            "Expected matplotlib, which draws pictures. Got: none.\n"
+            "Expected matplotlib, which plots need. Got: none.\n"
             "Hint: pip install 'streamsel[plot]'."
         ) from error

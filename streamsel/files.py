@@ -1,4 +1,4 @@
-"""Files written whole or not at all: beside their destination, to the disk, then moved over it."""
+"""Atomic file replacement: write a temporary file next to the target, sync it, then rename it."""
 
 from __future__ import annotations
 
@@ -23,37 +23,36 @@ if TYPE_CHECKING:
 
 __all__ = ["try_writing", "whole_file"]
 
-# How much of a name a temporary one repeats: no file system takes so little.
-_KEPT = 100
-# How old a temporary file must be where nothing else tells whether its writer lives.
+# Length of the prefix of the target's name in a temporary name: every file system permits more.
+_PREFIX_LENGTH = 100
+# Age in seconds at which a temporary file is stale where its lock does not show it.
 _OLD = 24 * 3600.0
 _HERE = hashlib.sha256(platform.node().encode()).hexdigest()[:6]
 
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give the path of an empty file to write to, which takes the place of `path` at the end.
+    """Yield the path of an empty temporary file that replaces `path` when the block ends.
 
-    Whoever reads `path` sees the old file or the new one, whole, even after a power failure: the
-    file and its directory are on the disk when this returns. On any error the old file stands.
+    A reader of `path` sees either the old or the new file, complete, even after a power failure:
+    the file and its directory are synced to the disk before this returns. On any error the old file
+    stays.
 
     Parameters
     ----------
     path
-        The file to write. A link stays a link: the file that it points to is the one replaced, and
-        that one's permissions are kept.
+        The file to write. A symbolic link is kept: the file that it points to is replaced, and its
+        permissions are kept.
 
     Raises
     ------
     OSError
-        Before anything is written where nothing could be, as after `try_writing`; or when the disk
-        is full, for instance.
+        Before anything is written if `try_writing` would raise; later if the disk is full, for
+        example.
 
-    Notes
-    -----
-    What runs that were killed have left beside `path` is removed. A temporary file is known by its
-    name, and its writer holds a lock on it; where that cannot be seen, on a network's drive written
-    by another machine for instance, a file of the last 24 hours stays.
+    Notes ----- Temporary files of killed runs next to `path` are removed. They are recognised by
+    their name, and a running writer holds a lock on its own; where locks are not visible, for
+    example on a network drive written by another machine, a file younger than 24 hours is kept.
 
     Examples
     --------
@@ -65,31 +64,31 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     'all of it'
     """
     target = _target(path)
-    _remove_left_over(target)
-    with _beside(target) as beside:
-        yield beside
-        with beside.open("rb+") as file:
+    _remove_stale_files(target)
+    with _temporary_file(target) as temporary:
+        yield temporary
+        with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        _like(beside, target)
-        beside.replace(target)
-        _to_disk(target.parent)
+        _copy_permissions(temporary, target)
+        temporary.replace(target)
+        _sync_directory(target.parent)
 
 
 def try_writing(path: str | os.PathLike[str]) -> None:
-    """Find out now whether `whole_file` could write here: trying is the only way to know.
+    """Check, by creating a temporary file, that `whole_file` can write to this path.
 
     Raises
     ------
     OSError
-        Where it could not: no directory, a read-only one, a name that is too long, or something
-        that is no file in its place.
+        If it cannot: the directory is missing or read-only, the name is too long, or the path is
+        not a regular file.
     """
-    with _beside(_target(path)):
+    with _temporary_file(_target(path)):
         pass
 
 
 def _target(path: str | os.PathLike[str]) -> Path:
-    """Return the file that is to be replaced, which is a regular one or not there yet."""
+    """Return the file to replace, which is a regular file or does not exist yet."""
     target = Path(os.path.realpath(path))
     mode = _mode(target)
     if mode is not None and stat.S_ISDIR(mode):
@@ -107,54 +106,54 @@ def _mode(path: Path) -> int | None:
 
 
 @contextmanager
-def _beside(target: Path) -> Iterator[Path]:
-    """Give a new file beside a target, locked as long as it is written, and gone at the end."""
-    beside, lock = _new(target)
+def _temporary_file(target: Path) -> Iterator[Path]:
+    """Yield a new file next to the target, locked while it is written and removed at the end."""
+    temporary, lock = _create_locked(target)
     try:
-        yield beside
+        yield temporary
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         if lock is not None:
             os.close(lock)
 
 
-def _new(target: Path) -> tuple[Path, int | None]:
-    # What replaces a private file must not be readable by others while it is written.
+def _create_locked(target: Path) -> tuple[Path, int | None]:
+    # The replacement of a private file must not be readable by others while it is written.
     mode = 0o666 if _mode(target) is None else 0o600
     while True:
-        beside = target.with_name(f".{_kept(target)}.{_HERE}-{secrets.token_hex(4)}.tmp")
-        lock = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
-        if sys.platform == "win32":  # where an open file cannot be moved
+        temporary = target.with_name(f".{_name_prefix(target)}.{_HERE}-{secrets.token_hex(4)}.tmp")
+        lock = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
+        if sys.platform == "win32":  # an open file cannot be moved there
             os.close(lock)
-            return beside, None
+            return temporary, None
         with suppress(OSError):  # a file system without locks
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Another process may have taken it for one left over before it was locked.
+        # Another process may have removed it as stale before it was locked.
         if os.fstat(lock).st_nlink:
-            return beside, lock
+            return temporary, lock
         os.close(lock)
 
 
-def _kept(target: Path) -> str:
-    """Return as much of a file's name as a temporary one repeats."""
-    name = target.name[:_KEPT]
-    while len(os.fsencode(name)) > _KEPT:
+def _name_prefix(target: Path) -> str:
+    """Return the prefix of the target's name that temporary names begin with."""
+    name = target.name[:_PREFIX_LENGTH]
+    while len(os.fsencode(name)) > _PREFIX_LENGTH:
         name = name[:-1]
     return name
 
 
-def _remove_left_over(target: Path) -> None:
-    """Remove the temporary files of runs that were killed while they wrote to this target."""
-    ours = re.compile(rf"\.{re.escape(_kept(target))}\.([0-9a-f]{{6}})-[0-9a-f]{{8}}\.tmp")
+def _remove_stale_files(target: Path) -> None:
+    """Remove temporary files of this target that killed runs have left."""
+    ours = re.compile(rf"\.{re.escape(_name_prefix(target))}\.([0-9a-f]{{6}})-[0-9a-f]{{8}}\.tmp")
     with suppress(OSError), os.scandir(target.parent) as entries:
         for entry in entries:
             found = ours.fullmatch(entry.name)
             if found and entry.is_file(follow_symlinks=False):
-                with suppress(OSError):  # somebody else's, or already gone
-                    _remove_if_left_over(entry.path, here=found[1] == _HERE)
+                with suppress(OSError):  # locked by its writer, or removed already
+                    _remove_if_stale(entry.path, here=found[1] == _HERE)
 
 
-def _remove_if_left_over(path: str, *, here: bool) -> None:
+def _remove_if_stale(path: str, *, here: bool) -> None:
     if sys.platform != "win32":
         file = os.open(path, os.O_RDWR)
         try:
@@ -171,18 +170,18 @@ def _is_old(path: str) -> bool:
     return time.time() - Path(path).stat().st_mtime > _OLD
 
 
-def _like(beside: Path, target: Path) -> None:
-    """Give a file the owner and the permissions of the one that it is to replace."""
+def _copy_permissions(temporary: Path, target: Path) -> None:
+    """Copy owner and permissions of the target to its replacement."""
     with suppress(FileNotFoundError):
         before = target.stat()
         if sys.platform != "win32":
             with suppress(PermissionError):
-                os.chown(beside, before.st_uid, before.st_gid)
-        beside.chmod(stat.S_IMODE(before.st_mode))
+                os.chown(temporary, before.st_uid, before.st_gid)
+        temporary.chmod(stat.S_IMODE(before.st_mode))
 
 
-def _to_disk(directory: Path) -> None:
-    """Let a directory's entries survive a power failure, where the system knows how."""
+def _sync_directory(directory: Path) -> None:
+    """Sync a directory's entries to the disk, where the system supports it."""
     with suppress(OSError):
         opened = os.open(directory, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""Values of a row that were not observed, filled in."""
+"""Fill missing values of rows."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from streamsel.rows import as_frame, read_frame
 from streamsel.target.encode import is_missing
 
-# Returns what replaces a missing value of a variable of this name.
+# Maps the name of a variable to the number that replaces its missing values.
 Fill = Callable[[Hashable], float]
 
 
 def fill_row(row: dict[Hashable, Any], fill: Fill) -> dict[Hashable, Any]:
-    """Put numbers in the place of None and NaN; the row is changed, and returned."""
+    """Replace None and NaN in a row by numbers, in place; return the row."""
     for name, value in row.items():
         if type(value) is float:
             if value != value:  # noqa: PLR0124 (NaN: a third of the time of math.isnan)
@@ -26,21 +26,21 @@ def fill_row(row: dict[Hashable, Any], fill: Fill) -> dict[Hashable, Any]:
 
 
 def fill_rows(X: Any, names: Sequence[Hashable] | None, fill: Fill) -> Any:
-    """Return rows with numbers in the place of missing values; columns without are left.
+    """Return rows whose missing values are replaced by numbers.
 
     Parameters
     ----------
     X
-        A frame, or an array or sparse matrix.
+        A frame, an array or a sparse matrix.
     names
-        Of the columns of an array; None where they are numbered from 0.
+        The names of an array's columns; None if they are numbered from 0.
     fill
-        Returns what replaces a missing value.
+        Returns the replacement for a missing value.
 
     Returns
     -------
-    Rows of the same kind. A column in which values were missing is of float64; what is no number is
-    left.
+    Rows of the same type. A column with missing values becomes float64; columns without them, and
+    non-numeric ones, are unchanged.
     """
     frame = as_frame(X)
     if frame is not None:
@@ -50,24 +50,24 @@ def fill_rows(X: Any, names: Sequence[Hashable] | None, fill: Fill) -> Any:
     if X.dtype.kind not in "fO":
         return X
     X = np.array(X, dtype=np.float64)
-    lacking = np.isnan(X)
-    for j in np.flatnonzero(lacking.any(axis=0)).tolist():
-        X[lacking[:, j], j] = fill(j if names is None else names[j])
+    missing = np.isnan(X)
+    for j in np.flatnonzero(missing.any(axis=0)).tolist():
+        X[missing[:, j], j] = fill(j if names is None else names[j])
     return X
 
 
 def _fill_frame(X: Any, frame: Any, fill: Fill) -> Any:
-    """Return a frame of the same library."""
+    """Fill a frame; return one of the same library."""
     replaced = {}
     for j, name in enumerate(frame.columns):
         values = _numbers(frame[:, [j]])
-        lacking = None if values is None else np.isnan(values)
-        if values is not None and lacking is not None and lacking.any():
-            values[lacking] = fill(name)
+        missing = None if values is None else np.isnan(values)
+        if values is not None and missing is not None and missing.any():
+            values[missing] = fill(name)
             replaced[j] = values
     if not replaced:
         return X
-    if hasattr(X, "isetitem"):  # pandas, where any object may be a label
+    if hasattr(X, "isetitem"):  # pandas, whose labels may be any objects
         X = X.copy(deep=False)
         for j, values in replaced.items():
             X.isetitem(j, values)
@@ -80,7 +80,7 @@ def _fill_frame(X: Any, frame: Any, fill: Fill) -> Any:
 
 
 def _numbers(column: Any) -> Any:
-    """Return the values of a column, NaN where missing; None where it has none, or no numbers."""
+    """Return a column's values, NaN where missing; None if none is missing or it is not numeric."""
     series = column[:, 0]
     if series.dtype.is_integer() and not series.null_count():
         return None
@@ -91,9 +91,9 @@ def _numbers(column: Any) -> Any:
 
 
 def _fill_stored(X: Any, names: Sequence[Hashable] | None, fill: Fill) -> Any:
-    """Return a sparse matrix of the same format."""
+    """Fill a sparse matrix; return one of the same format."""
     filled = X.tocsc(copy=True)
-    for at in np.flatnonzero(np.isnan(filled.data)).tolist():
-        j = int(np.searchsorted(filled.indptr, at, side="right")) - 1
-        filled.data[at] = fill(j if names is None else names[j])
+    for position in np.flatnonzero(np.isnan(filled.data)).tolist():
+        j = int(np.searchsorted(filled.indptr, position, side="right")) - 1
+        filled.data[position] = fill(j if names is None else names[j])
     return filled.asformat(X.format)

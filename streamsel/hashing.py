@@ -1,4 +1,4 @@
-"""Names to 64-bit keys: the same in every process and on every machine, unlike `hash`."""
+"""Hash names to 64-bit keys, the same in every process and on every machine, unlike `hash`."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _INT64 = range(-(1 << 63), 1 << 63)
 class NameHash:
     """A keyed hash of names.
 
-    Text and numbers that are equal have one key, as they have one place in a dict: 1, 1.0 and True.
-    Whole numbers of 64 bits go through two rounds of splitmix64, for columns of arrays come by the
-    million; any other name, encoded, through BLAKE2b.
+    Text and numbers that are equal have one key, as they are one key of a dict: 1, 1.0 and True.
+    Integers of 64 bits go through two rounds of splitmix64, since arrays can have millions of
+    columns; all other names are encoded and hashed by BLAKE2b.
 
     Parameters
     ----------
     seed
-        Which of the hashes.
+        The seed of the hash.
     purpose
-        What the keys are for: two purposes have nothing to do with each other.
+        The use of the keys: hashes for different purposes are independent.
     """
 
     def __init__(self, seed: int, purpose: str) -> None:
@@ -61,20 +61,21 @@ class NameHash:
         return self.of_bytes(encoded(name))
 
     def of_bytes(self, data: bytes) -> int:
-        """Return the key of what is encoded."""
+        """Return the key of an encoded name."""
         digest = hashlib.blake2b(data, digest_size=_KEY, key=self._secret).digest()
         return int.from_bytes(digest, "little")
 
 
 def encoded(name: Any) -> bytes:
-    """Return a name as bytes: its kind, and its value.
+    """Return a name as bytes: its type and its value.
 
-    The same for text, numbers and tuples of them that are equal; other names go by how they read.
+    Equal text, numbers and tuples of them have equal bytes; other names are encoded by their
+    `repr`.
 
     Raises
     ------
     TypeError
-        For a name that another process would not know again.
+        For a name whose `repr` differs between processes.
     """
     if isinstance(name, str):
         return b"s" + name.encode("utf-8", "surrogatepass")
@@ -93,9 +94,9 @@ def encoded(name: Any) -> bytes:
     kind = type(name)
     if kind.__repr__ is object.__repr__:  # type: ignore[comparison-overlap]
         raise TypeError(
-            "Expected a name that reads the same in every process. Got: one of type "
-            f"{kind.__qualname__}, which is known by its address alone.\n"
-            "Hint: text, numbers and tuples of them do."
+            "Expected a name with the same repr in every process. Got: one of type "
+            f"{kind.__qualname__}, whose repr is its memory address.\n"
+            "Hint: use text, numbers or tuples of them as names."
         )
     return b"o" + _joined((kind.__qualname__.encode(), repr(name).encode()))
 
@@ -105,7 +106,7 @@ def _joined(parts: Iterable[bytes]) -> bytes:
 
 
 def _as_int(name: Any) -> int | None:
-    """Return a name as an int, if it is equal to one."""
+    """Return a name as an int if it equals one, else None."""
     if not isinstance(name, numbers.Number | decimal.Decimal | np.bool_):
         return None
     if isinstance(name, numbers.Complex):

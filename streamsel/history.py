@@ -1,4 +1,4 @@
-"""What stood when: a learner of a pipeline, and what it has let in and out on rows."""
+"""A log of the variables that a learner of a pipeline uses while it learns rows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from streamsel.learner.selector import Selector
 
 
 class Event(NamedTuple):
-    """A renewal of what stands.
+    """A change of the variables in use.
 
     Attributes
     ----------
     row
-        How many rows had been learnt when it was noticed.
+        The number of rows learnt when the change was noticed.
     entered, left
-        Names that stand since then, and that did not any more.
+        Names that are in use since then, and names that no longer are.
 
     Examples
     --------
@@ -40,20 +40,20 @@ class History(
     river.MiniBatchTransformer,
     river.SupervisedTransformer,
 ):
-    """A learner in a pipeline, and a note of what it let in and out while it learnt rows.
+    """A learner in a pipeline, with a log of the variables that enter and leave as it learns rows.
 
-    It stands where the learner would: rows are learnt and transformed by the learner, and whatever
-    else is asked of it, such as `selected` or `report`, the learner answers. What it notes is what
-    `standing` shows, by which rows are transformed: of a selector the variables, of an extractor
-    those that components are made of.
+    It replaces the learner in the pipeline: rows are learnt and transformed by the learner, and all
+    other attributes, such as `selected` or `report`, are the learner's. The log follows `standing`,
+    the names by which rows are transformed: the selected variables of a selector, and the variables
+    with loadings of an extractor.
 
     Parameters
     ----------
     learner
         A selector or an extractor.
     max_changes
-        How many names that came and went are kept. Beyond, the oldest renewals are forgotten: what
-        stood after them is what the history begins with.
+        How many names that entered or left are kept. Beyond that the oldest events are dropped, and
+        the history begins with the names in use after them.
 
     Attributes
     ----------
@@ -63,25 +63,25 @@ class History(
     Raises
     ------
     TypeError
-        For what is no learner of streamsel.
+        If `learner` is not a learner of streamsel.
     ValueError
-        For a max_changes below 1.
+        If `max_changes` is below 1.
 
     See Also
     --------
-    streamsel.plot.history : draws it.
+    streamsel.plot.history : plot it.
 
     Notes
     -----
-    **Cost.** One comparison a row, of what stands with what stood: the same object, unless it was
-    renewed. Memory is bounded by `max_changes`.
+    **Cost.** One comparison per row of the snapshot in use with the previous one: they are the same
+    object unless it was refreshed. Memory is bounded by `max_changes`.
 
-    **When.** After every call of `learn_one`, `learn_many` and `renew`: of a frame of rows what
-    stands after it is noticed, and not what came and went within. Of an extractor every renewal is
-    an event, for its components have changed; of a selector those at which its names did.
+    **When.** The names are compared after every call of `learn_one`, `learn_many` and `renew`:
+    changes within a frame of rows are not seen. For an extractor every refresh is an event, since
+    its components have changed; for a selector only those that change its names.
 
-    **Copies.** A clone has learnt nothing and noted nothing; other copies have both. `save` keeps
-    learners alone, `save(history.learner, path)`; `pickle` keeps both.
+    **Copies.** A clone has learnt and logged nothing; other copies keep both. `save` stores only
+    learners, `save(history.learner, path)`; `pickle` keeps both.
 
     Examples
     --------
@@ -107,18 +107,18 @@ class History(
         if not isinstance(learner, Learner):
             raise TypeError(
                 f"Expected a learner of streamsel. Got: {params.kind_of(learner)}.\n"
-                "Hint: History(ProjSe(k=5)) stands in a pipeline in place of ProjSe(k=5)."
+                "Hint: in a pipeline, replace ProjSe(k=5) by History(ProjSe(k=5))."
             )
         params.check("History", {"max_changes": params.Whole(1)}, {"max_changes": max_changes})
         self.learner = learner
         self.max_changes = max_changes
-        # What stood before the first event that is kept, and since which row.
+        # The names in use before the first kept event, and since which row.
         self._before: dict[Hashable, None] = {}
         self._since = 0
         self._events: deque[Event] = deque()
         self._size = 0
-        # What stood when it was looked at last: names, the object that says so, and the row of the
-        # renewal that was to come.
+        # At the last comparison: the names in use, the snapshot that has them, and the row at which
+        # the next refresh was due.
         self._names: dict[Hashable, None] = {}
         self._seen: Any = None
         self._due: int | None = None
@@ -131,41 +131,41 @@ class History(
         yield {"learner": ProjSe(k=2)}
         yield {"learner": PCA(n_components=2, warm_up=10), "max_changes": 20}
 
-    # What was noted
+    # The log
 
     @property
     def events(self) -> list[Event]:
-        """The renewals that are kept, the oldest first."""
+        """The kept events, the oldest first."""
         return list(self._events)
 
     def spans(self) -> dict[Hashable, list[tuple[int, int]]]:
-        """Return when each name stood: name -> rows from and to, in order of first standing.
+        """Return when each name was in use: name -> (first row, last row) pairs, in order of entry.
 
-        Names that stand now do so to the last row.
+        Names in use now have the number of rows learnt as the end of their last span.
         """
         began = dict.fromkeys(self._before, self._since)
-        found: dict[Hashable, list[tuple[int, int]]] = {name: [] for name in began}
+        spans: dict[Hashable, list[tuple[int, int]]] = {name: [] for name in began}
         for event in self._events:
             for name in event.left:
-                found[name].append((began.pop(name), event.row))
+                spans[name].append((began.pop(name), event.row))
             for name in event.entered:
                 began[name] = event.row
-                found.setdefault(name, [])
+                spans.setdefault(name, [])
         rows = self.learner.n_rows
         for name, start in began.items():
-            found[name].append((start, rows))
-        return found
+            spans[name].append((start, rows))
+        return spans
 
     def _look(self) -> None:
-        """Note what stands, if it is not what stood."""
+        """Log an event if the names in use have changed."""
         learner = self.learner
-        standing = learner._standing
-        if standing is None:
-            standing = learner._in_use()
-        if standing is self._seen:
+        snapshot = learner._standing
+        if snapshot is None:
+            snapshot = learner._in_use()
+        if snapshot is self._seen:
             return
         renewed = self._due != learner._due and not isinstance(learner, Selector)
-        self._seen, self._due = standing, learner._due
+        self._seen, self._due = snapshot, learner._due
         names: dict[Hashable, None] = dict.fromkeys(learner.standing)
         old = self._names
         entered = tuple(name for name in names if name not in old)
@@ -186,39 +186,39 @@ class History(
             self._before |= dict.fromkeys(oldest.entered)
             self._since = oldest.row
 
-    # The learner's part
+    # Delegated to the learner
 
     @property
     def _supervised(self) -> bool:
-        """Whether River hands over a target; the bases alone would say yes."""
+        """Whether River passes a target; the base classes alone would imply that it does."""
         supervised: bool = self.learner.supervised
         return supervised
 
     def learn_one(self, x: dict[Hashable, Any], y: Any = None, w: float = 1.0) -> None:
-        """Let the learner learn a row, and look at what stands.
+        """Let the learner learn a row; log changes of the names in use.
 
         Parameters
         ----------
         x, y, w
-            As the learner's `learn_one` has them; a learner without a target is told none.
+            As in the learner's `learn_one`; a learner without a target ignores y.
         """
         learner: Any = self.learner
         if learner.supervised:
             learner.learn_one(x, y, w)
         else:
             learner.learn_one(x, w=w)
-        # Nearly every row leaves what stands as it is.
-        standing = learner._standing
-        if standing is None or standing is not self._seen:
+        # Nearly every row leaves the snapshot unchanged.
+        snapshot = learner._standing
+        if snapshot is None or snapshot is not self._seen:
             self._look()
 
     def learn_many(self, X: Any, y: Any = None, w: Any = 1.0) -> None:
-        """Let the learner learn many rows, and look at what stands after them.
+        """Let the learner learn many rows; log changes of the names in use after them.
 
         Parameters
         ----------
         X, y, w
-            As the learner's `learn_many` has them; a learner without a target is told none.
+            As in the learner's `learn_many`; a learner without a target ignores y.
         """
         learner: Any = self.learner
         if learner.supervised:
@@ -228,12 +228,12 @@ class History(
         self._look()
 
     def renew(self) -> None:
-        """Let transforms use what is found now, and look at what stands then."""
+        """Refresh the snapshot that transforms use; log changes of the names in use."""
         self.learner.renew()
         self._look()
 
     def transform_one(self, x: dict[Hashable, Any]) -> dict[Hashable, Any]:
-        """Return what the learner makes of a row.
+        """Transform a row by the learner.
 
         Parameters
         ----------
@@ -244,17 +244,17 @@ class History(
         return row
 
     def transform_many(self, X: Any) -> Any:
-        """Return what the learner makes of many rows.
+        """Transform many rows by the learner.
 
         Parameters
         ----------
         X
-            As the learner's `transform_many` has them.
+            As in the learner's `transform_many`.
         """
         return self.learner.transform_many(X)
 
     def __getattr__(self, name: str) -> Any:
-        # What is asked while a copy is being made no learner is there to answer.
+        # While a copy is being made there is no learner to delegate to.
         if name.startswith("_") or name == "learner":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.learner, name)
@@ -264,23 +264,23 @@ class History(
     def clone(
         self, new_params: dict[str, Any] | None = None, include_attributes: bool = False
     ) -> Self:
-        """Return a history of a clone of the learner, which has learnt and noted nothing.
+        """Return a history of a clone of the learner, both without what was learnt and logged.
 
         Parameters
         ----------
         new_params
-            Parameters that are to be others.
+            Parameters to change.
         include_attributes
-            Whether it is to be a copy that has learnt and noted the same; of the same learner only.
+            Whether to copy the learnt state and the log too; not with a new learner.
         """
         whole = include_attributes and "learner" not in (new_params or {})
         clone = super().clone(new_params, include_attributes=whole)
-        if whole:  # what a parameter has learnt River's own leaves behind
+        if whole:  # River's clone drops the state of a parameter
             clone.learner = self.learner.clone(include_attributes=True)
         return clone
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy of the learner shows copies of what stands.
+        # The snapshot of a copied learner is another object.
         return vars(self) | {"_seen": None}
 
 

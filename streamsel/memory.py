@@ -1,4 +1,4 @@
-"""How much memory this process has, and errors that say there is too little."""
+"""Memory use of this process, and the error for a lack of memory."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ import re
 import sys
 from pathlib import Path
 
-# What libraries in C say of a lack of memory, some of them in an error of another kind.
-_FAILED = re.compile(r"bad_alloc|malloc|realloc|memory allocation failed|cannot allocate memory")
-# Whatever is in a file smaller than this needs little memory: what asks for much is damage.
-_SMALL = 2**20
+# Messages of C libraries for a lack of memory, some raised as another type of error.
+_ALLOCATION_FAILED = re.compile(
+    r"bad_alloc|malloc|realloc|memory allocation failed|cannot allocate memory"
+)
+# A file smaller than this needs little memory: a failed allocation means that it is damaged.
+_SMALL_FILE_BYTES = 2**20
 
 
 def resident_bytes() -> int | None:
-    """Return the memory the process has now, or had at most; None where nobody tells."""
-    return _told_by_linux("VmRSS") or peak_bytes()
+    """Return the resident memory of the process, or else its peak; None if neither is reported."""
+    return _read_proc_status("VmRSS") or peak_bytes()
 
 
 def peak_bytes() -> int | None:
-    """Return the most memory the process has had; None where nobody tells."""
-    # Not getrusage first: its maximum is handed down from the process that started this one.
-    told = _told_by_linux("VmHWM")
-    if told is not None:
-        return told
+    """Return the peak memory of the process; None if the system does not report it."""
+    # Preferred to getrusage, whose maximum is inherited from the parent process.
+    peak_linux = _read_proc_status("VmHWM")
+    if peak_linux is not None:
+        return peak_linux
     try:
         import resource
     except ImportError:  # Windows
@@ -32,7 +34,7 @@ def peak_bytes() -> int | None:
     return peak if sys.platform == "darwin" else 1024 * peak
 
 
-def _told_by_linux(field: str) -> int | None:
+def _read_proc_status(field: str) -> int | None:
     try:
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -41,24 +43,24 @@ def _told_by_linux(field: str) -> int | None:
 
 
 def out_of_memory(path: str | os.PathLike[str], error: BaseException) -> MemoryError | None:
-    """Return the error that names the file, if this one is a lack of memory; None otherwise.
+    """Return the MemoryError that names the file if `error` is a lack of memory; None otherwise.
 
     Parameters
     ----------
     path
         The file that was read.
     error
-        What a library says.
+        The error that a library raised.
     """
-    said = " ".join(str(error).split())
+    text = " ".join(str(error).split())
     if not isinstance(error, MemoryError):
-        # A URL is no file here.
-        is_small = os.path.isfile(path) and Path(path).stat().st_size < _SMALL  # noqa: PTH113
-        if is_small or not _FAILED.search(said.lower()):
+        # A URL is not a file here.
+        is_small = os.path.isfile(path) and Path(path).stat().st_size < _SMALL_FILE_BYTES  # noqa: PTH113
+        if is_small or not _ALLOCATION_FAILED.search(text.lower()):
             return None
-    if said.startswith("reading "):  # worded already
-        return MemoryError(said)
-    because = f" ({said})" if said else ""
+    if text.startswith("reading "):  # it names the file already
+        return MemoryError(text)
+    because = f" ({text})" if text else ""
     return MemoryError(
         f"reading {os.fspath(path)!r} takes more memory than this process can have{because}"
     )

@@ -1,4 +1,4 @@
-"""Names of variables: whatever can be hashed, equals itself and is not there yet."""
+"""Validation of variable names: hashable, equal to themselves, and distinct."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from streamsel.params import shown
 
 
 def first_bad_name(names: Sequence[Hashable], held: Mapping[Hashable, int]) -> int | None:
-    """Return the place of the first name that cannot be one, or is one already, if any.
+    """Return the index of the first invalid name, or None if all are valid.
 
-    That is one that cannot be hashed, is not equal to itself, or stands before it or among those
-    held.
+    A name is invalid if it cannot be hashed, is not equal to itself, or occurs earlier in `names`
+    or in `held`, the known names.
     """
     if isinstance(names, range):
         if len(held) < len(names):
-            places = [names.index(h) for h in held if type(h) is int and h in names]
-            # True, 2.0 and NumPy's integers equal an int of the range.
+            indices = [names.index(h) for h in held if type(h) is int and h in names]
+            # Known names such as True, 2.0 and NumPy's integers can equal an int of the range.
             others = [h for h in held if type(h) is not int and type(h) is not str]
             reals = [float(h) for h in others if isinstance(h, int | float | np.number | np.bool_)]
             whole = [int(h) for h in reals if h.is_integer()]
-            places += [names.index(h) for h in whole if h in names]
+            indices += [names.index(h) for h in whole if h in names]
         elif held.keys().isdisjoint(names):
             return None
         else:
-            places = [i for i, name in enumerate(names) if name in held]
-        return min(places, default=None)
+            indices = [i for i, name in enumerate(names) if name in held]
+        return min(indices, default=None)
     try:
         distinct = set(names)
-        # Text and whole numbers, as nearly all names are, equal themselves.
-        plain = set(map(type, distinct)) <= {str, int} or all(map(_equals_itself, distinct))
-        if plain and len(distinct) == len(names) and held.keys().isdisjoint(names):
+        # Fast path: str and int, as nearly all names are, equal themselves.
+        valid = set(map(type, distinct)) <= {str, int} or all(map(_equals_itself, distinct))
+        if valid and len(distinct) == len(names) and held.keys().isdisjoint(names):
             return None
     except (TypeError, RecursionError):
         return next(i for i, name in enumerate(names) if not _can_be_hashed(name))
@@ -46,7 +46,7 @@ def first_bad_name(names: Sequence[Hashable], held: Mapping[Hashable, int]) -> i
 
 
 def _can_be_hashed(name: Any) -> bool:
-    """Whether a name can be one: a tuple of lists looks as if it could."""
+    """Whether a name is hashable; `isinstance(name, Hashable)` is wrong for a tuple of lists."""
     try:
         hash(name)
     except (TypeError, RecursionError):
@@ -55,28 +55,28 @@ def _can_be_hashed(name: Any) -> bool:
 
 
 def _equals_itself(name: Any) -> bool:
-    """Whether a name can be found again: NaN, in a tuple too, is not equal to itself."""
+    """Whether a name can be looked up: NaN, also in a tuple, is not equal to itself."""
     try:
         if isinstance(name, tuple):
             return all(map(_equals_itself, name))
         return bool(name == name)  # noqa: PLR0124
-    except (TypeError, RecursionError):  # pandas' NA does not tell
+    except (TypeError, RecursionError):  # pandas.NA has no truth value
         return False
 
 
 def why_bad_name(name: Any) -> Exception:
-    """Return the error for a name that cannot be one, or is one already."""
+    """Return the error for an invalid or repeated name."""
     if not _can_be_hashed(name):
         return TypeError(
             f"Expected names that can be hashed. Got: {shown(name)}.\n"
-            "Hint: tuples can be, lists cannot."
+            "Hint: tuples are hashable, lists are not."
         )
     if not _equals_itself(name):
         return ValueError(
             f"Expected names that equal themselves. Got: {shown(name)}.\n"
-            "Hint: name the column that has none; NaN is never found again."
+            "Hint: give the column a name; NaN is not equal to itself."
         )
     return ValueError(
         f"Expected a new name for every column. Got: {shown(name)} again.\n"
-        "Hint: a variable is learnt once; give the columns names of their own."
+        "Hint: a variable is learnt once; give every column a name of its own."
     )

@@ -1,4 +1,4 @@
-"""Parameters declared once: signature, storage, check, docs and what the command reads follow."""
+"""Declared parameters: signature, storage, checks, docs and command options follow from them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, dataclass_transform
 
-# What is counted one by one in Python stays below this: names of components, steps of a path.
+# Upper bound of counts that Python loops over: names of components, steps of a path.
 MANY = 1_000_001
-# Compiled loops hold no more.
-_HELD = 2**63
+# Compiled loops count in 64-bit integers.
+_INT64_END = 2**63
 
 
 class Whole(NamedTuple):
-    """An int from `low` to below `below`; None too if `optional`."""
+    """An int in [`low`, `below`); None too if `optional`."""
 
     low: int
     optional: bool = False
-    below: int = _HELD
+    below: int = _INT64_END
 
     def admits(self, value: Any) -> bool:
-        """Whether the value keeps the rule."""
+        """Whether the value satisfies the rule."""
         if value is None:
             return self.optional
         return (
@@ -37,16 +37,16 @@ class Whole(NamedTuple):
         )
 
     def read(self, text: str) -> Any:
-        """Return the value that a text stands for."""
+        """Return the value that a text represents."""
         return None if text == "None" else int(text)
 
     def __str__(self) -> str:
-        below = "inf" if self.below == _HELD else self.below
+        below = "inf" if self.below == _INT64_END else self.below
         return f"an int in the range [{self.low}, {below}){' or None' if self.optional else ''}"
 
 
 class Real(NamedTuple):
-    """A finite number from `low` (not itself, if `open`) to below `below` (itself, if `closed`).
+    """A finite number from `low` (excluded if `open`) to `below` (included if `closed`).
 
     None too if `optional`.
     """
@@ -58,7 +58,7 @@ class Real(NamedTuple):
     closed: bool = False
 
     def admits(self, value: Any) -> bool:
-        """Whether the value keeps the rule."""
+        """Whether the value satisfies the rule."""
         if value is None:
             return self.optional
         if not isinstance(value, numbers.Real) or isinstance(value, bool):
@@ -68,7 +68,7 @@ class Real(NamedTuple):
         return above and (number < self.below or (self.closed and number == self.below))
 
     def read(self, text: str) -> Any:
-        """Return the value that a text stands for."""
+        """Return the value that a text represents."""
         return None if text == "None" else float(text)
 
     def __str__(self) -> str:
@@ -87,15 +87,15 @@ class Several(NamedTuple):
     optional: bool = False
 
     def admits(self, value: Any) -> bool:
-        """Whether the value keeps the rule."""
+        """Whether the value satisfies the rule."""
         if isinstance(value, tuple):
-            # What is no number may not be hashable.
-            admitted = bool(value) and all(map(self.each.admits, value))
-            return admitted and len(set(value)) == len(value)
+            # A value that is not a number may not be hashable.
+            all_valid = bool(value) and all(map(self.each.admits, value))
+            return all_valid and len(set(value)) == len(value)
         return (value is None and self.optional) or self.each.admits(value)
 
     def read(self, text: str) -> Any:
-        """Return the value that a text stands for."""
+        """Return the value that a text represents."""
         if "," in text:
             return tuple(float(part) for part in text.split(","))
         return None if text == "None" else float(text)
@@ -107,17 +107,17 @@ class Several(NamedTuple):
 
 
 class NamedOr(NamedTuple):
-    """One of a few strings, or a number of one of the given rules."""
+    """One of a few strings, or a number that satisfies one of the given rules."""
 
     choice: Choice
     numbers: tuple[Whole | Real, ...]
 
     def admits(self, value: Any) -> bool:
-        """Whether the value keeps the rule."""
+        """Whether the value satisfies the rule."""
         return self.choice.admits(value) or any(rule.admits(value) for rule in self.numbers)
 
     def read(self, text: str) -> Any:
-        """Return the value that a text stands for."""
+        """Return the value that a text represents."""
         if self.choice.admits(text):
             return text
         for rule in self.numbers[:-1]:
@@ -130,14 +130,14 @@ class NamedOr(NamedTuple):
 
 
 class Jobs(NamedTuple):
-    """A number of threads: an int but 0; negative counts from all cores."""
+    """A number of threads: an int other than 0; negative numbers count back from all cores."""
 
     def admits(self, value: Any) -> bool:
-        """Whether the value keeps the rule."""
+        """Whether the value satisfies the rule."""
         return isinstance(value, numbers.Integral) and not isinstance(value, bool) and value != 0
 
     def read(self, text: str) -> Any:
-        """Return the value that a text stands for."""
+        """Return the value that a text represents."""
         return int(text)
 
     def __str__(self) -> str:
@@ -150,11 +150,11 @@ class Choice(NamedTuple):
     options: tuple[str, ...]
 
     def admits(self, value: Any) -> bool:
-        """Whether the value keeps the rule."""
+        """Whether the value satisfies the rule."""
         return isinstance(value, str) and value in self.options
 
     def read(self, text: str) -> Any:
-        """Return the value that a text stands for."""
+        """Return the value that a text represents."""
         return text
 
     def __str__(self) -> str:
@@ -166,11 +166,11 @@ class Flag(NamedTuple):
     """True or False."""
 
     def admits(self, value: Any) -> bool:
-        """Whether the value keeps the rule."""
+        """Whether the value satisfies the rule."""
         return isinstance(value, bool)
 
     def read(self, text: str) -> Any:
-        """Return the value that a text stands for."""
+        """Return the value that a text represents."""
         words = {"true": True, "yes": True, "false": False, "no": False}
         return words.get(text.lower(), text)
 
@@ -179,22 +179,22 @@ class Flag(NamedTuple):
 
 
 class Names(NamedTuple):
-    """Distinct names in any array-like, stored as a tuple; None for none."""
+    """Distinct names in any array-like, stored as a tuple; or None."""
 
     def admits(self, value: Any) -> bool:
-        """Whether the value keeps the rule."""
+        """Whether the value satisfies the rule."""
         if value is None:
             return True
         if not isinstance(value, tuple) or not value:
             return False
-        try:  # a clone has a copy of them
+        try:  # a clone copies them
             copy.deepcopy(value)
-        except Exception:  # noqa: BLE001 (whatever they raise, or nesting without end)
+        except Exception:  # noqa: BLE001 (any error of theirs, or endless nesting)
             return False
         return all(isinstance(name, Hashable) for name in value) and len(set(value)) == len(value)
 
     def read(self, text: str) -> Any:
-        """Return the value that a text stands for."""
+        """Return the value that a text represents."""
         return None if text == "None" else tuple(name.strip() for name in text.split(","))
 
     def __str__(self) -> str:
@@ -202,15 +202,15 @@ class Names(NamedTuple):
 
 
 class Estimator(NamedTuple):
-    """A model that can be fitted and predicts; None for none."""
+    """An estimator with `fit` and `predict`; or None."""
 
     def admits(self, value: Any) -> bool:
-        """Whether the value keeps the rule."""
+        """Whether the value satisfies the rule."""
         can_be_fitted = hasattr(value, "fit") and hasattr(value, "predict")
         return value is None or (can_be_fitted and not isinstance(value, type))
 
     def read(self, text: str) -> Any:
-        """Return the value that a text stands for: no model."""
+        """Return the value that a text represents, which can only be None."""
         if text != "None":
             raise ValueError(text)
 
@@ -222,7 +222,7 @@ class Folds(NamedTuple):
     """Folds of a cross-validation as scikit-learn takes them; pairs are stored as tuples."""
 
     def admits(self, value: Any) -> bool:
-        """Whether the value keeps the rule."""
+        """Whether the value satisfies the rule."""
         if isinstance(value, numbers.Integral):
             return not isinstance(value, bool) and int(value) >= 2
         if isinstance(value, tuple):
@@ -249,26 +249,26 @@ Rule = Whole | Real | Several | NamedOr | Jobs | Choice | Flag | Names | Estimat
 
 
 def shown(value: Any) -> str:
-    """Return the repr of a value; of one that has none, its type."""
+    """Return the repr of a value; its type if `repr` fails."""
     try:
         return repr(value)
-    except Exception:  # noqa: BLE001 (whatever a value raises, or nesting without end)
+    except Exception:  # noqa: BLE001 (any error of the value's own, or endless nesting)
         return f"<{type(value).__name__}>"
 
 
 def kind_of(value: Any) -> str:
-    """Return of which type a value is, for a message; of a class, that it is one."""
+    """Return the type of a value for a message; for a class, its name."""
     return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
-# numpy.bool_, by any of its names: the command's help does without numpy.
+# The names of numpy.bool_; the command's help does not import numpy.
 _NUMPYS_BOOLEANS = {("numpy", "bool"), ("numpy", "bool_")}
 
 
 def stored(rule: Rule, value: Any) -> Any:
-    """Return a value as a learner stores it: sequences as tuples, NumPy's booleans as Python's.
+    """Return a value as a learner stores it: sequences as tuples, NumPy booleans as Python's.
 
-    Copies, files and comparisons of parameters then need to know no other types.
+    Copies, files and comparisons of parameters then handle no other types.
     """
     if isinstance(rule, Several | Names):
         if isinstance(value, list | range):
@@ -292,7 +292,7 @@ def _listed(values: Any) -> tuple[Any, ...]:
 
 
 def check(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:
-    """Raise ValueError for the first parameter that its rule does not admit."""
+    """Raise ValueError for the first parameter that violates its rule."""
     for name, rule in rules.items():
         if not rule.admits(stored(rule, values[name])):
             got = shown(values[name])
@@ -301,7 +301,7 @@ def check(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> N
             )
 
 
-# Declaring them
+# Declaration
 
 
 def param(
@@ -312,16 +312,16 @@ def param(
     Parameters
     ----------
     rule
-        What it must be.
+        The rule that its values must satisfy.
     default
-        What it is if nothing is said: None, a number, a string, a boolean or a tuple.
+        The default: None, a number, a string, a boolean or a tuple.
     kw_only
-        Whether it can be given by name only.
+        Whether it is keyword-only.
     doc
-        What it means, for one that several learners share: it goes into the docstring of each.
-        That of a learner's own parameter stands in the learner's docstring.
+        The description of a parameter that several learners share, which is added to the docstring
+        of each. A learner's own parameters are described in its docstring.
     default_text
-        What help shows as the default where None is resolved by the other parameters.
+        The default that help shows if None is resolved by the other parameters.
     """
     shared = {"rule": rule, "doc": inspect.cleandoc(doc), "default_text": default_text}
     return dataclasses.field(default=default, kw_only=kw_only, metadata=shared)
@@ -329,10 +329,10 @@ def param(
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(param,))
 class Declared:
-    """A class whose parameters are declared: constructor, storage, check and shared docs follow."""
+    """A class with declared parameters: its constructor, storage, checks and shared docs follow."""
 
-    def __init_subclass__(cls, **further: Any) -> None:
-        super().__init_subclass__(**further)
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
         _make(cls)
 
     def __post_init__(self) -> None:
@@ -350,7 +350,7 @@ def _make(cls: type) -> None:
     dataclasses.dataclass(repr=False, eq=False, match_args=False)(cls)
     own = inspect.get_annotations(cls)
     signature = inspect.signature(cls)
-    # What a class declares itself comes before what it shares with others.
+    # A class's own parameters come before inherited ones.
     ordered = sorted(
         signature.parameters.values(),
         key=lambda p: (p.kind, p.kind == p.KEYWORD_ONLY and p.name not in own),
@@ -371,19 +371,19 @@ def rules_of(cls: type) -> Mapping[str, Rule]:
 
 
 def default_texts(cls: type) -> dict[str, str]:
-    """Return what help shows as the default of every parameter."""
+    """Return the default of every parameter as help shows it."""
     own = {f.name: f.metadata["default_text"] for f in dataclasses.fields(cls)}
     defaults = {name: p.default for name, p in inspect.signature(cls).parameters.items()}
     return {name: own[name] or str(default) for name, default in defaults.items()}
 
 
 def _with_parameters(doc: str, shared: Mapping[str, str]) -> str:
-    """Put the shared parameters behind the last of a docstring's own."""
+    """Insert the shared parameters after the last of a docstring's own."""
     head, rule, rest = doc.partition("Parameters\n----------\n")
     own, blank, after = rest.partition("\n\n")
     lines = own.split("\n")
-    told = {name.strip() for line in lines if line[:1].strip() for name in line.split(",")}
+    documented = {name.strip() for line in lines if line[:1].strip() for name in line.split(",")}
     for name, text in shared.items():
-        if name not in told:
+        if name not in documented:
             lines += [name, textwrap.indent(text, "    ")]
     return head + rule + "\n".join(lines) + blank + after

@@ -1,10 +1,10 @@
-"""Portable model files: arrays and JSON in one uncompressed zip archive, and never a pickle.
+"""Portable model files: arrays and JSON in one uncompressed zip archive, without pickle.
 
-A file holds ``header.json`` (format, version, class, parameters, state, notes) and one ``.npy``
-entry for each array of the state, named after its place there. Its last 64 bytes are the SHA-256 of
-everything before them, kept where a zip archive keeps its comment: a file that was cut short or
-damaged is told from a good one before anything in it is read, and ``numpy.load`` opens it all the
-same. Nothing inside is compressed, so nothing inside can claim to be larger than the file.
+A file has ``header.json`` (format, version, class, parameters, state, notes) and one ``.npy`` entry
+for each array of the state, named by its path there. Its last 64 bytes are the SHA-256 of
+everything before them, stored as the comment of the zip archive: a truncated or damaged file is
+detected before any of it is used, and ``numpy.load`` still opens it. Entries are not compressed, so
+that none can expand to more than the size of the file.
 """
 
 from __future__ import annotations
@@ -44,39 +44,37 @@ _KEYS = frozenset({"format", "version", "class", "params", "state", "notes"})
 _SEAL = b"streamsel sha256 "
 _DIGEST = 64  # hexadecimal digits of a SHA-256
 _CHUNK = 1 << 20
-# Characters of what is told of a file.
-_LONGEST = 600
+# Longest quotation of an error or of a file's content in a message, in characters.
+_MAX_QUOTED = 600
 
 
 def save(model: Any, path: str | os.PathLike[str], notes: Any = None) -> None:
     """Write a learner to a file that any later streamsel can read.
 
-    The file is written beside its destination, to the disk, and then moved over it, so that whoever
-    reads `path` sees the old file or the new one, whole. The same model gives the same bytes.
+    The write is atomic: a temporary file is written next to `path`, synced, then renamed over it,
+    so that a reader sees either the old or the new file. Equal models give equal bytes.
 
     Parameters
     ----------
     model
-        One of streamsel's learners, at any stage of its learning.
+        A learner of streamsel, in any state.
     path
         The file to write; its directory must exist. No extension is added.
     notes
-        Anything made of dicts, lists, tuples, strings, numbers, booleans and None: kept beside the
-        model and given back by `read_notes`.
+        Metadata made of dicts, lists, tuples, strings, numbers, booleans and None, which
+        `read_notes` returns.
 
     Raises
     ------
     TypeError
-        If `model` is not a learner of streamsel, but a pipeline that one is in, say; or if one of
-        its variables' names, or something in `notes`, is not made of str, int, float, bool, None
-        and tuples or lists of them. NumPy scalars are stored as the Python value they equal.
+        If `model` is not a learner of streamsel (a pipeline is not); or if a variable's name or an
+        item of `notes` is not made of str, int, float, bool, None and tuples or lists of them.
+        NumPy scalars are stored as the Python value they equal.
     OSError
-        If the file cannot be written. What stood there before then stands there still.
+        If the file cannot be written; an existing file is then unchanged.
 
-    Notes
-    -----
-    The time and the disk space are those of writing the state once; the header, which holds the
-    names, passes through memory.
+    Notes ----- The cost in time and disk space is that of writing the state once; the header, which
+    has the names, is built in memory.
 
     Examples
     --------
@@ -101,7 +99,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: Any = None) -> None:
             f"Expected one of streamsel's learners ({', '.join(sorted(catalogue.names()))}). "
             f"Got: {learner.__module__}.{learner.__qualname__}.{_hint_for(model)}"
         )
-    # Arrays are written as they are, and not copied first: nothing may be learnt meanwhile.
+    # Arrays are written without a copy, so the model must not learn meanwhile.
     model._at_work.still(functools.partial(_save, model, path, notes), is_copy=True)
 
 
@@ -119,9 +117,9 @@ def _save(model: Any, path: str | os.PathLike[str], notes: Any) -> None:
         header["notes"] = encode(notes)
         text = json.dumps(header, allow_nan=False).encode("ascii")
     except RecursionError as error:
-        raise ValueError("Expected notes of some depth. Got: ones nested without end.") from error
+        raise ValueError("Expected notes of limited depth. Got: nested too deeply.") from error
 
-    with whole_file(path) as beside, beside.open("w+b") as file:
+    with whole_file(path) as temporary, temporary.open("w+b") as file:
         _write(file, text, arrays)
 
 
@@ -131,22 +129,22 @@ def _is_learner(model: Any) -> bool:
 
 
 def _hint_for(model: Any) -> str:
-    """Return what to do with whatever of River, scikit-learn or ours a learner is in."""
+    """Return a hint for an estimator, pipeline or history that contains a learner."""
     for within, whole in (("learner_", "the estimator"), ("learner", "its history too")):
         if _is_learner(getattr(model, within, None)):
             return f"\nHint: save(model.{within}, path) saves the learner; pickle keeps {whole}."
     for name, part in _parts_of(model):
-        fitted = next((f".{at}" for at in ("learner_", "learner") if hasattr(part, at)), "")
+        fitted = next((f".{a}" for a in ("learner_", "learner") if hasattr(part, a)), "")
         if fitted or _is_learner(part):
             return (
-                f"\nHint: save(model[{name!r}]{fitted}, path) saves the learner in it, and of "
-                "load(path) a new pipeline can be made; pickle keeps the whole of this one."
+                f"\nHint: save(model[{name!r}]{fitted}, path) saves the learner in it, for a new "
+                "pipeline with load(path); pickle keeps the whole of this one."
             )
     return ""
 
 
 def _parts_of(model: Any) -> list[tuple[Any, Any]]:
-    """Return the named parts of a pipeline or a union: River's is a dict, scikit-learn's a list."""
+    """Return the named steps of a pipeline or union: River has a dict, scikit-learn a list."""
     for parts in (getattr(model, "steps", None), getattr(model, "transformers", None)):
         if isinstance(parts, Mapping):
             return list(parts.items())
@@ -160,16 +158,16 @@ def _encoded_params(model: Any) -> Any:
         return encode(model._get_params())
     except TypeError as error:
         raise TypeError(
-            f"Expected parameters that a file can keep. Got: {model._get_params()!r}.\n"
+            f"Expected parameters that a file can store. Got: {model._get_params()!r}.\n"
             "Hint: pickle keeps a model with an estimator of another library."
         ) from error
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a learner back from a file that `save` wrote.
+    """Load a learner from a file that `save` wrote.
 
-    Nothing in the file is executed: it holds arrays and JSON, and the class it names is looked up
-    among streamsel's own learners.
+    Nothing in the file is executed: it has arrays and JSON, and its class is looked up among
+    streamsel's own learners.
 
     Parameters
     ----------
@@ -179,15 +177,15 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ValueError
-        If the file is not one of streamsel's, was cut short or damaged, was written by a newer
-        version, names a class that this version does not have, or does not hold what it should.
+        If the file was not written by `save`, is truncated or damaged, was written by a newer
+        version, names a class that this version lacks, or has invalid parameters or an invalid
+        state.
     OSError
-        If there is no such file or it cannot be read.
+        If the file does not exist or cannot be read.
 
     Notes
     -----
-    The file is read twice, once for its checksum and once for what it holds; it needs the memory
-    of the model.
+    The file is read twice, for its checksum and for its content; memory use is that of the model.
 
     Examples
     --------
@@ -202,13 +200,13 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     header, arrays = _read(path)
     learner = catalogue.fetch(header["class"])
-    with _refusing(path, f"holds parameters or a state that {header['class']} does not accept"):
+    with _refusing(path, f"has parameters or a state that {header['class']} does not accept"):
         state = {key: decode(value, arrays) for key, value in header["state"].items()}
         if arrays:
             raise ValueError(f"unexpected entries: {', '.join(sorted(arrays))}")
         state = modern(header["version"], header["class"], state)
         model = learner(**decode(header["params"]))
-        with np.errstate(all="ignore"):  # what overflows is refused
+        with np.errstate(all="ignore"):  # values that overflow are rejected below
             model._set_state(state)
             model._expect_learnt()
         if unknown := state.keys() ^ model._get_state().keys():
@@ -217,7 +215,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def read_notes(path: str | os.PathLike[str]) -> Any:
-    """Return the notes that were saved beside a model, without building the model.
+    """Return the metadata saved with a model, without building the model.
 
     Parameters
     ----------
@@ -229,7 +227,7 @@ def read_notes(path: str | os.PathLike[str]) -> Any:
     ValueError
         As `load` does.
     OSError
-        If there is no such file or it cannot be read.
+        If the file does not exist or cannot be read.
 
     Examples
     --------
@@ -240,7 +238,7 @@ def read_notes(path: str | os.PathLike[str]) -> Any:
     ('run', 3)
     """
     header, _ = _read(path, only_header=True)
-    with _refusing(path, "holds notes that cannot be read"):
+    with _refusing(path, "has notes that cannot be read"):
         return decode(header["notes"])
 
 
@@ -248,7 +246,7 @@ def read_notes(path: str | os.PathLike[str]) -> Any:
 
 
 def _write(file: IO[bytes], text: bytes, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write the archive and its seal; entries carry no date, so equal models give equal files."""
+    """Write the archive and its checksum; entries have no date: equal models give equal files."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(_HEADER), text)
         for name, array in arrays.items():
@@ -259,7 +257,7 @@ def _write(file: IO[bytes], text: bytes, arrays: dict[str, NDArray[Any]]) -> Non
 
 
 def _seal(file: IO[bytes]) -> None:
-    """Write the checksum of everything but the last 64 bytes of a file over these."""
+    """Write the checksum of a file over its last 64 bytes, which it does not cover."""
     digest = _digest(file, file.seek(0, os.SEEK_END) - _DIGEST)
     file.seek(-_DIGEST, os.SEEK_END)
     file.write(digest)
@@ -280,34 +278,34 @@ def _refuse(path: str | os.PathLike[str], found: str) -> NoReturn:
 
 
 def _in_a_line(text: str) -> str:
-    """Return a text as one line: what a file says may be of any length."""
+    """Return a text as one line of limited length."""
     line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
+    return line if len(line) <= _MAX_QUOTED else f"{line[:_MAX_QUOTED]}..."
 
 
 @contextmanager
 def _refusing(path: str | os.PathLike[str], found: str) -> Iterator[None]:
-    """Turn whatever goes wrong on a malformed file into a ValueError that names the file."""
+    """Turn any error on a malformed file into a ValueError that names the file."""
     try:
         yield
     except Exception as error:
-        # Any other is the disk's fault; this one is a place before the file's beginning.
+        # EINVAL is a seek before the start of the file; others are errors of the disk.
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise
-        # What a small file asks for in vain is a size that it claims.
+        # A failed allocation for a small file means a wrong size in it.
         if isinstance(error, MemoryError) and Path(path).stat().st_size >= _CHUNK:
             raise out_of_memory(path, error) or error from error
-        told = _in_a_line(str(error)) or type(error).__name__
-        raise ValueError(f"{os.fspath(path)} {found}: {told}") from error
+        reason = _in_a_line(str(error)) or type(error).__name__
+        raise ValueError(f"{os.fspath(path)} {found}: {reason}") from error
 
 
 def _read(
     path: str | os.PathLike[str], *, only_header: bool = False
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the header and the arrays of a file after every check that needs no learner."""
+    """Return the header and the arrays of a file, validated where no learner is needed."""
     layout = "is not laid out as streamsel.save does it"
     with _refusing(path, "cannot be the name of a file"):
-        # To open a named pipe is to wait for a program that writes to it.
+        # Opening a named pipe would block until a program writes to it.
         is_pipe = Path(path).is_fifo()
         opened = None if is_pipe else Path(path).open("rb")  # noqa: SIM115
     if opened is None:
@@ -333,7 +331,7 @@ def _no_constant(text: str) -> NoReturn:
 
 
 def _check_seal(path: str | os.PathLike[str], file: IO[bytes]) -> int:
-    """Return the size of the file after making sure that it is streamsel's, whole and unchanged."""
+    """Check that a file is streamsel's, complete and undamaged; return its size."""
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     start = file.read(4)
@@ -362,18 +360,18 @@ def _check_seal(path: str | os.PathLike[str], file: IO[bytes]) -> int:
     if file.read(_DIGEST) != _digest(file, size - _DIGEST):
         _refuse(
             path,
-            "is damaged: its checksum does not match what it holds. "
+            "is damaged: its checksum does not match its content. "
             "Hint: copy the file again, or save the model again with streamsel.save.",
         )
     return size
 
 
 def _entries(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """Return the entries by name, none of which may be larger than what stands in the file."""
+    """Return the entries by name; together they must not be larger than the file."""
     infos = archive.infolist()
     entries = {info.filename: info for info in infos}
     if len(entries) != len(infos):
-        raise ValueError("two entries of one name")
+        raise ValueError("two entries with one name")
     if _HEADER not in entries:
         raise ValueError(f"no {_HEADER}")
     for info in infos:
@@ -385,12 +383,12 @@ def _entries(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
 
 
 def _check_header(path: str | os.PathLike[str], header: Any) -> None:
-    """Refuse what is not a header of this version of the format."""
+    """Raise ValueError for an invalid header, or one of another version of the format."""
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        _refuse(path, f"is not a file written by streamsel.save: its {_HEADER} says otherwise.")
+        _refuse(path, f"is not a file written by streamsel.save: its {_HEADER} is another format.")
     version = header.get("version")
     if type(version) is not int or version < 1:
-        _refuse(path, f"has no version of the format that makes sense. Got: {version!r}.")
+        _refuse(path, f"has an invalid format version. Got: {version!r}.")
     if version > VERSION:
         _refuse(
             path,
@@ -401,8 +399,7 @@ def _check_header(path: str | os.PathLike[str], header: Any) -> None:
         _refuse(
             path,
             f"was written by an older streamsel: its format is version {version}, and this one "
-            f"reads {OLDEST} and later, which tell rows what they need. Hint: learn the model "
-            "again.",
+            f"reads {OLDEST} and later. Hint: fit the model again.",
         )
     if header.keys() != _KEYS:
         difference = ", ".join(sorted(header.keys() ^ _KEYS))
@@ -413,13 +410,13 @@ def _check_header(path: str | os.PathLike[str], header: Any) -> None:
     if not isinstance(header["class"], str) or header["class"] not in known:
         _refuse(
             path,
-            f"holds a {header['class']!r}, which this streamsel does not have: it has "
+            f"has a {header['class']!r}, which this streamsel lacks: it has "
             f"{', '.join(sorted(known))}. Hint: pip install --upgrade streamsel.",
         )
 
 
 def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
-    """Read one array, allocated only once its shape is known to fit the bytes that are there."""
+    """Read one array, allocated only if its shape matches the stored bytes."""
     with archive.open(info) as entry:
         if npy.read_magic(entry) != (1, 0):
             raise ValueError(f"entry {info.filename!r} is of another .npy version")
@@ -429,7 +426,7 @@ def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]
         if min(shape, default=0) < 0:
             raise ValueError(f"entry {info.filename!r} has a negative length")
         if math.prod(shape) * dtype.itemsize != info.file_size - entry.tell():
-            raise ValueError(f"entry {info.filename!r} says shape {shape}, which its size belies")
+            raise ValueError(f"entry {info.filename!r}: shape {shape} does not match its size")
         entry.seek(0)
         array = npy.read_array(entry, allow_pickle=False)
     return array.astype(dtype.newbyteorder("="), copy=False)

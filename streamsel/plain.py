@@ -1,4 +1,4 @@
-"""Names and values as JSON keeps them exactly: 1, 1.0 and True apart, tuples, any float."""
+"""Encode names and values as JSON without loss: 1, 1.0 and True differ; tuples; any float."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# What JSON holds as it is: a list of nothing else needs no look at its members one by one.
+# Types that JSON represents exactly: a list of them is not encoded item by item.
 _PLAIN = frozenset({str, int, bool, type(None)})
 _PLAIN_JSON = _PLAIN | {float}
-# Two lone surrogates side by side would come back from JSON as one character.
+# JSON would decode two adjacent lone surrogates as one character.
 _SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def encode(value: Any, arrays: dict[str, NDArray[Any]] | None = None, place: str = "") -> Any:
-    """Turn a value into what JSON keeps exactly; what it has no word for becomes {tag: content}.
+    """Encode a value as JSON; types that JSON lacks become {tag: content}.
 
-    Arrays are put into `arrays`, if there is one, under the name of their `place` in the state.
+    Arrays are put into `arrays`, if given, under `place`, their path in the state.
     """
     kind = type(value)
     if kind is str:
@@ -35,7 +35,7 @@ def encode(value: Any, arrays: dict[str, NDArray[Any]] | None = None, place: str
     if kind is list:
         if _is_plain(value):
             return value
-        # Names such as (word, position) come by the million, too.
+        # Fast path: there can be millions of names such as (word, position).
         if set(map(type, value)) == {tuple} and _is_plain(list(chain.from_iterable(value))):
             return {"tuples": value}
         return [encode(item, arrays, f"{place}/{k}") for k, item in enumerate(value)]
@@ -55,21 +55,21 @@ def encode(value: Any, arrays: dict[str, NDArray[Any]] | None = None, place: str
     if isinstance(value, np.generic) and type(value.item()) in _PLAIN_JSON:
         return encode(value.item())
     raise TypeError(
-        "Expected names and notes made of str, int, float, bool, None and tuples of them, as these "
-        f"are what a file keeps exactly. Got: {value!r} of type {kind.__qualname__}. "
+        "Expected names and notes made of str, int, float, bool, None and tuples of them, which a "
+        f"file keeps exactly. Got: {value!r} of type {kind.__qualname__}. "
         "Hint: rename the variable, for example to its str()."
     )
 
 
 def _is_plain(values: list[Any]) -> bool:
-    """Whether JSON keeps every member of a list exactly, without a tag."""
+    """Whether JSON keeps every item of a list exactly, without a tag."""
     return set(map(type, values)) <= _PLAIN and not _SURROGATE_PAIR.search(
         "\n".join(item for item in values if type(item) is str)
     )
 
 
 def decode(value: Any, arrays: dict[str, NDArray[Any]] | None = None) -> Any:
-    """Undo `encode`, taking arrays out of `arrays`."""
+    """Undo `encode`; remove the arrays used from `arrays`."""
     if type(value) is list:
         if set(map(type, value)) <= _PLAIN_JSON:
             return value
@@ -96,35 +96,35 @@ def decode(value: Any, arrays: dict[str, NDArray[Any]] | None = None) -> Any:
 
 
 def is_many(values: Any) -> bool:
-    """Whether values can be gone through; a sparse matrix is none of the things that are."""
+    """Whether a value is iterable; a sparse matrix, a class and a 0-d array are not."""
     if hasattr(values, "tocsc") or isinstance(values, type):
         return False
     return isinstance(values, Iterable) and getattr(values, "ndim", 1) != 0
 
 
 def array_of(values: Any, what: str) -> NDArray[Any]:
-    """Return values as an array; where NumPy cannot make one of them say of what it could not."""
+    """Return values as an array; ValueError that names `what` if NumPy cannot convert them."""
     try:
         return np.asarray(values)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"Expected {what} that make an array. Got: {error}.") from error
+        raise ValueError(f"Expected {what} that form an array. Got: {error}.") from error
 
 
 def without_repeats(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    """Return a dict of pairs; ValueError for a key that comes twice, for one of them would win."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    """Return a dict of pairs; raise ValueError for a repeated key."""
+    result = dict(pairs)
+    if len(result) < len(pairs):
         raise ValueError("a key comes twice")
-    return made
+    return result
 
 
 def is_numeric(dtype: np.dtype[Any]) -> bool:
-    """Whether these are numbers that every machine has: no long double, no object, no text."""
+    """Whether the dtype is numeric and portable: no long double, object or text."""
     return dtype.kind in "biuf" and dtype.itemsize <= 8
 
 
 def own(state: Any) -> Any:
-    """Return a state whose arrays, however deep, are copies: it no longer changes."""
+    """Return a state whose arrays, at any depth, are copies."""
     if isinstance(state, np.ndarray):
         return state.copy()
     if isinstance(state, dict):

@@ -1,4 +1,4 @@
-"""Snapshots of a state in memory: what brings it back to what it was, without a copy of it."""
+"""In-memory snapshots of a state: references that restore it without a copy."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Restore = Callable[[], None]
 
 Read = Callable[[Any], tuple[Any, ...]]
 
-# Of these a snapshot keeps no more than the reference.
-_PLAIN = frozenset({int, float, bool, str, tuple, type(None), np.ndarray})
+# Types of which a snapshot keeps only the reference.
+_BY_REFERENCE = frozenset({int, float, bool, str, tuple, type(None), np.ndarray})
 
 
 def reader(names: tuple[str, ...]) -> Read:
-    """Return what reads these attributes of an object."""
+    """Return a function that reads these attributes of an object."""
     if len(names) < 2:
         return lambda state: tuple(getattr(state, name) for name in names)
     read: Read = operator.attrgetter(*names)
@@ -26,26 +26,25 @@ def reader(names: tuple[str, ...]) -> Read:
 
 
 def snapshot(state: Any, names: tuple[str, ...], read: Read) -> Restore:
-    """Return what brings some attributes of an object back to what they are now.
+    """Return a function that restores some attributes of an object to their present values.
 
-    It may be called as often as one likes. Nothing is copied but references, so that a snapshot
-    costs a microsecond whatever the size. That is enough for an object that replaces what it holds,
-    or adds behind the end of its dicts, lists and tables. Before anything else is changed in place
-    it has to be replaced by a copy.
+    It may be called repeatedly. Only references are copied, so that a snapshot costs a microsecond
+    whatever the size. That suffices for an object that replaces its values, or only appends to its
+    dicts, lists and tuples. Anything else must be replaced by a copy before it is changed in place.
 
     Parameters
     ----------
     state
         The object.
     names, read
-        The attributes, and what reads them (`reader`).
+        The attributes, and the function that reads them (`reader`).
     """
     values = read(state)
     sizes = []
     parts = []
     for value in values:
         kind = type(value)
-        if kind in _PLAIN:
+        if kind in _BY_REFERENCE:
             continue
         if kind is dict or kind is list:
             sizes.append((value, len(value)))
@@ -54,7 +53,7 @@ def snapshot(state: Any, names: tuple[str, ...], read: Read) -> Restore:
 
     def restore() -> None:
         for value, size in sizes:
-            _cut_back(value, size)
+            _truncate(value, size)
         for name, value in zip(names, values, strict=True):
             setattr(state, name, value)
         for part in parts:
@@ -63,8 +62,8 @@ def snapshot(state: Any, names: tuple[str, ...], read: Read) -> Restore:
     return restore
 
 
-def _cut_back(value: dict[Any, Any] | list[Any], size: int) -> None:
-    """Drop what was added last, until so many are left."""
+def _truncate(value: dict[Any, Any] | list[Any], size: int) -> None:
+    """Truncate a dict or a list to its first `size` items."""
     if isinstance(value, list):
         del value[size:]
         return
@@ -73,23 +72,23 @@ def _cut_back(value: dict[Any, Any] | list[Any], size: int) -> None:
 
 
 class Rollback:
-    """An object that changes only as `snapshot` allows, or says here what else it needs.
+    """An object that `snapshot` can restore; it overrides `snapshot` if that does not suffice.
 
     Attributes
     ----------
     changing
-        The attributes that change. They are named, for Python is slower at the attributes of an
-        object whose `__dict__` was looked at.
+        The attributes that change. They are listed because `vars(object)` makes later attribute
+        access slower in Python.
     """
 
     changing: ClassVar[tuple[str, ...]]
     _read: ClassVar[Read]
 
-    def __init_subclass__(cls, **further: Any) -> None:
-        super().__init_subclass__(**further)
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
         if hasattr(cls, "changing"):
             cls._read = staticmethod(reader(cls.changing))
 
     def snapshot(self) -> Restore:
-        """Return what brings the object back to what it is now."""
+        """Return a function that restores the object's present state."""
         return snapshot(self, self.changing, type(self)._read)

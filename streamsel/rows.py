@@ -1,4 +1,4 @@
-"""Rows: the only door by which frames and dicts of features come in."""
+"""Validation and conversion of rows: dicts of features and frames."""
 
 from __future__ import annotations
 
@@ -22,77 +22,78 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 _Pack = Callable[..., None]
 
-_NO_PLACES: Places = np.empty(0, dtype=np.intp)
+_NO_INDICES: Places = np.empty(0, dtype=np.intp)
 _NO_VALUES: Floats = np.empty(0)
 
 
 class RowDoor:
-    """Rows and frames to arrays; remembers the names of those before, for most have the same.
+    """Reader of rows and frames as arrays; it caches the names of the previous row.
 
-    Testing 1,000 names against those of the row before costs a fifth of reading their values;
-    looking each of them up costs twice as much.
+    Most rows have the names of the previous one. Comparing 1,000 names with them costs a fifth of
+    converting their values; looking up each name costs twice as much.
     """
 
     def __init__(self) -> None:
         self.forget()
-        # The columns of the pandas frame before, and their names.
+        # The column index of the previous pandas frame, and its names.
         self._index: tuple[Any, list[Hashable]] = (None, [])
 
     def __reduce__(self) -> tuple[type[RowDoor], tuple[()]]:
-        # A copy remembers nothing.
+        # A copy has an empty cache.
         return RowDoor, ()
 
     def forget(self) -> None:
-        """Forget the row before: names have moved."""
+        """Clear the cache, since the indices of names have changed."""
         self._names: list[Hashable] | None = None
-        # The places of these names, and how values are read when they come again, and where to.
-        self._row: tuple[Places, _Pack | None, Floats] = (_NO_PLACES, None, _NO_VALUES)
+        # The indices of these names; the packing function for the next such row, and its output.
+        self._row: tuple[Places, _Pack | None, Floats] = (_NO_INDICES, None, _NO_VALUES)
 
-    def _remember(self, names: list[Hashable], places: Places) -> None:
-        # An exception that comes in between leaves no names with the places of others.
+    def _remember(self, names: list[Hashable], indices: Places) -> None:
+        # An exception in between must not leave names with the indices of others.
         self._names = None
-        self._row = (places, None, _NO_VALUES)
+        self._row = (indices, None, _NO_VALUES)
         self._names = names
 
     def places(self, names: list[Hashable], slots: Mapping[Hashable, int]) -> Places | None:
-        """Return the place of every feature, or None if one is not held."""
+        """Return the index of every feature, or None if one is not tracked."""
         if names == self._names:
             return self._row[0]
         try:
-            places = np.fromiter(map(slots.__getitem__, names), np.intp, len(names))
+            indices = np.fromiter(map(slots.__getitem__, names), np.intp, len(names))
         except KeyError:
             return None
-        self._remember(names, places)
-        return places
+        self._remember(names, indices)
+        return indices
 
     def again(self, x: Any) -> tuple[Floats, Places] | None:
-        """Return the values, until the next row, and places of a row with the names of the last.
+        """Return values and indices of a row with the names of the previous one.
 
-        None for a row of other names, or in another order, and for what is not all real numbers.
+        The values are overwritten by the next row. None for a row with other names, or in another
+        order, or with a value that is not a real number.
         """
-        before = self._names
-        if before is None or not isinstance(x, dict) or len(x) != len(before):
+        previous = self._names
+        if previous is None or not isinstance(x, dict) or len(x) != len(previous):
             return None
-        places, pack_into, values = self._row
+        indices, pack_into, values = self._row
         if pack_into is None:
             pack: _Pack = struct.Struct(f"{len(x)}d").pack_into
             pack_into, values = pack, np.empty(len(x))
-            self._row = (places, pack_into, values)
+            self._row = (indices, pack_into, values)
         try:
-            # A third of the time of np.array; and it refuses text, which np.fromiter would parse.
+            # A third of the time of np.array; it rejects text, which np.fromiter would parse.
             pack_into(values, 0, *x.values())
         except struct.error:
             return None
         names = list(x)
-        if names != before:
+        if names != previous:
             return None
-        # The very same strings are compared faster than equal ones, of a frame, say.
+        # Identical strings compare faster than equal ones, which a frame has.
         self._names = names
-        return values, places
+        return values, indices
 
     def names_of(self, columns: Any) -> list[Hashable]:
-        """Return the names of a pandas frame's columns; raise ValueError if they cannot be that."""
-        # Columns never change, and a part of a frame has a view of them.
+        """Return the names of a pandas frame's columns; raise ValueError if one is invalid."""
+        # An Index is immutable, and a slice of a frame has a view of it.
         index, names = self._index
         if index is None or not columns.is_(index):
             names = columns.tolist()
@@ -102,15 +103,15 @@ class RowDoor:
 
 
 def read_some(x: Mapping[Hashable, Any], names: Iterable[Hashable]) -> Floats:
-    """Return the values of some features of a row, 0 for one that it lacks."""
+    """Return the values of some features of a row, 0 for absent ones."""
     names = list(names)
-    # What is more than a dict may answer for a name that it lacks; one name gives no tuple.
+    # A subclass of dict may have defaults; itemgetter of one name returns no tuple.
     if type(x) is dict and len(x) >= len(names) > 1:
         values = np.empty(len(names))
         try:
-            # A third of the time of asking for one after another.
-            found = operator.itemgetter(*names)(x)
-            struct.pack_into(f"{len(names)}d", values.data, 0, *found)
+            # A third of the time of one look-up after another.
+            selected = operator.itemgetter(*names)(x)
+            struct.pack_into(f"{len(names)}d", values.data, 0, *selected)
         except (KeyError, struct.error):
             pass
         else:
@@ -121,7 +122,7 @@ def read_some(x: Mapping[Hashable, Any], names: Iterable[Hashable]) -> Floats:
 
 
 def no_row(x: Any) -> TypeError:
-    """Return the error for what is no row."""
+    """Return the error for an invalid type of row."""
     return TypeError(
         f"Expected a row as a dict of features. Got: {type(x).__name__}.\n"
         "Hint: learn_many takes a frame of rows, learn_columns takes columns."
@@ -129,12 +130,12 @@ def no_row(x: Any) -> TypeError:
 
 
 def read_values(x: Any) -> Floats:
-    """Return the values of a row as float64; None becomes NaN.
+    """Return the values of a row as float64, with NaN for None.
 
     Raises
     ------
     TypeError
-        For what is no dict of real numbers.
+        If the row is not a dict of real numbers.
     """
     if not isinstance(x, Mapping):
         raise no_row(x)
@@ -147,15 +148,15 @@ def read_values(x: Any) -> Floats:
 
 
 def read_strictly(x: Mapping[Hashable, Any]) -> Floats:
-    """Return what `read_values` does; refuse what has the makings of a number but is none.
+    """Return what `read_values` does, and reject values that only convert to numbers.
 
-    Ten times slower, it is for rows with names that are new.
+    It is ten times slower, and used for rows with new names.
     """
     return np.array([_as_float(name, value) for name, value in x.items()], dtype=np.float64)
 
 
 def _as_float(name: Hashable, value: Any) -> float:
-    """Return a value as a float, NaN if it is missing; raise, naming it, if it is no number."""
+    """Return a value as a float, NaN if missing; raise a TypeError that names it if not numeric."""
     if is_missing(value):
         return np.nan
     real = isinstance(value, numbers.Real | decimal.Decimal | np.bool_)
@@ -172,22 +173,22 @@ def _as_float(name: Hashable, value: Any) -> float:
 
 
 def first_bad(values: Floats) -> int | None:
-    """Return the place of the first value of a row that is infinite or too large, if any."""
+    """Return the index of the first infinite or too large value of a row, or None."""
     bad = np.flatnonzero(np.abs(values) > LARGEST)
     return int(bad[0]) if bad.size else None
 
 
 def why_bad(name: Hashable, value: Any, row: int | None = None) -> ValueError:
-    """Return the error for a value that is infinite or too large."""
+    """Return the error for an infinite or too large value."""
     where = f"{name!r}" + ("" if row is None else f", row {row}")
     return ValueError(
-        f"Expected a finite number, not beyond 1e152, in {where}. Got: {float(value)}.\n"
-        "Hint: NaN stands for what was not observed; divide what is so large by its scale."
+        f"Expected a finite number of at most 1e152 in {where}. Got: {float(value)}.\n"
+        "Hint: use NaN for missing values; rescale variables with such large values."
     )
 
 
 def in_canonical_order(names: Iterable[Hashable]) -> list[Hashable]:
-    """Return names sorted by type and name, whatever order a dict or a frame had them in."""
+    """Return names sorted by type and name, independent of the order of a dict or a frame."""
     names = list(names)
     if len(names) < 2:
         return names
@@ -203,7 +204,7 @@ def read_frame(X: Any) -> tuple[list[Hashable], Floats]:
     Raises
     ------
     ValueError, TypeError
-        For infinite values, columns that are not numbers or stand twice, and what is no frame.
+        For infinite values, non-numeric or repeated columns, and if X is not a frame or an array.
     """
     names, values = _read_any(X, RowDoor())
     refuse_infinite(names, values)
@@ -211,7 +212,7 @@ def read_frame(X: Any) -> tuple[list[Hashable], Floats]:
 
 
 def refuse_infinite(names: Sequence[Hashable], values: Floats) -> None:
-    """Raise where one of the values, (n, p), is infinite or too large."""
+    """Raise ValueError if one of the values, (n, p), is infinite or too large."""
     if not (values.flags.c_contiguous or values.flags.f_contiguous):
         values = np.ascontiguousarray(values)
     flat = values.ravel("K").view()
@@ -221,13 +222,13 @@ def refuse_infinite(names: Sequence[Hashable], values: Floats) -> None:
         raise why_bad(names[column], values[row, column], row)
 
 
-def _read_any(X: Any, door: RowDoor) -> tuple[list[Hashable], Floats]:
-    """Return what `read_frame` does, infinite values too."""
+def _read_any(X: Any, reader: RowDoor) -> tuple[list[Hashable], Floats]:
+    """Return what `read_frame` does, without a check for infinite values."""
     names: list[Hashable]
     if isinstance(X, np.ndarray) and X.ndim == 2:
         names, values = list(range(X.shape[1])), _array_numbers(X)
     elif _is_pandas(X) and X.shape[1]:
-        names = door.names_of(X.columns)
+        names = reader.names_of(X.columns)
         values = _frame_numbers(X)
     else:
         frame = as_frame(X)
@@ -263,35 +264,37 @@ def _array_numbers(X: NDArray[Any]) -> Floats:
 def read_beside(
     X: Any, covariates: Sequence[Hashable], door: RowDoor
 ) -> tuple[list[Hashable], Floats, dict[Hashable, Any] | None]:
-    """Return what `read_frame` does of all columns but the covariates, and these: name -> values.
+    """Return what `read_frame` does for all columns but the covariates, and {covariate: values}.
 
-    A covariate that has no column is 0; without covariates there are none of them, but None. Then
-    infinite values are returned too: who sums them notices.
+    A covariate without a column is 0. Without covariates the last item is None, and values are not
+    checked for infinities: the sums of the caller show them.
     """
     if not covariates:
         return *_read_any(X, door), None
     frame = as_frame(X)
     if frame is None:
         names, values = read_frame(X)
-        places = {name: names.index(name) for name in covariates if name in names}
-        found: dict[Hashable, Any] = {name: values[:, j] for name, j in places.items()}
+        column_index = {name: names.index(name) for name in covariates if name in names}
+        columns_by_name: dict[Hashable, Any] = {
+            name: values[:, j] for name, j in column_index.items()
+        }
     else:
-        at, columns = positions(frame, covariates)
-        places = {covariates[i]: j for i, j in zip(at, columns, strict=True)}
+        found, columns = positions(frame, covariates)
+        column_index = {covariates[i]: j for i, j in zip(found, columns, strict=True)}
         rest = [j for j in range(len(frame.columns)) if j not in columns]
-        found = {name: frame[:, j].to_native() for name, j in places.items()}
+        columns_by_name = {name: frame[:, j].to_native() for name, j in column_index.items()}
         names, values = read_frame(frame[:, rest].to_native())
         values = values if rest else np.empty((len(frame), 0))
     zeros = np.zeros(len(values))
-    beside = {name: found.get(name, zeros) for name in covariates}
+    values_by_name = {name: columns_by_name.get(name, zeros) for name in covariates}
     if frame is not None:
-        return names, values, beside
-    rest = [j for j in range(len(names)) if j not in places.values()]
-    return [names[j] for j in rest], values[:, rest], beside
+        return names, values, values_by_name
+    rest = [j for j in range(len(names)) if j not in column_index.values()]
+    return [names[j] for j in rest], values[:, rest], values_by_name
 
 
 def as_frame(X: Any) -> Any:
-    """Return X as a narwhals DataFrame, or None if it is no frame that narwhals knows."""
+    """Return X as a narwhals DataFrame, or None if narwhals does not support its type."""
     if isinstance(X, np.ndarray):
         return None
     import narwhals.stable.v2 as nw
@@ -305,34 +308,35 @@ def as_frame(X: Any) -> Any:
 
 
 def positions(frame: Any, names: Sequence[Hashable]) -> tuple[list[int], list[int]]:
-    """Return which of the names a frame has, and where: by position, for pandas has any labels."""
+    """Return the indices of those names that a frame has, and the positions of their columns."""
     columns = frame.columns
-    # One by one pandas takes a microsecond over a name.
+    # Iterating over a pandas Index takes a microsecond per name.
     columns = columns.tolist() if hasattr(columns, "tolist") else columns
-    place = {name: j for j, name in enumerate(columns)}
-    found = [i for i, name in enumerate(names) if name in place]
-    return found, [place[names[i]] for i in found]
+    column_index = {name: j for j, name in enumerate(columns)}
+    found = [i for i, name in enumerate(names) if name in column_index]
+    return found, [column_index[names[i]] for i in found]
 
 
 def columns_of(X: Any, names: Sequence[Hashable]) -> tuple[list[int], Any] | None:
-    """Return which of the names a frame has, and a frame of these columns, of the same library.
+    """Return the indices of those names that a frame has, and a frame of these columns.
 
-    None for what is no frame. The cost does not grow with the other columns, but for their names.
+    The frame is of the same library. None if X is not a frame. Of the other columns, only the names
+    add to the cost.
     """
     if _is_pandas(X) and X.columns.is_unique:
-        found, places = positions(X, names)
-        return found, X.take(places, axis=1)
+        found, indices = positions(X, names)
+        return found, X.take(indices, axis=1)
     frame = as_frame(X)
     if frame is None:
         return None
-    found, places = positions(frame, names)
-    return found, frame[:, places].to_native()
+    found, indices = positions(frame, names)
+    return found, frame[:, indices].to_native()
 
 
 def _is_pandas(X: Any) -> bool:
-    """Whether X is a frame of pandas, which is asked itself.
+    """Whether X is a pandas frame.
 
-    What narwhals asks of 1,000 columns of one takes longer than to learn 100 rows of them.
+    For one with 1,000 columns, narwhals' own checks take longer than learning 100 of its rows.
     """
     from narwhals.dependencies import is_pandas_dataframe
 
@@ -340,7 +344,7 @@ def _is_pandas(X: Any) -> bool:
 
 
 def _frame_numbers(X: Any) -> Floats:
-    """Return the columns of a frame as float64; a null becomes NaN."""
+    """Return the columns of a frame as float64, with NaN for null."""
     if _is_pandas(X) and _all_numbers(X.dtypes.tolist()):
         values: Floats = X.to_numpy(dtype=np.float64, na_value=np.nan)
         return values
@@ -348,10 +352,10 @@ def _frame_numbers(X: Any) -> Floats:
 
 
 def _numbers(frame: Any) -> Floats:
-    """Return the columns of a narwhals frame as float64; a null becomes NaN."""
+    """Return the columns of a narwhals frame as float64, with NaN for null."""
     from river.utils.dataframe import to_numpy
 
-    # To ask narwhals for one type after another takes longer than to read the numbers.
+    # Fast path: narwhals takes longer for all types than for the numbers.
     if _all_numbers(list(getattr(frame.to_native(), "dtypes", ()))):
         return to_numpy(frame)
     dtypes = list(frame.schema.values())
@@ -361,7 +365,7 @@ def _numbers(frame: Any) -> Floats:
     values = np.empty((len(frame), len(odd)))
     for j, name in enumerate(frame.columns):
         if odd[j]:
-            # Objects may all be numbers, or missing.
+            # A column of objects may have only numbers and missing values.
             values[:, j] = [_as_float(name, value) for value in frame[:, j]]
         else:
             values[:, j] = to_numpy(frame[:, [j]])[:, 0]
@@ -369,7 +373,7 @@ def _numbers(frame: Any) -> Floats:
 
 
 def _all_numbers(dtypes: list[Any]) -> bool:
-    """Whether these types of columns, one at least, of pandas or polars, are all of numbers."""
+    """Whether a non-empty list of pandas or polars column types is all numeric."""
     distinct = set(dtypes)
     return bool(distinct) and all(
         dtype.kind in "biuf" if hasattr(dtype, "kind") else dtype.is_numeric() for dtype in distinct
@@ -385,16 +389,16 @@ def gather(X: Any, names: Sequence[Hashable]) -> Floats:
         An (n, p) array or sparse matrix, whose columns are named 0 to p - 1, a frame, or a
         ColumnStream.
     names
-        The columns wanted. In a frame one that is not there counts as 0, as in a row.
+        The columns to return. A column that a frame lacks is 0, as in a row.
 
     Raises
     ------
     ValueError
-        Where an array, a matrix or a stream lacks one of them.
+        If an array, a matrix or a stream lacks one of them.
     """
-    held = columns_of(X, names)
-    if held is not None:
-        found, part = held
+    subframe = columns_of(X, names)
+    if subframe is not None:
+        found, part = subframe
         values = np.zeros((len(X), len(names)))
         if found:
             values[:, found] = _frame_numbers(part)
@@ -421,12 +425,12 @@ def gather(X: Any, names: Sequence[Hashable]) -> Floats:
                 f"{X.shape[1]} columns are numbered from 0.\n"
                 "Hint: pass a frame, where columns have names."
             )
-        # As numbers: a column named True is number 1, and no mask.
-        places = [int(name) for name in names]  # type: ignore[call-overload]
+        # As ints: True is column 1, not a mask.
+        indices = [int(name) for name in names]  # type: ignore[call-overload]
         if hasattr(X, "toarray"):
             expect_whole(X)
-            return np.asarray(X.tocsc()[:, places].toarray(), dtype=np.float64)
-        return np.asarray(X[:, places], dtype=np.float64)
+            return np.asarray(X.tocsc()[:, indices].toarray(), dtype=np.float64)
+        return np.asarray(X[:, indices], dtype=np.float64)
     else:
         raise TypeError(
             "Expected a frame, an array, a sparse matrix or a ColumnStream. Got: "

@@ -1,4 +1,4 @@
-"""Whether what a saved state says can be: kinds, sizes and ranges, before anything goes by it."""
+"""Validation of a loaded state: types, sizes and ranges, before they are used."""
 
 from __future__ import annotations
 
@@ -9,62 +9,62 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-# Beyond it a count is no longer what it is as a float, in which some are taken further.
-_MOST = 2**53
+# Larger counts are not exact as floats, and some are converted to floats.
+_MAX_COUNT = 2**53
 
 
 class Kind(Protocol):
-    """What something in a state must be; its text says so."""
+    """A type of value in a state; its `str` describes it for messages."""
 
     def admits(self, value: Any) -> bool:
-        """Whether the value is of this kind."""
+        """Whether the value is valid."""
 
 
 class Count(NamedTuple):
-    """An int from `least` on, of what can have been counted."""
+    """An int of at least `least`, and at most 2**53."""
 
     least: int = 0
 
     def admits(self, value: Any) -> bool:
-        """Whether the value is of this kind."""
-        return type(value) is int and self.least <= value <= _MOST
+        """Whether the value is valid."""
+        return type(value) is int and self.least <= value <= _MAX_COUNT
 
     def __str__(self) -> str:
-        return f"an int from {self.least} on"
+        return f"an int >= {self.least}"
 
 
 class Number(NamedTuple):
-    """A finite float, or an int that stands for one, from `least` on."""
+    """A finite float, or an int in its place, of at least `least`."""
 
     least: float = -math.inf
 
     def admits(self, value: Any) -> bool:
-        """Whether the value is of this kind."""
+        """Whether the value is valid."""
         return type(value) in (int, float) and self.least <= value and abs(value) < math.inf
 
     def __str__(self) -> str:
-        return "a finite number" + ("" if self.least == -math.inf else f" from {self.least:g} on")
+        return "a finite number" + ("" if self.least == -math.inf else f" >= {self.least:g}")
 
 
 class ListOf(NamedTuple):
-    """A list of so many values of a kind."""
+    """A list of `size` values of one kind."""
 
     size: int
     each: Kind
 
     def admits(self, value: Any) -> bool:
-        """Whether the value is of this kind."""
+        """Whether the value is valid."""
         return type(value) is list and len(value) == self.size and all(map(self.each.admits, value))
 
     def __str__(self) -> str:
-        return f"a list of {self.size}, each {self.each}"
+        return f"a list of length {self.size}, each {self.each}"
 
 
 class Flag(NamedTuple):
     """True or False."""
 
     def admits(self, value: Any) -> bool:
-        """Whether the value is of this kind."""
+        """Whether the value is valid."""
         return type(value) is bool
 
     def __str__(self) -> str:
@@ -72,28 +72,28 @@ class Flag(NamedTuple):
 
 
 class Text(NamedTuple):
-    """A text."""
+    """A string."""
 
     def admits(self, value: Any) -> bool:
-        """Whether the value is of this kind."""
+        """Whether the value is valid."""
         return type(value) is str
 
     def __str__(self) -> str:
-        return "a text"
+        return "a string"
 
 
 class Names(NamedTuple):
-    """A list of distinct names; if there are any, `among` those held."""
+    """A list of distinct names; all of them keys of `among`, if given."""
 
     among: Any = None
 
     def admits(self, value: Any) -> bool:
-        """Whether the value is of this kind."""
+        """Whether the value is valid."""
         if type(value) is not list:
             return False
         try:
             distinct = {*value}
-        except TypeError:  # of what cannot be hashed
+        except TypeError:  # not hashable
             return False
         plain = set(map(type, distinct)) <= {str, int}
         if len(distinct) < len(value) or not (plain or all(name == name for name in distinct)):  # noqa: PLR0124
@@ -101,11 +101,11 @@ class Names(NamedTuple):
         return self.among is None or bool(self.among.keys() >= distinct)
 
     def __str__(self) -> str:
-        return f"a list of distinct names{'' if self.among is None else ' of variables held'}"
+        return f"a list of distinct names{'' if self.among is None else ' of tracked variables'}"
 
 
 class Array(NamedTuple):
-    """An array of one type and shape, from `least` on and below `below`."""
+    """An array of one type and shape, with values in [`least`, `below`)."""
 
     shape: tuple[int, ...]
     dtype: type = np.float64
@@ -113,7 +113,7 @@ class Array(NamedTuple):
     below: float = math.inf
 
     def admits(self, value: Any) -> bool:
-        """Whether the value is of this kind."""
+        """Whether the value is valid."""
         if not isinstance(value, np.ndarray) or value.dtype != self.dtype:
             return False
         if value.shape != self.shape:
@@ -123,18 +123,18 @@ class Array(NamedTuple):
         return not low and not high
 
     def __str__(self) -> str:
-        bounds = "" if self.least == -math.inf else f" from {self.least:g} on"
-        bounds += "" if self.below == math.inf else f", below {self.below:g}"
+        bounds = "" if self.least == -math.inf else f", >= {self.least:g}"
+        bounds += "" if self.below == math.inf else f", < {self.below:g}"
         return f"{np.dtype(self.dtype)} of shape {self.shape}{bounds}"
 
 
 class Maybe(NamedTuple):
-    """What another kind is, or None."""
+    """A value of another kind, or None."""
 
     kind: Kind
 
     def admits(self, value: Any) -> bool:
-        """Whether the value is of this kind."""
+        """Whether the value is valid."""
         return value is None or self.kind.admits(value)
 
     def __str__(self) -> str:
@@ -142,41 +142,41 @@ class Maybe(NamedTuple):
 
 
 def expect(state: Any, **kinds: Kind) -> None:
-    """Raise ValueError for what a state lacks, or what is not of the kind that it must be.
+    """Raise ValueError for an entry of a state that is missing or invalid.
 
-    Whatever a file says may have been written by anybody, and compiled loops go where they are
-    told: what is an index, a size or a count must be known to be one before it is used.
+    A file may have been written by anyone, and compiled loops do not check bounds: indices, sizes
+    and counts must be validated before they are used.
     """
     if type(state) is not dict:
         raise ValueError(f"Expected a dict of {', '.join(kinds)}. Got: {reprlib.repr(state)}.")
     for name, kind in kinds.items():
         if name not in state:
-            raise ValueError(f"Expected {name}: {kind}. Got: nothing of that name.")
+            raise ValueError(f"Expected {name}: {kind}. Got: no such key.")
         if not kind.admits(state[name]):
             raise ValueError(f"Expected {name}: {kind}. Got: {_shown(state[name])}.")
 
 
 def expect_shapes(state: dict[str, Any], **shapes: tuple[int, ...]) -> None:
-    """Raise ValueError for what is not an array of floats of a shape that fits the others'."""
+    """Raise ValueError for an entry that is not a float array of the expected shape."""
     expect(state, **{name: Array(shape) for name, shape in shapes.items()})
 
 
 def expect_finite(state: dict[str, Any]) -> None:
-    """Raise ValueError for a number in a state that is not finite: no learner leaves one."""
+    """Raise ValueError for a non-finite number in a state: learners never produce one."""
     for name, value in state.items():
         if isinstance(value, dict):
             expect_finite(value)
         elif isinstance(value, float | np.ndarray) and not np.isfinite(value).all():
-            raise ValueError(f"Expected finite numbers in {name}. Got: others.")
+            raise ValueError(f"Expected finite numbers in {name}. Got: NaN or infinity.")
 
 
 def rows_of(state: Mapping[str, Any], name: str) -> int:
-    """Return the length of an array, or of a list, whatever else it is found to be."""
+    """Return the length of an array or a list of a state, before it is validated further."""
     value = state.get(name)
     if not isinstance(value, list | np.ndarray) or (
         isinstance(value, np.ndarray) and not value.ndim
     ):
-        raise ValueError(f"Expected rows of {name}. Got: {_shown(value)}.")
+        raise ValueError(f"Expected an array or a list of {name}. Got: {_shown(value)}.")
     return len(value)
 
 

@@ -1,4 +1,4 @@
-"""Sums that keep what rounding takes away."""
+"""Sums with their rounding errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Floats = NDArray[np.float64]
 
 
 def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """Return a + b, rounded, and what rounding took away (Knuth)."""
+    """Return a + b, rounded, and its rounding error (Knuth)."""
     whole = a + b
-    mine = whole - a
-    return whole, (a - (whole - mine)) + (b - mine)
+    from_b = whole - a
+    return whole, (a - (whole - from_b)) + (b - from_b)

@@ -1,4 +1,4 @@
-"""Numbers in words, for people to read."""
+"""Format counts, sizes and durations as text."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 
 
 def count(n: int, what: str) -> str:
-    """Count things: 1 column, 2 columns."""
+    """Format a count with its noun: 1 column, 2 columns."""
     return f"{n:,} {what}" + ("" if n == 1 else "s")
 
 
 def bytes_text(n: int) -> str:
-    """Write a number of bytes."""
+    """Format a number of bytes."""
     return f"{n / 1e9:.1f} GB" if n >= 1e9 else f"{n / 1e6:,.0f} MB"
 
 
 def seconds_text(seconds: float) -> str:
-    """Write a duration."""
+    """Format a duration."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -26,12 +26,12 @@ def seconds_text(seconds: float) -> str:
 
 
 def option_name(name: str) -> str:
-    """Write a name as an option takes it that has commas between several."""
+    """Quote a name for an option that takes several names separated by commas."""
     return '"' + name.replace('"', '""') + '"' if "," in name or '"' in name else name
 
 
 def filled_text(notes: Mapping[str, Any]) -> str:
-    """Return how many missing values were replaced by means, given the notes of a run."""
+    """Return how many missing values were replaced by means, from the metadata of a run."""
     n_values, n_columns = notes.get("filled_values"), notes.get("filled")
     if type(n_values) is not int or type(n_columns) is not int or n_values < 1:
         return ""
@@ -40,12 +40,12 @@ def filled_text(notes: Mapping[str, Any]) -> str:
 
 
 def skipped_text(skipped: Mapping[str, int]) -> str:
-    """Say how many columns were left out for what reasons."""
+    """Format the numbers of skipped columns by reason."""
     return ", ".join(f"{n:,} {reason}" for reason, n in sorted(skipped.items()) if n)
 
 
 def rows_left_out_text(left_out: Mapping[str, int]) -> str:
-    """Return how many rows do not count, to follow how many do: ", 12 left out (no target)"."""
+    """Return the suffix with the number of excluded rows: ", 12 left out (no target)"."""
     if not left_out:
         return ""
     n = sum(left_out.values())

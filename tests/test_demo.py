@@ -208,7 +208,7 @@ def test_scores_are_of_the_test_documents(report, documents):
 def test_few_phrases_do_better_than_all_words_or_as_well(report):
     """On the first question, which a user sees first, with the docstrings of any SciPy."""
     _, words, selected = report.tasks[0].scores
-    assert "do worse" not in _render._compared(selected, words)
+    assert "less accurate" not in _render._compared(selected, words)
     assert selected.n_variables * 100 < words.n_variables
 
 
@@ -219,17 +219,17 @@ def test_a_quick_run_asks_the_first_question(quick, report):
     out = io.StringIO()
     demo.render(quick, rich.console.Console(file=out, width=100))
     assert "through one model" in out.getvalue()
-    assert "20 phrases do " in " ".join(out.getvalue().split())
+    assert "20 phrases are " in " ".join(out.getvalue().split())
     assert "reduce" not in out.getvalue()
 
 
 @pytest.mark.parametrize(
     ("gained", "lost", "said"),
     [
-        (30, 10, "7 phrases do better than all single words. 60.0% against 50.0%; 30 test"),
-        (10, 30, "7 phrases do worse than all single words: so few lose accuracy here. 60.0%"),
-        (12, 10, "7 phrases do as well as all single words, within chance."),
-        (0, 0, "7 phrases do as well as all single words, within chance."),
+        (30, 10, "7 phrases are more accurate than all single words. 60.0% against 50.0%; 30 test"),
+        (10, 30, "7 phrases are less accurate than all single words: so few lose accuracy here."),
+        (12, 10, "7 phrases are as accurate as all single words, within chance."),
+        (0, 0, "7 phrases are as accurate as all single words, within chance."),
     ],
 )
 def test_a_loss_is_said(gained, lost, said):
@@ -241,7 +241,11 @@ def test_a_loss_is_said(gained, lost, said):
 
 def test_progress_goes_from_stage_to_stage(report, told):
     stages = list(dict.fromkeys(stage for stage, _, _ in told))
-    assert stages == ["reading source files", "streaming n-grams", "judging on documents held out"]
+    assert stages == [
+        "reading source files",
+        "streaming n-grams",
+        "evaluating on held-out documents",
+    ]
     assert all(0 <= done <= total for _, done, total in told)
     streamed = [step for step in told if step[0] == "streaming n-grams"]
     assert streamed[-1][1:] == (report.n_columns, report.n_columns)

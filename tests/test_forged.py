@@ -78,8 +78,8 @@ def read_forged(tmp_path):
 
 
 IN_THE_STATE = [
-    (on_columns, ("n_columns",), "12", "n_columns: an int from 0 on"),
-    (on_columns, ("n_columns",), True, "n_columns: an int from 0 on"),
+    (on_columns, ("n_columns",), "12", "n_columns: an int >= 0"),
+    (on_columns, ("n_columns",), True, "n_columns: an int >= 0"),
     (on_columns, ("n_columns",), -1, "n_columns"),
     (on_columns, ("n_columns",), 10**40, "n_columns"),
     (on_columns, ("n_passes",), None, "n_passes"),
@@ -87,17 +87,17 @@ IN_THE_STATE = [
     (on_columns, ("columns", "let_go"), 0, "let_go: True or False"),
     (on_columns, ("columns", "seen"), 1.0, "seen"),
     (on_columns, ("columns", "table", "names"), ["v0"] * 12, "Expected new names"),
-    (on_columns, ("columns", "table", "names"), "v" * 12, "Expected rows of names"),
+    (on_columns, ("columns", "table", "names"), "v" * 12, "Expected an array or a list of names"),
     (on_columns, ("target_names", "given"), [0], "given"),
     (on_rows, ("moments", "rows"), 14.0, "rows: an int"),
-    (on_rows, ("moments", "weights"), [14.0, 1.0], "weights: a list of 3"),
+    (on_rows, ("moments", "weights"), [14.0, 1.0], "weights: a list of length 3"),
     (on_rows, ("moments", "weights"), [14.0, 1.0, "x"], "weights"),
     (on_rows, ("moments", "complete"), [], "complete"),
-    (on_rows, ("moments", "target", "form"), "none", "a target where one is needed"),
+    (on_rows, ("moments", "target", "form"), "none", "rows must have a target"),
     (on_rows, ("moments", "target", "form"), ["number"], "the form of a target"),
     (on_rows, ("full_until",), "x", "full_until"),
-    (on_rows, ("due",), 2.0, "Expected the row of the next renewal"),
-    (on_rows, ("standing",), ["v0", "unknown"], "distinct names of variables held"),
+    (on_rows, ("due",), 2.0, "Expected the row number of the next refresh"),
+    (on_rows, ("standing",), ["v0", "unknown"], "distinct names of tracked variables"),
 ]
 
 
@@ -126,7 +126,7 @@ ARRAYS = [
     (on_rows, "moments/of_target.npy", lambda a: a.astype(np.uint8), "float64 of shape"),
     (on_rows, "moments/of_target.npy", with_first(1e200), "means of the target"),
     (on_rows, "moments/target/origin.npy", with_first(-1e308), "origin"),
-    (on_columns, "columns/table/m2.npy", with_first(-1.0), "moments that variables can have"),
+    (on_columns, "columns/table/m2.npy", with_first(-1.0), "moments must be finite"),
     (on_columns, "columns/since.npy", lambda a: a.astype(float), "since: int64"),
     (on_columns, "columns/table/unit.npy", with_first(np.nan), "finite numbers"),
 ]
@@ -177,9 +177,9 @@ NOT_LEARNT = [
     (RIDGE, on_columns, "columns/table/unit.npy", times(1e300), "observations of length 1"),
     (RIDGE, on_columns, "columns/table/unit.npy", times(2.0), "observations of length 1"),
     (RIDGE, on_columns, "columns/table/mass.npy", times(0.0), "masses from 0.99"),
-    (RIDGE, on_columns, "columns/gram/factors.npy", times(0.0), "factors of which one is 1"),
+    (RIDGE, on_columns, "columns/gram/factors.npy", times(0.0), "factors with a maximum of 1"),
     (RIDGE, on_columns, "target_Y.npy", times(1e200), "targets that are sums of products"),
-    (RIDGE, on_columns, "target_low.npy", with_first(1e9), "what rounding takes from means"),
+    (RIDGE, on_columns, "target_low.npy", with_first(1e9), "rounding corrections of means"),
     (streamsel.SOSPCA, on_columns, "columns/relevance.npy", times(1e300), "relevances from 0 to 1"),
     (streamsel.SOSPCA, on_columns, "columns/relevance.npy", times(-1.0), "relevances from 0 to 1"),
     (streamsel.SOSPCA, on_columns, "columns/Mzz.npy", with_first(-1.0), "no larger than their"),
@@ -218,7 +218,7 @@ NOT_LEARNT = [
         permuted,
         "summary/null/counts.npy",
         times(2),
-        "every column and permut",
+        "per column and permut",
     ),
     (streamsel.SelectKBest, permuted, "summary/null/arrivals.npy", times(-1.0), "arrivals"),
     (
@@ -353,7 +353,7 @@ def test_a_learner_that_asks_for_no_target_and_is_told_one(refusal):
     def change(header, _):
         put(header, ("without_target",), False)
 
-    assert "a target where one is needed" in refusal(on_columns(streamsel.PCA), change)
+    assert "a target is missing" in refusal(on_columns(streamsel.PCA), change)
 
 
 @pytest.mark.parametrize(

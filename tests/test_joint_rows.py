@@ -385,6 +385,6 @@ def test_files_of_other_variables_are_refused():
     learn(model, dense(30, 4), 0)
     state = copy.deepcopy(model._get_state())
     state["beside"]["now"]["names"][0] = "nobody"
-    with pytest.raises(ValueError, match="joint moments"):
+    with pytest.raises(ValueError, match="cross-moments"):
         ApartJointly(2)._set_state(state)
     assert Crossed.offers == {"products"}

@@ -380,7 +380,7 @@ def test_many_rows_are_placed_in_pieces(cls, monkeypatch):
     X = columns(40, 30)
     model = learnt(cls, X, n_landmarks=15)
     whole = model.transform_many(X)
-    monkeypatch.setattr(embedder, "_AT_ONCE", 100)
+    monkeypatch.setattr(embedder, "_BATCH_SIZE", 100)
     np.testing.assert_allclose(model.transform_many(X), whole, atol=1e-12)
 
 

@@ -342,7 +342,7 @@ def test_leakage_of_noise_is_that_of_chance():
 def test_leakage_refuses():
     X = columns(TALL)
     model = PrivateFeatures(2)
-    with pytest.raises(ValueError, match="Expected columns"):
+    with pytest.raises(ValueError, match="Expected a model"):
         model.leakage()
     learnt(model, X, labels(X))
     with pytest.raises(ValueError, match="'folds' parameter"):

@@ -297,7 +297,7 @@ def test_what_is_infinite_is_refused(make, value, X):
 def test_row_indices_beyond_the_rows_are_refused():
     matrix = sp.csc_array(np.eye(5))
     matrix.indices[2] = 50
-    with pytest.raises(ValueError, match="indices beyond"):
+    with pytest.raises(ValueError, match="indices out of bounds"):
         RandomProjection(3).transform_many(matrix)
 
 
@@ -312,7 +312,7 @@ def test_rows_without_a_number_of_components():
 @each
 def test_few_weights_are_remembered(make, monkeypatch):
     """Names that come and go for ever, rows of more than there is room for: the same answers."""
-    monkeypatch.setattr(by_name, "_REMEMBERED", 30 * 12 * 8)
+    monkeypatch.setattr(by_name, "_CACHE_BYTES", 30 * 12 * 8)
     rng, bounded, plain = np.random.default_rng(0), make(), make()
     for size in rng.integers(0, 45, size=60).tolist():
         names = rng.integers(0, 300, size=size).tolist()

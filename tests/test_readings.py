@@ -54,7 +54,7 @@ def test_readings_change_nothing_but_by_what_is_taken(learner, made, rng):
     model._take_reading(again, found[0])
     assert model.n_passes == before + 1
     assert model.n_certified >= n_certified
-    with pytest.raises(ValueError, match="another one did"):
+    with pytest.raises(ValueError, match="the result of another pass"):
         model._take_reading(first, found[1])
 
 
@@ -182,7 +182,7 @@ def test_loadings_of_another_source_are_refused(params, change, made, rng):
 
 
 def test_who_cannot_learn_in_parts_says_so_before_anything_is_read():
-    assert "all that came before" in AlphaInvesting()._why_not_in_parts()
-    assert "all that came before" in SparsePCA()._why_not_in_parts()
+    assert "all earlier columns" in AlphaInvesting()._why_not_in_parts()
+    assert "all earlier columns" in SparsePCA()._why_not_in_parts()
     assert SelectKBest()._why_not_in_parts() is None
     assert SelectKBest()._next_reading() is None

@@ -211,7 +211,7 @@ def test_a_target_too_large_for_a_float(numbers):
 @pytest.mark.parametrize("y", [decimal.Decimal("NaN"), decimal.Decimal("sNaN")])
 def test_a_decimal_that_is_missing_is_no_class(y):
     model = ProjSe(1, target="class")
-    refused(model, ValueError, lambda: model.learn_one({"a": 1.0}, y), match="not missing")
+    refused(model, ValueError, lambda: model.learn_one({"a": 1.0}, y), match="non-missing")
     model.learn_one({"a": y}, "b")
     assert model._moments.seen().tolist() == [0.0]
 

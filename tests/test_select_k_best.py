@@ -44,7 +44,7 @@ def test_what_does_not_go_together():
         ValueError, match=r"Expected k or fdr, not both.*k=5, fdr=0.1(?s:.)*leave out k"
     ):
         SelectKBest(5, fdr=0.1)
-    with pytest.raises(ValueError, match="Expected max_candidates=None where k='all'"):
+    with pytest.raises(ValueError, match="Expected max_candidates=None with k='all'"):
         SelectKBest("all", max_candidates=50)
     with pytest.raises(
         ValueError, match=r"'max_features' parameter of SelectKBest .* above k = 10"

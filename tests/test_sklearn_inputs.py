@@ -70,7 +70,7 @@ def test_what_has_no_scores_says_why():
     assert not hasattr(pooled, "scores_")
     for name in ("scores_", "pvalues_"):
         with pytest.raises(
-            AttributeError, match=rf"'{name}'. Got: a pool of max_candidates=3(?s:.)*Hint"
+            AttributeError, match=rf"'{name}'. Got: a pool with max_candidates=3(?s:.)*Hint"
         ):
             getattr(pooled, name)
     whole = SelectKBest(2, max_candidates=P).fit(X, Y)  # it has discarded none
@@ -190,7 +190,7 @@ def test_row_parameters_are_given_on_the_way_to_river(name):
             one.learn_one(x, *target)
     assert model.n_rows == plain.n_rows == N + 35
     assert pickle.dumps(found.learner_) == before
-    with pytest.raises(TypeError, match=r"Expected parameters about rows(?s:.)*n_jobs(?s:.)*Hint"):
+    with pytest.raises(TypeError, match=r"Expected row parameters(?s:.)*n_jobs(?s:.)*Hint"):
         found.to_river(n_jobs=2)
 
 
@@ -282,7 +282,7 @@ def test_other_variables_are_refused(adata):
     expected = found.transform(adata)
     other = adata.to_memory()[:, ::-1]
     for bad in (other, other[:, 2:]):
-        with pytest.raises(ValueError, match=r"variables that fit had, in their order(?s:.)*Hint"):
+        with pytest.raises(ValueError, match=r"variables of fit, in the same order(?s:.)*Hint"):
             found.transform(bad)
     again = other.copy()[:, found.feature_names_in_]
     np.testing.assert_allclose(found.transform(again), expected, atol=1e-6)

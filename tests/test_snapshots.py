@@ -158,7 +158,7 @@ def test_a_call_from_within_a_row():
     class Row(dict):
         def values(self):
             found.append(pickle.loads(pickle.dumps(model)))  # noqa: S301
-            with pytest.raises(RuntimeError, match=r"midst of learning[\s\S]*Hint"):
+            with pytest.raises(RuntimeError, match=r"model that is not learning[\s\S]*Hint"):
                 model.learn_one({"a": 2.0}, 1.0)
             return super().values()
 
@@ -253,11 +253,11 @@ def test_models_of_which_a_fork_knows_are_let_go():
     from streamsel.learner import forks
 
     gc.collect()
-    before = len(forks._known)
+    before = len(forks._guards)
     models = [SelectKBest(k=1) for _ in range(50)]
-    assert len(forks._known) == before + 50
+    assert len(forks._guards) == before + 50
     del models
-    assert len(forks._known) == before
+    assert len(forks._guards) == before
 
 
 STUCK = """

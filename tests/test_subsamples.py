@@ -120,7 +120,7 @@ def test_without_a_target():
     model.learn_target(None)
     model.learn_columns(X)
     assert found.selected == model.selected
-    with pytest.raises(ValueError, match="knows its number of rows"):
+    with pytest.raises(ValueError, match="known number of rows"):
         subsample_stability(ProjSe(k=3), iter_columns(enumerate(X.T)))
 
 
@@ -241,9 +241,9 @@ def test_nothing_selected_has_no_stability():
 
 
 def test_what_is_asked_must_make_sense():
-    with pytest.raises(TypeError, match="Expected a selector"):
+    with pytest.raises(TypeError, match="Expected learner: a selector"):
         subsample_stability(SOSPCA(), X, Y)
-    with pytest.raises(TypeError, match="Expected a learner"):
+    with pytest.raises(TypeError, match="Expected learner: an object"):
         subsample_stability(ProjSe, X, Y)
     with pytest.raises(ValueError, match="share"):
         subsample_stability(ProjSe(), X, Y, share=1.0)

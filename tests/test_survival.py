@@ -102,7 +102,7 @@ def test_forms_of_a_target_are_the_same(study):
         (np.ones((5, 3)), r"shape \(5, 3\)"),
         ([[1.0, 1], [2.0]], r"shape \(2,\)"),
         (pd.DataFrame({"time": [1.0, 2.0]}), "a frame of 1 columns"),
-        ([[1, 3.0], [0, 4.0]], "changed places"),
+        ([[1, 3.0], [0, 4.0]], "seem to be swapped"),
         ([[3.0, 1], [5.0, 2]], r"the event \+ 1"),
         ([[3.0, 1], [5.0, 7]], "Got: 7 in row 1"),
         ([[3.0, 1], [5.0, np.nan]], "Got: nan in row 1"),
@@ -157,7 +157,7 @@ def test_rows_are_refused(study):
             lambda model: model.learn_one({"a": 1.0}, 2.0),
             lambda model: model.learn_many(study[0], study[1]),
         ):
-            with pytest.raises(ValueError, match="depends on who is at risk"):
+            with pytest.raises(ValueError, match="depend on all observations at risk"):
                 learn(model)
     assert by_columns.n_rows == 90
 

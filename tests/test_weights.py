@@ -236,14 +236,14 @@ def test_models_of_the_same_weights_are_merged(table):
     for weights in (None, w[::-1]):
         stranger = ProjSe(k=5)
         stranger.learn_target(y, weights=weights)
-        with pytest.raises(ValueError, match="the same target and weights"):
+        with pytest.raises(ValueError, match="the same target, weights"):
             one.merge(stranger)
     one, other = PCA(2), PCA(2)
     one.learn_target(None, weights=w)
     one.learn_columns(X[:, :6])
     other.learn_columns(X[:, 6:], range(6, 12))
     for mine, theirs in ((one, other), (other, one)):
-        with pytest.raises(ValueError, match="the same target and weights"):
+        with pytest.raises(ValueError, match="the same target, weights"):
             mine.merge(theirs)
     model = streamsel.PLS(2)
     model.learn_target(y)

@@ -1,1 +1,1 @@
-"""Compiled loops: one family of mathematics a file; nothing else imports numba."""
+"""Compiled kernels: one family of algorithms per file; no other package imports numba."""

@@ -1,4 +1,4 @@
-"""Backward elimination: one variable after another is taken out of an inverse."""
+"""Backward elimination: variables are removed from an inverse one by one."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from streamsel._jit.policy import kernel
 def eliminate(
     inverse: np.ndarray,
     B: np.ndarray,
-    left: np.ndarray,
+    variables: np.ndarray,
     tie: float,
-    worn: float,
+    cancellation_tol: float,
     costs: np.ndarray,
 ) -> int:
-    """Remove variables, each time the one that is missed least; return how many are left.
+    """Remove variables, each time the one with the lowest cost; return how many are left.
 
     Parameters
     ----------
     inverse
-        (p, p), of which the lower triangle is read: the inverse of C, which is replaced.
+        (p, p), of which the lower triangle is read: the inverse of C; overwritten.
     B
-        (r, p) the coefficients, a row a target, which are replaced.
-    left
-        (p,) which variables these are; at the end who is left, and then those removed, the last
+        (r, p) the coefficients, one row per target; overwritten.
+    variables
+        (p,) numbers of the variables; on return those left, then those removed, the last removed
         first.
     tie
-        Costs within this of the least are equal: whoever of these stands last in the order of their
-        numbers goes.
-    worn
-        It stops where a diagonal element of the inverse has fallen below this part of what it was,
-        for what is left of that row is made of cancelled digits.
+        Costs within this of the lowest are equal: of these the variable with the largest number is
+        removed.
+    cancellation_tol
+        Elimination stops when a diagonal element of the inverse falls below this fraction of its
+        original value, since cancellation has left no accurate digits of that row.
     costs
-        (p,) to be filled: what it cost to remove each, in the order of `left`.
+        (p,) filled with the cost of each removal, in the order of `variables`.
     """
-    m = left.size
+    m = variables.size
     cost, v, diagonal = np.empty(m), np.empty(m), np.empty(m)
     for i in range(m):
         diagonal[i] = inverse[i, i]
-    going = True
-    while going and m > 0:
+    is_accurate = True
+    while is_accurate and m > 0:
         least = np.inf
         for i in range(m):
             square = 0.0
@@ -51,10 +51,10 @@ def eliminate(
             least = min(least, cost[i])
         j = -1
         for i in range(m):
-            if cost[i] <= least + tie and (j < 0 or left[i] > left[j]):
+            if cost[i] <= least + tie and (j < 0 or variables[i] > variables[j]):
                 j = i
         m -= 1
-        # Its column, and the last variable in its place.
+        # Save its column, and move the last variable to its index.
         size = inverse[j, j]
         for i in range(j):
             v[i] = inverse[j, i]
@@ -65,7 +65,7 @@ def eliminate(
         v[j] = inverse[m, j]
         inverse[j, j] = inverse[m, m]
         diagonal[j] = diagonal[m]
-        left[j], left[m] = left[m], left[j]
+        variables[j], variables[m] = variables[m], variables[j]
         costs[m] = cost[j]
         for t in range(B.shape[0]):
             b = B[t, j] / size
@@ -77,40 +77,40 @@ def eliminate(
             row = inverse[i]
             for h in range(i + 1):
                 row[h] -= a * v[h]
-            if row[i] < worn * diagonal[i]:
-                going = False
+            if row[i] < cancellation_tol * diagonal[i]:
+                is_accurate = False
     return m
 
 
 @kernel(reordered_sums=True)
 def independent(C: np.ndarray, least: float) -> np.ndarray:
-    """Return of which variables, in order, those before them leave something, (p,).
+    """Return which variables are linearly independent of those before them, (p,).
 
     Parameters
     ----------
     C
-        (p, p) their products.
+        (p, p) inner products of the variables.
     least
-        What is less is nothing.
+        The smallest squared residual that counts as non-zero.
     """
     p = len(C)
-    is_sound = np.zeros(p, dtype=np.bool_)
-    # Rows of the Cholesky factor, of the sound ones' columns.
+    is_independent = np.zeros(p, dtype=np.bool_)
+    # Rows of the Cholesky factor, with columns for the independent variables.
     L = np.empty((p, p))
     kept = np.empty(p, dtype=np.intp)
     rank = 0
     for j in range(p):
-        left = C[j, j]
+        residual = C[j, j]
         for s in range(rank):
             i = kept[s]
             product = C[j, i]
             for h in range(s):
                 product -= L[j, h] * L[i, h]
             L[j, s] = product / L[i, s]
-            left -= L[j, s] * L[j, s]
-        if left >= least:
-            L[j, rank] = np.sqrt(left)
+            residual -= L[j, s] * L[j, s]
+        if residual >= least:
+            L[j, rank] = np.sqrt(residual)
             kept[rank] = j
             rank += 1
-            is_sound[j] = True
-    return is_sound
+            is_independent[j] = True
+    return is_independent

@@ -1,7 +1,7 @@
-"""BLAS where NumPy does not reach: products that are added to a part of a matrix, in place.
+"""BLAS routines that add a product to part of a matrix, in place.
 
-NumPy would make each product in memory of its own and add it after. These are the routines that
-SciPy offers to compiled code; called so, they let go of Python's lock.
+NumPy would allocate each product and add it afterwards. These are the routines that SciPy exports
+to compiled code; called through ctypes, they release the GIL.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ONE = ctypes.c_double(1.0)
 
 @functools.cache
 def _routine(name: str, n_arguments: int) -> Any:
-    """Return a routine of BLAS; all of its arguments are pointers."""
+    """Return a BLAS routine, all of whose arguments are pointers."""
     address = get_cython_function_address("scipy.linalg.cython_blas", name)
     return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)(address)
 
@@ -30,32 +30,32 @@ def _integers(*numbers: int) -> list[Any]:
     return [ctypes.byref(ctypes.c_int(number)) for number in numbers]
 
 
-def _apart(array: Floats) -> int:
-    """Return how many numbers lie between the starts of two rows."""
+def _row_stride(array: Floats) -> int:
+    """Return the distance between the starts of two rows, in numbers."""
     return array.strides[0] // 8
 
 
-# To BLAS a matrix whose rows are contiguous is its transpose.
+# BLAS is column-major: it sees a matrix with contiguous rows as its transpose.
 
 
 def add_square(A: Floats, out: Floats) -> None:
-    """Add AᵀA to the lower triangle of out (t, t); A is (w, t), the rows of both contiguous."""
+    """Add AᵀA to the lower triangle of out (t, t); A is (w, t); the rows of both are contiguous."""
     w, t = A.shape
-    size, depth, of_a, of_out = _integers(t, w, _apart(A), _apart(out))
+    size, depth, stride_a, stride_out = _integers(t, w, _row_stride(A), _row_stride(out))
     one = ctypes.byref(_ONE)
     _routine("dsyrk", 10)(
-        b"U", b"N", size, depth, one, A.ctypes.data, of_a, one, out.ctypes.data, of_out
+        b"U", b"N", size, depth, one, A.ctypes.data, stride_a, one, out.ctypes.data, stride_out
     )
 
 
 def add_product(A: Floats, B: Floats, out: Floats) -> None:
-    """Add AᵀB to out (t, s); A is (w, t), B (w, s), the rows of all contiguous."""
+    """Add AᵀB to out (t, s); A is (w, t), B (w, s); the rows of all are contiguous."""
     w, t = A.shape
-    columns, rows, depth, of_a, of_b, of_out = _integers(
-        B.shape[1], t, w, _apart(A), _apart(B), _apart(out)
+    columns, rows, depth, stride_a, stride_b, stride_out = _integers(
+        B.shape[1], t, w, _row_stride(A), _row_stride(B), _row_stride(out)
     )
     one = ctypes.byref(_ONE)
     _routine("dgemm", 13)(
-        *(b"N", b"T", columns, rows, depth, one, B.ctypes.data, of_b, A.ctypes.data, of_a),
-        *(one, out.ctypes.data, of_out),
+        *(b"N", b"T", columns, rows, depth, one, B.ctypes.data, stride_b, A.ctypes.data, stride_a),
+        *(one, out.ctypes.data, stride_out),
     )

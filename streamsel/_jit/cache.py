@@ -1,8 +1,8 @@
 # mypy: disallow-untyped-calls=False
-"""Compiled loops kept on disk where that can be: a help, and never a condition.
+"""Disk cache of compiled kernels: optional, and fault-tolerant.
 
-What numba raises where no directory can be written, or where what it has kept is damaged, ends
-here: a loop is then compiled, as it is the first time.
+Errors that numba raises if no directory is writable, or a cached file is damaged, are handled here:
+the kernel is then compiled again.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _DIGEST = 32
 
 
 def cache_of(loop: Callable[..., Any]) -> Any:
-    """Return what keeps the machine code of a loop, as numba's dispatchers use it."""
+    """Return the cache of a kernel's machine code for numba's dispatcher."""
     try:
-        return _Kept(loop)
+        return _FaultTolerantCache(loop)
     except (RuntimeError, OSError):
-        return _NotKept()
+        return _NoCache()
 
 
-class _Sealed(caching.IndexDataCacheFile):
-    """numba's files of one loop, with a checksum: damaged machine code would be run.
+class _ChecksummedFiles(caching.IndexDataCacheFile):
+    """numba's cache files of one kernel with a checksum, since damaged machine code would be run.
 
-    It stands behind what numba writes, so that an older streamsel can read the files too.
+    The checksum follows numba's data, so that an older streamsel can read the files too.
     """
 
     def _save_data(self, name: str, data: Any) -> None:
@@ -45,19 +45,19 @@ class _Sealed(caching.IndexDataCacheFile):
         content, digest = content[:-_DIGEST], content[-_DIGEST:]
         if hashlib.sha256(content).digest() != digest:
             raise ValueError(f"{name} is damaged")
-        return pickle.loads(content)  # noqa: S301 (as numba does: whoever writes there is trusted)
+        return pickle.loads(content)  # noqa: S301 (as numba does: the cache directory is trusted)
 
 
 _LOCATORS: list[Any] = [*caching.CompileResultCacheImpl._locator_classes]
 
 
-class _AsItLies:
-    """A directory that holds compiled loops already, though nothing can be written there."""
+class _ReadOnlyLocator:
+    """A read-only directory that has compiled kernels already."""
 
     @staticmethod
     def from_function(py_func: Any, py_file: str) -> Any:
-        """Return what finds the first of the directories in which they could be, or None."""
-        # The first takes the directory that the environment names, if it does.
+        """Return a locator of the first candidate directory with compiled kernels, or None."""
+        # The first locator is for the directory that the environment names.
         named = numba.config.CACHE_DIR  # type: ignore[attr-defined]
         for kind in _LOCATORS[0 if named else 1 :]:
             with suppress(Exception):
@@ -68,53 +68,53 @@ class _AsItLies:
         return None
 
 
-class _Anywhere(caching.CompileResultCacheImpl):
-    _locator_classes: list[Any] = [*_LOCATORS, _AsItLies]  # noqa: RUF012 (as numba has it)
+class _CacheImpl(caching.CompileResultCacheImpl):
+    _locator_classes: list[Any] = [*_LOCATORS, _ReadOnlyLocator]  # noqa: RUF012 (as numba has it)
 
 
-class _Kept(caching.FunctionCache):
-    """What numba keeps of one loop; compiled anew where that cannot be read."""
+class _FaultTolerantCache(caching.FunctionCache):
+    """numba's cache of one kernel, which is compiled again if the cache cannot be read."""
 
-    _impl_class = _Anywhere
+    _impl_class = _CacheImpl
 
     def __init__(self, loop: Callable[..., Any]) -> None:
         super().__init__(loop)
         stamp = self._cache_file._source_stamp
-        self._cache_file = _Sealed(self._cache_path, self._impl.filename_base, stamp)
+        self._cache_file = _ChecksummedFiles(self._cache_path, self._impl.filename_base, stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the machine code for these types; None where there is none that is whole."""
+        """Return the machine code for these types; None if there is none, or it is damaged."""
         try:
             return super().load_overload(sig, target_context)
-        except Exception:  # noqa: BLE001 (what damaged files raise is anything)
+        except Exception:  # noqa: BLE001 (a damaged file can raise any error)
             with suppress(OSError):
                 self.flush()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep machine code, if the disk takes it."""
+        """Write machine code to the cache, if the disk permits."""
         try:
             super().save_overload(sig, data)
         except OSError:
-            _say_once()
+            _warn_once()
 
 
-class _NotKept(caching.NullCache):
-    """Stands where nothing can be kept."""
+class _NoCache(caching.NullCache):
+    """A cache that stores nothing, for a machine without a writable directory."""
 
     def save_overload(self, sig: Any, cres: Any) -> None:  # noqa: ARG002
-        """Keep nothing."""
-        _say_once()
+        """Store nothing; warn once."""
+        _warn_once()
 
 
-def _say_once() -> None:
-    """Say that what was compiled is lost at the end of the process; once in each."""
+def _warn_once() -> None:
+    """Warn once per process that compiled kernels cannot be cached."""
     global _said  # noqa: PLW0603
     if not _said:
         _said = True
         warnings.warn(
-            "Compiled loops cannot be kept: every process compiles them anew, which takes some "
-            "seconds. Set NUMBA_CACHE_DIR to a directory that can be written to.",
+            "Compiled loops cannot be kept: every process compiles them again, which takes some "
+            "seconds. Hint: set NUMBA_CACHE_DIR to a writable directory.",
             RuntimeWarning,
             stacklevel=2,
         )

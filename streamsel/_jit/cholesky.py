@@ -1,4 +1,4 @@
-"""Greedy selection in a kernel matrix: pivoted Cholesky factorisation, row by row."""
+"""Greedy selection in a kernel matrix: pivoted Cholesky factorization, row by row."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 
 from streamsel._jit.policy import kernel
 
-# What stands in two rows of a matrix product may be rounded differently.
-_ROUGH = 1e-13
+# Error bound of scores: equal rows of a matrix product may be rounded differently.
+_SCORE_ERROR = 1e-13
 
 
 @kernel(reordered_sums=True)
@@ -20,7 +20,7 @@ def _dot(a: np.ndarray, b: np.ndarray, size: int) -> float:
 
 @kernel()
 def factor(K: np.ndarray, L: np.ndarray) -> None:
-    """Fill L (s, s) with the factor of the kernel matrix K of variables, K = L Lᵀ, in their order.
+    """Fill L (s, s) with the Cholesky factor of the kernel matrix K of variables, K = L Lᵀ.
 
     Every variable's kernel with itself is 1.
     """
@@ -36,14 +36,14 @@ def factor(K: np.ndarray, L: np.ndarray) -> None:
 def fold(
     K: np.ndarray, L: np.ndarray, steps: np.ndarray, begins: np.ndarray, scores: np.ndarray
 ) -> None:
-    """Fill the scores of variables under all stages of a greedy: as picks of rounds stand.
+    """Fill the scores of variables at all steps of a greedy selection in rounds.
 
     Parameters
     ----------
     K
         (p, s) kernels of the variables with the picks.
     L
-        (s, s) the picks' factors, round by round along the diagonal.
+        (s, s) Cholesky factors of the picks, one diagonal block per round.
     steps, begins, scores
         As in `deflate.fold`.
     """
@@ -70,16 +70,16 @@ def _advance(
     order: np.ndarray,
     L: np.ndarray,
 ) -> float:
-    """Fill a variable's row of the factor from `start` to `stop`; return what that leaves of it.
+    """Fill a variable's row of the factor from `start` to `stop`; return its remaining score.
 
     Parameters
     ----------
     k
         (p,) its kernels with all variables.
     row, score
-        Its row so far, and what is left of it so far.
+        Its row and score up to `start`.
     order, L
-        The variables along which the rows are, and their own rows.
+        The pivots, and their rows of the factor.
     """
     for s in range(start, stop):
         row[s] = (k[order[s]] - _dot(row, L[s], s)) / L[s, s]
@@ -96,12 +96,12 @@ def _best(
     order: np.ndarray,
     L: np.ndarray,
     directions: int,
-    tie: float,
+    tie_tol: float,
 ) -> int:
-    """Return the candidate of the highest score, the earliest among equals; -1 if there is none.
+    """Return the candidate with the highest score, the earliest under ties; -1 if there is none.
 
-    Its score is then in `bound`, which is that after the first `applied` directions, -1.0 for those
-    out of the running.
+    Its score is then in `bound`, which has scores after the first `applied` directions, or -1.0 for
+    excluded candidates.
     """
     top = 0
     for j in range(bound.size):
@@ -110,12 +110,12 @@ def _best(
     highest = -np.inf
     for i in range(-1, bound.size):
         j = top if i < 0 else i
-        if bound[j] != -1.0 and bound[j] >= highest * (1.0 - tie):
+        if bound[j] != -1.0 and bound[j] >= highest * (1.0 - tie_tol):
             bound[j] = _advance(K[j], T[j], bound[j], applied[j], directions, order, L)
             applied[j] = max(applied[j], directions)
             highest = max(highest, bound[j])
     for j in range(bound.size):
-        if bound[j] != -1.0 and bound[j] >= highest * (1.0 - tie):
+        if bound[j] != -1.0 and bound[j] >= highest * (1.0 - tie_tol):
             return j
     return -1
 
@@ -123,15 +123,15 @@ def _best(
 @kernel()
 def refill(
     K: np.ndarray,
-    taken: np.ndarray,
-    contends: np.ndarray,
+    is_excluded: np.ndarray,
+    is_new: np.ndarray,
     order: np.ndarray,
     L: np.ndarray,
     before: tuple[np.ndarray, ...],
-    planned: int,
+    n_planned: int,
     after: tuple[np.ndarray, ...],
-    tie: float,
-    spent: float,
+    tie_tol: float,
+    zero_tol: float,
 ) -> int:
     """Pick round by round, as `deflate.refill` does, in a kernel matrix.
 
@@ -139,78 +139,84 @@ def refill(
     ----------
     K
         (p, p) kernels of the candidates with one another.
-    taken, contends, before, planned, after
-        As in `deflate.refill`, but that for directions stand rows of the factor, (m, w).
+    is_excluded, is_new, before, n_planned, after
+        As in `deflate.refill`, but with rows of the factor, (m, w), instead of directions.
     order, L
-        (w,), (w, w) room for the picks of a round, and for their rows.
+        (w,), (w, w) buffers for the picks of a round, and for their rows.
 
     Returns
     -------
     How many picks `after` has.
     """
-    places, scores, numbers, rows = after
-    old_places, old_scores, old_numbers, old_rows = before
-    p = taken.size
+    indices, scores, numbers, rows = after
+    old_indices, old_scores, old_numbers, old_rows = before
+    p = is_excluded.size
     T = np.empty((p, L.shape[0]))
     bound, applied = np.empty(p), np.empty(p, dtype=np.int64)
     n, number, start = 0, 0, 0
-    while n < places.size:
+    while n < indices.size:
         stop = start
-        while stop < planned and old_numbers[stop] == old_numbers[start]:
+        while stop < n_planned and old_numbers[stop] == old_numbers[start]:
             stop += 1
         for j in range(p):
-            bound[j] = -1.0 if taken[j] else 1.0
+            bound[j] = -1.0 if is_excluded[j] else 1.0
             applied[j] = 0
-        same = 0
+        n_kept = 0
         if stop > start:
-            while same < min(stop - start, places.size - n) and not taken[old_places[start + same]]:
-                order[same], L[same] = old_places[start + same], old_rows[start + same]
-                same += 1
+            while (
+                n_kept < min(stop - start, indices.size - n)
+                and not is_excluded[old_indices[start + n_kept]]
+            ):
+                order[n_kept], L[n_kept] = old_indices[start + n_kept], old_rows[start + n_kept]
+                n_kept += 1
             for j in range(p):
-                # How many of the round's leading picks is it no match for?
-                s = 0 if contends[j] and not taken[j] else same
-                while s < same:
-                    if bound[j] < old_scores[start + same - 1] * (1.0 - 2.0 * tie) - _ROUGH:
+                # Count the round's leading picks that clearly have higher scores.
+                s = 0 if is_new[j] and not is_excluded[j] else n_kept
+                while s < n_kept:
+                    if (
+                        bound[j]
+                        < old_scores[start + n_kept - 1] * (1.0 - 2.0 * tie_tol) - _SCORE_ERROR
+                    ):
                         break
-                    if bound[j] >= old_scores[start + s] * (1.0 - 2.0 * tie) - _ROUGH:
-                        same = s
+                    if bound[j] >= old_scores[start + s] * (1.0 - 2.0 * tie_tol) - _SCORE_ERROR:
+                        n_kept = s
                         break
                     bound[j] = _advance(K[j], T[j], bound[j], s, s + 1, order, L)
                     s += 1
                     applied[j] = s
             for j in range(p):
-                if applied[j] > same:
-                    # Another one has ended the prefix earlier.
-                    applied[j] = same
-                    bound[j] = 1.0 - _dot(T[j], T[j], same)
-            for s in range(same, stop - start):
-                # The row of what was picked later is known.
-                j = old_places[start + s]
-                if not taken[j]:
-                    T[j, :same] = old_rows[start + s, :same]
-                    bound[j] -= _dot(T[j], T[j], same)
-                    applied[j] = same
-        for s in range(same):
-            places[n + s], scores[n + s] = old_places[start + s], old_scores[start + s]
-            taken[places[n + s]] = True
-            bound[places[n + s]] = -1.0
-        found = same
-        while n + found < places.size:
-            j = _best(K, T, bound, applied, order, L, found, tie)
-            if j < 0 or bound[j] <= spent:
+                if applied[j] > n_kept:
+                    # Another candidate has shortened the prefix.
+                    applied[j] = n_kept
+                    bound[j] = 1.0 - _dot(T[j], T[j], n_kept)
+            for s in range(n_kept, stop - start):
+                # The rows of later picks of the round are known.
+                j = old_indices[start + s]
+                if not is_excluded[j]:
+                    T[j, :n_kept] = old_rows[start + s, :n_kept]
+                    bound[j] -= _dot(T[j], T[j], n_kept)
+                    applied[j] = n_kept
+        for s in range(n_kept):
+            indices[n + s], scores[n + s] = old_indices[start + s], old_scores[start + s]
+            is_excluded[indices[n + s]] = True
+            bound[indices[n + s]] = -1.0
+        n_picked = n_kept
+        while n + n_picked < indices.size:
+            j = _best(K, T, bound, applied, order, L, n_picked, tie_tol)
+            if j < 0 or bound[j] <= zero_tol:
                 break
-            order[found], L[found, :found] = j, T[j, :found]
-            L[found, found] = np.sqrt(bound[j])
-            places[n + found], scores[n + found] = j, bound[j]
-            bound[j], taken[j] = -1.0, True
-            found += 1
-        if found == 0:
+            order[n_picked], L[n_picked, :n_picked] = j, T[j, :n_picked]
+            L[n_picked, n_picked] = np.sqrt(bound[j])
+            indices[n + n_picked], scores[n + n_picked] = j, bound[j]
+            bound[j], is_excluded[j] = -1.0, True
+            n_picked += 1
+        if n_picked == 0:
             break
-        for s in range(found):
+        for s in range(n_picked):
             numbers[n + s], rows[n + s] = number, L[s]
-        n += found
+        n += n_picked
         number += 1
         for s in range(start, stop):
-            contends[old_places[s]] = True
+            is_new[old_indices[s]] = True
         start = stop
     return n

@@ -1,4 +1,4 @@
-"""Greedy selection in coordinates: column-pivoted Gram-Schmidt, evaluated lazily."""
+"""Greedy selection in coordinates: column-pivoted Gram-Schmidt with lazy evaluation of scores."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import numpy as np
 
 from streamsel._jit.policy import kernel
 
-# A score that is found by subtraction, rather than as the length of a residual, is true to this.
-_ROUGH = 1e-13
+# Error bound of a score found by subtraction rather than as the length of a residual.
+_SCORE_ERROR = 1e-13
 
 
 @kernel()
 def _copy(source: np.ndarray, to: np.ndarray) -> None:
-    """Copy a vector: what `to[:] = source` does, which takes numba ten times as long to compile."""
+    """Copy a vector; numba takes ten times as long to compile `to[:] = source`."""
     for i in range(source.size):
         to[i] = source[i]
 
 
 @kernel(reordered_sums=True)
 def _less(g: np.ndarray, score: float, Q: np.ndarray) -> float:
-    """Return what directions Q leave of a score of g, by subtraction."""
+    """Return a score of g minus the part that directions Q explain."""
     for s in range(Q.shape[0]):
         dot = 0.0
         for i in range(g.shape[0]):
@@ -30,7 +30,7 @@ def _less(g: np.ndarray, score: float, Q: np.ndarray) -> float:
 
 @kernel(reordered_sums=True)
 def _sweep(Q: np.ndarray, q: np.ndarray) -> float:
-    """Take the directions Q out of q; return the squared length of what is left."""
+    """Orthogonalize q against Q in place; return the squared length of the residual."""
     for s in range(Q.shape[0]):
         dot = 0.0
         for i in range(q.shape[0]):
@@ -47,7 +47,7 @@ def _sweep(Q: np.ndarray, q: np.ndarray) -> float:
 def direction(G: np.ndarray, Q: np.ndarray, j: int, q: np.ndarray) -> float:
     """Fill q with the unit residual of row j of G after Q; return its squared length.
 
-    Twice is enough (Kahan): the second sweep leaves q orthogonal to Q to rounding.
+    Two passes suffice (Kahan): the second leaves q orthogonal to Q to rounding.
     """
     _copy(G[j], q)
     score = length = _sweep(Q, q)
@@ -63,17 +63,17 @@ def direction(G: np.ndarray, Q: np.ndarray, j: int, q: np.ndarray) -> float:
 
 @kernel()
 def best(G: np.ndarray, bound: np.ndarray, applied: np.ndarray, Q: np.ndarray, tie: float) -> int:
-    """Return the candidate of the highest score, the earliest among equals; -1 if there is none.
+    """Return the candidate with the highest score, the earliest under ties; -1 if there is none.
 
     Parameters
     ----------
     G
         (p, r) coordinates of the candidates.
     bound
-        (p,) their scores after the first `applied` directions: upper bounds, for taking out
-        directions only lowers them. -1.0 for those that are out of the running.
+        (p,) their scores after the first `applied` directions: upper bounds, since further
+        directions only lower them. -1.0 for excluded candidates.
     Q
-        (s, r) orthonormal directions taken out of the projector so far.
+        (s, r) orthonormal directions removed from the projector so far.
     tie
         Scores within this relative distance are equal.
     """
@@ -85,24 +85,24 @@ def best(G: np.ndarray, bound: np.ndarray, applied: np.ndarray, Q: np.ndarray, t
         return -1
     bound[top] = highest = _less(G[top], bound[top], Q[applied[top] :])
     applied[top] = Q.shape[0]
-    bar, second = highest * (1.0 - 2.0 * tie) - 2.0 * _ROUGH, -np.inf
-    guess = top
+    threshold, second = highest * (1.0 - 2.0 * tie) - 2.0 * _SCORE_ERROR, -np.inf
+    first_top = top
     for j in range(bound.size):
-        if bound[j] >= bar and j != guess:
+        if bound[j] >= threshold and j != first_top:
             if applied[j] < Q.shape[0]:
                 bound[j] = _less(G[j], bound[j], Q[applied[j] :])
                 applied[j] = Q.shape[0]
             if bound[j] > highest:
                 second, highest, top = highest, bound[j], j
-                bar = highest * (1.0 - 2.0 * tie) - 2.0 * _ROUGH
+                threshold = highest * (1.0 - 2.0 * tie) - 2.0 * _SCORE_ERROR
             else:
                 second = max(second, bound[j])
-    if second < bar:
+    if second < threshold:
         return top
-    # Too near for scores that were found by subtraction: the residuals decide.
+    # Too close for scores found by subtraction: compute the residuals.
     q, highest = np.empty(G.shape[1]), 0.0
     for j in range(bound.size):
-        if bound[j] >= bar:
+        if bound[j] >= threshold:
             _copy(G[j], q)
             bound[j] = _sweep(Q, q)
             highest = max(highest, bound[j])
@@ -120,33 +120,33 @@ def run(
     Q: np.ndarray,
     directions: int,
     tie: float,
-    spent: float,
-    places: np.ndarray,
+    zero_tol: float,
+    indices: np.ndarray,
     scores: np.ndarray,
 ) -> int:
-    """Pick the best until places are full or nothing above `spent` is left; return how many.
+    """Pick the best until `indices` is full or no score exceeds `zero_tol`; return how many.
 
     Parameters
     ----------
     G, bound, applied
-        As in `best`; those picked are out of the running.
+        As in `best`; picks are excluded.
     Q
-        (r, r) directions, of which the first `directions` are taken out of the projector already;
+        (r, r) directions, of which the first `directions` are removed from the projector already;
         each pick adds one.
-    places, scores
+    indices, scores
         Filled with the picks and their scores.
     """
     n = 0
-    while n < places.shape[0] and directions + n < Q.shape[0]:
-        held = Q[: directions + n]
-        j = best(G, bound, applied, held, tie)
+    while n < indices.shape[0] and directions + n < Q.shape[0]:
+        removed = Q[: directions + n]
+        j = best(G, bound, applied, removed, tie)
         if j < 0:
             break
-        score = direction(G, held, j, Q[directions + n])
-        if score <= spent:
+        score = direction(G, removed, j, Q[directions + n])
+        if score <= zero_tol:
             break
         bound[j] = -1.0
-        places[n], scores[n] = j, score
+        indices[n], scores[n] = j, score
         n += 1
     return n
 
@@ -155,7 +155,7 @@ def run(
 def fold(
     G: np.ndarray, Q: np.ndarray, steps: np.ndarray, begins: np.ndarray, scores: np.ndarray
 ) -> None:
-    """Fill the scores of candidates under all stages of a greedy: as picks of rounds stand.
+    """Fill the scores of candidates at all steps of a greedy selection in rounds.
 
     Parameters
     ----------
@@ -164,9 +164,9 @@ def fold(
     Q
         (s, r) directions of the picks.
     steps, begins
-        (S,) which pick stands at each stage, -1 for none, and where a round begins.
+        (S,) the pick at each step, -1 for none, and whether a round begins there.
     scores
-        (p, S).
+        (p, S) filled.
     """
     a = np.empty(G.shape[1])
     for j in range(G.shape[0]):
@@ -187,73 +187,75 @@ def fold(
 
 @kernel()
 def run_singly(
-    whole: np.ndarray, tie: float, spent: float, places: np.ndarray, scores: np.ndarray
+    whole: np.ndarray, tie: float, zero_tol: float, indices: np.ndarray, scores: np.ndarray
 ) -> int:
-    """Pick as `run` and its restarts do in a space of one direction, where a round is one pick.
+    """Pick as `run` and its restarts do in a space of one direction, with one pick per round.
 
     Parameters
     ----------
     whole
-        (p,) scores under the whole projector; those picked are overwritten.
+        (p,) scores under the whole projector; those of picks are overwritten.
     """
-    for n in range(places.size):
+    for n in range(indices.size):
         top = 0
         for j in range(whole.size):
             if whole[j] > whole[top]:
                 top = j
-        if whole.size == 0 or whole[top] <= spent:
+        if whole.size == 0 or whole[top] <= zero_tol:
             return n
-        bar = whole[top] * (1.0 - tie)
+        threshold = whole[top] * (1.0 - tie)
         for j in range(whole.size):
-            if whole[j] >= bar:
-                places[n], scores[n] = j, whole[j]
+            if whole[j] >= threshold:
+                indices[n], scores[n] = j, whole[j]
                 whole[j] = -1.0
                 break
-    return places.size
+    return indices.size
 
 
 @kernel(reordered_sums=True)
-def _unbeaten(g: np.ndarray, score: float, Q: np.ndarray, scores: np.ndarray, tie: float) -> int:
-    """Return how many of a round's leading picks candidate g is surely no match for.
+def _count_clearly_better(
+    g: np.ndarray, score: float, Q: np.ndarray, scores: np.ndarray, tie: float
+) -> int:
+    """Return how many of a round's leading picks clearly have higher scores than candidate g.
 
     Parameters
     ----------
     score
-        Of g before the first of them.
+        The score of g before the first of them.
     Q, scores
-        (s, r) their directions, and (s,) scores, which fall.
+        (s, r) their directions, and (s,) scores, which decrease.
     """
-    same = scores.shape[0]
-    lowest = scores[same - 1] * (1.0 - 2.0 * tie) - _ROUGH
-    for s in range(same):
+    n_kept = scores.shape[0]
+    lowest = scores[n_kept - 1] * (1.0 - 2.0 * tie) - _SCORE_ERROR
+    for s in range(n_kept):
         if score < lowest:
-            return same
-        if score >= scores[s] * (1.0 - 2.0 * tie) - _ROUGH:
+            return n_kept
+        if score >= scores[s] * (1.0 - 2.0 * tie) - _SCORE_ERROR:
             return s
         dot = 0.0
         for i in range(g.shape[0]):
             dot += g[i] * Q[s, i]
         score -= dot * dot
-    return same
+    return n_kept
 
 
 @kernel()
 def refill(
     G: np.ndarray,
     whole: np.ndarray,
-    taken: np.ndarray,
-    contends: np.ndarray,
+    is_excluded: np.ndarray,
+    is_new: np.ndarray,
     Q: np.ndarray,
     before: tuple[np.ndarray, ...],
-    planned: int,
+    n_planned: int,
     after: tuple[np.ndarray, ...],
     tie: float,
-    spent: float,
+    zero_tol: float,
 ) -> int:
     """Pick round by round until `after` is full or candidates run out; return how many.
 
-    Of each round before, the leading picks that no candidate beats which was not there then are
-    taken over; the rest of the round is picked anew.
+    The leading picks of each previous round are kept up to the first that a new candidate beats;
+    the rest of the round is picked again.
 
     Parameters
     ----------
@@ -261,74 +263,79 @@ def refill(
         (p, r) coordinates of the candidates.
     whole
         (p,) their scores under the whole projector.
-    taken
-        (p,) candidates that are out of the running.
-    contends
-        (p,) candidates that were not there in the first round before; it is overwritten.
+    is_excluded
+        (p,) candidates that are excluded; picks are added.
+    is_new
+        (p,) candidates that were absent in the first previous round; overwritten.
     Q
-        (r, r) room for the directions of a round.
+        (r, r) buffer for the directions of a round.
     before, after
-        Places, scores and numbers of their rounds, (m,) each, and directions (m, r) of the picks
-        before, so many as are planned, and of those now.
+        Indices, scores and round numbers, (m,) each, and directions (m, r) of the previous picks,
+        of which there are `n_planned`, and of the new ones.
     """
-    places, scores, numbers, directions = after
-    old_places, old_scores, old_numbers, old_directions = before
+    indices, scores, numbers, directions = after
+    old_indices, old_scores, old_numbers, old_directions = before
     p, r = G.shape
     bound, applied = np.empty(p), np.empty(p, dtype=np.int64)
     n, number, start = 0, 0, 0
-    while n < places.size:
+    while n < indices.size:
         stop = start
-        while stop < planned and old_numbers[stop] == old_numbers[start]:
+        while stop < n_planned and old_numbers[stop] == old_numbers[start]:
             stop += 1
-        same = 0
+        n_kept = 0
         if stop > start:
-            while same < min(stop - start, places.size - n) and not taken[old_places[start + same]]:
-                same += 1
+            while (
+                n_kept < min(stop - start, indices.size - n)
+                and not is_excluded[old_indices[start + n_kept]]
+            ):
+                n_kept += 1
             for j in range(p):
-                if same and contends[j] and not taken[j]:
-                    kept = slice(start, start + same)
-                    same = _unbeaten(G[j], whole[j], old_directions[kept], old_scores[kept], tie)
-        for s in range(same):
-            places[n + s], scores[n + s] = old_places[start + s], old_scores[start + s]
+                if n_kept and is_new[j] and not is_excluded[j]:
+                    kept = slice(start, start + n_kept)
+                    n_kept = _count_clearly_better(
+                        G[j], whole[j], old_directions[kept], old_scores[kept], tie
+                    )
+        for s in range(n_kept):
+            indices[n + s], scores[n + s] = old_indices[start + s], old_scores[start + s]
             _copy(old_directions[start + s], Q[s])
-            taken[places[n + s]] = True
-        found = same
-        if n + same < places.size and same < r:
+            is_excluded[indices[n + s]] = True
+        n_picked = n_kept
+        if n + n_kept < indices.size and n_kept < r:
             for j in range(p):
-                bound[j], applied[j] = -1.0 if taken[j] else whole[j], 0
-            rest = slice(n + same, places.size)
-            state = (G, bound, applied, Q, same)
-            found += run(*state, tie, spent, places[rest], scores[rest])
-            for j in places[n + same : n + found]:
-                taken[j] = True
-        if found == 0:
+                bound[j], applied[j] = -1.0 if is_excluded[j] else whole[j], 0
+            rest = slice(n + n_kept, indices.size)
+            state = (G, bound, applied, Q, n_kept)
+            n_picked += run(*state, tie, zero_tol, indices[rest], scores[rest])
+            for j in indices[n + n_kept : n + n_picked]:
+                is_excluded[j] = True
+        if n_picked == 0:
             break
-        for s in range(found):
+        for s in range(n_picked):
             numbers[n + s] = number
             _copy(Q[s], directions[n + s])
-        n += found
+        n += n_picked
         number += 1
         for s in range(start, stop):
-            contends[old_places[s]] = True
+            is_new[old_indices[s]] = True
         start = stop
     return n
 
 
 @kernel()
-def _close(
-    stays: np.ndarray,
+def _compact(
+    is_kept: np.ndarray,
     G: np.ndarray,
     whole: np.ndarray,
     origin: np.ndarray,
-    moved: np.ndarray,
+    new_index: np.ndarray,
 ) -> int:
-    """Close the gaps in arrays of candidates; fill where each has moved, return how many stay."""
+    """Compact the arrays of candidates; fill the new index of each, return how many are kept."""
     size = 0
-    for j in range(stays.size):
-        if stays[j]:
+    for j in range(is_kept.size):
+        if is_kept[j]:
             _copy(G[j], G[size])
             whole[size], origin[size] = whole[j], origin[j]
-            moved[j] = size
+            new_index[j] = size
             size += 1
     return size
 
@@ -339,79 +346,79 @@ def sift(
     whole: np.ndarray,
     origin: np.ndarray,
     size: int,
-    fresh: int,
+    n_at_last_cut: int,
     offered: np.ndarray,
     bounds: np.ndarray,
     plan: tuple[np.ndarray, ...],
-    planned: int,
+    n_planned: int,
     limit: int,
     discarded: float,
-    floor: float,
+    threshold: float,
     tie: float,
-    spent: float,
+    zero_tol: float,
 ) -> tuple[int, int, int, float, float]:
-    """Admit candidates to a pool one by one, and cut it back to its limit at twice as many.
+    """Add candidates to a pool one by one, and cut it to its limit whenever it has twice as many.
 
     Parameters
     ----------
     G, whole
-        (2m, r) coordinates and (2m,) squared relevances, of the pool's `size` candidates first.
+        (2m, r) coordinates and (2m,) squared relevances, with the pool's `size` candidates first.
     origin
-        (2m,) filled with where each candidate comes from: its place in the pool, or, counted on
-        from `size`, its place among the offered.
-    fresh
+        (2m,) filled with the origin of each candidate: its index in the pool, or `size` plus its
+        index in `offered`.
+    n_at_last_cut
         How many of the candidates were there at the last cut.
     offered, bounds
-        (b, r), (b,) coordinates and squared relevances of those that would come in.
+        (b, r), (b,) coordinates and squared relevances of the new candidates.
     plan
-        The picks of the last cut, as `refill` has them; they are overwritten.
-    planned
-        How many they are.
-    limit, discarded, floor
-        As the pool has them.
+        The picks of the last cut, as in `refill`; overwritten.
+    n_planned
+        Their number.
+    limit, discarded, threshold
+        The pool's capacity, highest discarded score and admission threshold.
 
     Returns
     -------
-    The new size, fresh, planned, discarded and floor.
+    The new size, n_at_last_cut, n_planned, discarded and threshold.
     """
-    held, room, r = size, whole.size, G.shape[1]
+    n_held, room, r = size, whole.size, G.shape[1]
     for j in range(size):
         origin[j] = j
     Q = np.empty((r, r))
-    most = plan[0].size
-    now = (
-        np.empty(most, dtype=np.int64),
-        np.empty(most),
-        np.empty(most, dtype=np.int64),
-        np.empty((most, r)),
+    max_picks = plan[0].size
+    picks = (
+        np.empty(max_picks, dtype=np.int64),
+        np.empty(max_picks),
+        np.empty(max_picks, dtype=np.int64),
+        np.empty((max_picks, r)),
     )
-    moved = np.empty(room, dtype=np.int64)
-    taken, contends = np.empty(room, dtype=np.bool_), np.empty(room, dtype=np.bool_)
+    new_index = np.empty(room, dtype=np.int64)
+    is_picked, is_new = np.empty(room, dtype=np.bool_), np.empty(room, dtype=np.bool_)
     for i in range(bounds.size):
-        if bounds[i] <= floor:
+        if bounds[i] <= threshold:
             discarded = max(discarded, bounds[i])
             continue
         _copy(offered[i], G[size])
-        whole[size], origin[size] = bounds[i], held + i
+        whole[size], origin[size] = bounds[i], n_held + i
         size += 1
         if size < 2 * limit:
             continue
-        taken[:size] = False
-        contends[:fresh] = False
-        contends[fresh:size] = True
-        candidates = (G[:size], whole[:size], taken[:size], contends[:size])
-        planned = refill(*candidates, Q, plan, planned, now, tie, spent)
-        floor = 0.0
-        if planned == limit:
-            floor = np.inf
-            for score in now[1]:
-                floor = min(floor, score)
+        is_picked[:size] = False
+        is_new[:n_at_last_cut] = False
+        is_new[n_at_last_cut:size] = True
+        candidates = (G[:size], whole[:size], is_picked[:size], is_new[:size])
+        n_planned = refill(*candidates, Q, plan, n_planned, picks, tie, zero_tol)
+        threshold = 0.0
+        if n_planned == limit:
+            threshold = np.inf
+            for score in picks[1]:
+                threshold = min(threshold, score)
         for j in range(size):
-            if not taken[j]:
+            if not is_picked[j]:
                 discarded = max(discarded, whole[j])
-        size = fresh = _close(taken[:size], G, whole, origin, moved)
-        for s in range(planned):
-            plan[0][s] = moved[now[0][s]]
-            plan[1][s], plan[2][s] = now[1][s], now[2][s]
-            _copy(now[3][s], plan[3][s])
-    return size, fresh, planned, discarded, floor
+        size = n_at_last_cut = _compact(is_picked[:size], G, whole, origin, new_index)
+        for s in range(n_planned):
+            plan[0][s] = new_index[picks[0][s]]
+            plan[1][s], plan[2][s] = picks[1][s], picks[2][s]
+            _copy(picks[3][s], plan[3][s])
+    return size, n_at_last_cut, n_planned, discarded, threshold

@@ -1,9 +1,9 @@
-"""Entries of random matrices as functions of a name's key: the same bits on every machine.
+"""Entries of random matrices as functions of a name's key: bit-identical on every machine.
 
-A key is 64 bits. It starts a stream of words, splitmix64 (Steele, Lea and Flood 2014), of which
-word c is computed without those before it; component c takes its own. Nothing here asks a
-mathematical library for anything: whole numbers, and + - * / and sqrt of IEEE 754 doubles, which
-are rounded the same everywhere and are not fused.
+A key has 64 bits. It seeds a stream of words, splitmix64 (Steele, Lea and Flood 2014), whose word c
+is computed without those before it; component c uses word c. No mathematical library is called:
+only integers, and + - * / and sqrt of IEEE 754 doubles, which are rounded the same everywhere and
+are not fused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
 _ONE, _SIXTY_THREE, _SIX, _TWELVE = np.uint64(1), np.uint64(63), np.uint64(6), np.uint64(12)
 _52_BITS = 2.0**-52
-# ln 2 in two parts: the first has zeros at its end, so that its multiples are exact.
+# ln 2 in two parts: the first has trailing zeros, so that its multiples are exact.
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _SQRT_HALF = 0.7071067811865476
 
@@ -36,7 +36,7 @@ _NEAR = (
     1.3314166789178437745e2,
     3.3871328727963666080e0,
 )
-_NEAR_BELOW = (
+_NEAR_DENOMINATOR = (
     5.2264952788528545610e3,
     2.8729085735721942674e4,
     3.9307895800092710610e4,
@@ -56,7 +56,7 @@ _FAR = (
     4.63033784615654529590e0,
     1.42343711074968357734e0,
 )
-_FAR_BELOW = (
+_FAR_DENOMINATOR = (
     1.05075007164441684324e-9,
     5.47593808499534494600e-4,
     1.51986665636164571966e-2,
@@ -76,7 +76,7 @@ _TAIL = (
     5.46378491116411436990e0,
     6.65790464350110377720e0,
 )
-_TAIL_BELOW = (
+_TAIL_DENOMINATOR = (
     2.04426310338993978564e-15,
     1.42151175831644588870e-7,
     1.84631831751005468180e-5,
@@ -90,7 +90,7 @@ _TAIL_BELOW = (
 
 @kernel()
 def _mixed(word: np.uint64) -> np.uint64:
-    """Return a word that every bit of this one has changed: the finish of splitmix64."""
+    """Return a word each bit of which depends on every bit of `word`: the end of splitmix64."""
     word = (word ^ (word >> _30)) * _MIX1
     word = (word ^ (word >> _27)) * _MIX2
     return word ^ (word >> _31)
@@ -98,7 +98,7 @@ def _mixed(word: np.uint64) -> np.uint64:
 
 @kernel()
 def _word(key: np.uint64, c: int) -> np.uint64:
-    """Return word c of the stream that a key starts."""
+    """Return word c of the stream that a key seeds."""
     return _mixed(key + np.uint64(c + 1) * _GOLDEN)
 
 
@@ -110,7 +110,7 @@ def _uniform(word: np.uint64) -> float:
 
 @kernel()
 def _log(x: float) -> float:
-    """Return ln x of a number in (0, 1), to a few units of the last place."""
+    """Return ln x for x in (0, 1), to a few units in the last place."""
     exponent = 0
     while x < 1e-9:
         x *= 1073741824.0
@@ -128,23 +128,27 @@ def _log(x: float) -> float:
 
 
 @kernel()
-def _ratio(above: tuple[float, ...], below: tuple[float, ...], x: float) -> float:
-    p, q = above[0], below[0]
+def _ratio(numerator: tuple[float, ...], denominator: tuple[float, ...], x: float) -> float:
+    p, q = numerator[0], denominator[0]
     for i in range(1, 8):
-        p = p * x + above[i]
-        q = q * x + below[i]
+        p = p * x + numerator[i]
+        q = q * x + denominator[i]
     return p / q
 
 
 @kernel()
 def _normal(word: np.uint64) -> float:
-    """Return the standard normal quantile of a word taken as a number in (0, 1)."""
+    """Return the standard normal quantile of a word as a number in (0, 1)."""
     p = _uniform(word)
     q = p - 0.5
     if abs(q) <= 0.425:
-        return q * _ratio(_NEAR, _NEAR_BELOW, 0.180625 - q * q)
+        return q * _ratio(_NEAR, _NEAR_DENOMINATOR, 0.180625 - q * q)
     r = np.sqrt(-_log(min(p, 1.0 - p)))
-    z = _ratio(_FAR, _FAR_BELOW, r - 1.6) if r <= 5.0 else _ratio(_TAIL, _TAIL_BELOW, r - 5.0)
+    z = (
+        _ratio(_FAR, _FAR_DENOMINATOR, r - 1.6)
+        if r <= 5.0
+        else _ratio(_TAIL, _TAIL_DENOMINATOR, r - 5.0)
+    )
     return -z if q < 0.0 else z
 
 
@@ -156,7 +160,7 @@ def _entry(key: np.uint64, c: int, kind: int, density: float) -> float:
     word = _word(key, c)
     if kind == GAUSSIAN:
         return _normal(word)
-    # The last bit is the sign; the first 52 tell whether there is an entry.
+    # The last bit is the sign; the first 52 decide whether the entry is non-zero.
     if _uniform(word) >= density:
         return 0.0
     return 1.0 - 2.0 * np.float64(word & _ONE)
@@ -166,14 +170,14 @@ def _entry(key: np.uint64, c: int, kind: int, density: float) -> float:
 def keys_of_numbers(
     whole: np.ndarray, first: np.uint64, second: np.uint64, keys: np.ndarray
 ) -> None:
-    """Fill keys (b,) of names that are whole numbers, (b,) int64; two words key the hash."""
+    """Fill keys (b,) of integer names, (b,) int64, hashed with the two words of a secret."""
     for j in range(whole.shape[0]):
         keys[j] = _mixed(_mixed(np.uint64(whole[j]) + first) ^ second)
 
 
 @kernel()
 def fill_entries(keys: np.ndarray, kind: int, density: float, W: np.ndarray) -> None:
-    """Fill W (b, k) with the entries of b names: of mean 0; of variance 1, or `density`."""
+    """Fill W (b, k) with the entries of b names: mean 0, and variance 1 or `density`."""
     b, k = W.shape
     for j in range(b):
         for c in range(k):
@@ -182,28 +186,28 @@ def fill_entries(keys: np.ndarray, kind: int, density: float, W: np.ndarray) -> 
 
 @kernel()
 def fill_uniform(key: np.uint64, found: np.ndarray) -> None:
-    """Fill found (k,) with the numbers in (0, 1) that a key tells."""
+    """Fill found (k,) with the uniform numbers in (0, 1) of a key."""
     for c in range(found.shape[0]):
         found[c] = _uniform(_word(key, c))
 
 
 @kernel()
 def add_row(
-    values: np.ndarray, places: np.ndarray, W: np.ndarray, largest: float, z: np.ndarray
+    values: np.ndarray, indices: np.ndarray, W: np.ndarray, largest: float, z: np.ndarray
 ) -> int:
-    """Add to z (k,) the entries of a row's variables, times its values, NaN for 0.
+    """Add a row's values times the entries of its variables to z (k,), with 0 for NaN.
 
     Returns
     -------
-    0, or 1 + the place of a value that is infinite or too large.
+    0, or 1 + the index of a value that is infinite or too large.
     """
     for j in range(values.shape[0]):
         x = values[j]
         if abs(x) > largest:
             return j + 1
-        # Neither for 0 nor for NaN.
+        # False for 0 and for NaN.
         if abs(x) > 0.0:
-            w = W[places[j]]
+            w = W[indices[j]]
             for c in range(z.shape[0]):
                 z[c] += x * w[c]
     return 0
@@ -211,35 +215,36 @@ def add_row(
 
 @kernel()
 def add_row_in_any_order(
-    values: np.ndarray, places: np.ndarray, W: np.ndarray, largest: float, z: np.ndarray
+    values: np.ndarray, indices: np.ndarray, W: np.ndarray, largest: float, z: np.ndarray
 ) -> int:
-    """Do as `add_row`, with sums to twice the digits: the order of the variables does not matter.
+    """Do as `add_row`, in twice the precision, so that the order of the variables does not matter.
 
-    z begins with zeros. What each addition rounds off is found exactly, and added in the end.
+    z must be zero on entry. The rounding error of each addition is computed exactly and added at
+    the end.
     """
-    off = np.zeros(z.shape[0])
+    errors = np.zeros(z.shape[0])
     for j in range(values.shape[0]):
         x = values[j]
         if abs(x) > largest:
             return j + 1
         if abs(x) > 0.0:
-            w = W[places[j]]
+            w = W[indices[j]]
             for c in range(z.shape[0]):
                 term = x * w[c]
                 total = z[c] + term
-                before = total - term
-                off[c] += (z[c] - before) + (term - (total - before))
+                z_before = total - term
+                errors[c] += (z[c] - z_before) + (term - (total - z_before))
                 z[c] = total
     for c in range(z.shape[0]):
-        z[c] += off[c]
+        z[c] += errors[c]
     return 0
 
 
 @kernel()
 def add_sparsely(X: np.ndarray, W: np.ndarray, scratch: np.ndarray, Z: np.ndarray) -> None:
-    """Add to Z (n, k) columns, the rows of X (b, n), times sparse W (b, k).
+    """Add XᵀW to Z (n, k), for columns as the rows of X (b, n) and sparse W (b, k).
 
-    scratch is (k, t): so many rows at a time, for their parts of all components to be near.
+    scratch is (k, t): t rows are processed at a time, so that their sums stay in the cache.
     """
     b, n = X.shape
     k, t = scratch.shape
@@ -268,12 +273,13 @@ def add_stored(
     kind: int,
     density: float,
     w: np.ndarray,
-    at: np.ndarray,
+    component: np.ndarray,
     Z: np.ndarray,
 ) -> None:
-    """Add to Z (n, k) sparse columns times the entries of their names.
+    """Add sparse columns times the entries of their names to Z (n, k).
 
-    The parts of a CSC matrix, of as many columns as there are keys. w (k,) and at (k,) are scratch.
+    The arrays of a CSC matrix have as many columns as there are keys. w and component, (k,), are
+    scratch.
     """
     k = Z.shape[1]
     for j in range(keys.shape[0]):
@@ -284,7 +290,7 @@ def add_stored(
         for c in range(k):
             entry = _entry(keys[j], c, kind, density)
             if entry != 0.0:
-                w[m], at[m] = entry, c
+                w[m], component[m] = entry, c
                 m += 1
         for s in range(start, stop):
             x = np.float64(data[s])
@@ -296,4 +302,4 @@ def add_stored(
                     z[c] += x * w[c]
             else:
                 for i in range(m):
-                    z[at[i]] += x * w[i]
+                    z[component[i]] += x * w[i]

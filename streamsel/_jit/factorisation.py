@@ -1,4 +1,4 @@
-"""Lasso codes of many variables on a few components."""
+"""Lasso codes of many variables on a few components, and outliers of their columns."""
 
 from __future__ import annotations
 
@@ -6,104 +6,106 @@ import numpy as np
 
 from streamsel._jit.policy import kernel
 
-# Of what the slope must exceed for a weight to leave 0 more than this part is not rounding.
-_EDGE = 1.0 + 1e-9
-# A round in which no weight moves by more than this part of the largest is the last.
-_STILL = 1e-14
-_ROUNDS = 2000
+# A slope must exceed the penalty by this factor for a weight to leave 0, because of rounding.
+_ENTRY_FACTOR = 1.0 + 1e-9
+# Convergence tolerance: largest step relative to the largest weight.
+_STEP_RTOL = 1e-14
+_MAX_ROUNDS = 2000
 
 
 @kernel()
-def lasso_codes(G: np.ndarray, C: np.ndarray, bar: float, W: np.ndarray) -> None:
-    """Put in every row w of W what minimises ½ wᵀGw - cᵀw + bar |w|, c the row of C.
+def lasso_codes(G: np.ndarray, C: np.ndarray, penalty: float, W: np.ndarray) -> None:
+    """Fill every row w of W with the minimizer of ½ wᵀGw - cᵀw + penalty |w|₁, c the row of C.
 
     Parameters
     ----------
     G
-        (q, q) inner products of the components; one that has none of itself is not used.
+        (q, q) inner products of the components; one of length 0 is not used.
     C
         (b, q) inner products of the variables with them.
-    bar
-        What is asked of a weight's slope.
+    penalty
+        The L1 penalty.
     W
-        (b, q), zero to begin with.
+        (b, q), zero on entry.
     """
     b, q = C.shape
-    left = np.empty(q)
+    slope = np.empty(q)
     for i in range(b):
         w = W[i]
-        left[:] = C[i]
-        for _ in range(_ROUNDS):
-            moved, largest = 0.0, 0.0
+        slope[:] = C[i]
+        for _ in range(_MAX_ROUNDS):
+            largest_step, largest = 0.0, 0.0
             for k in range(q):
                 g, before = G[k, k], w[k]
-                if g <= 0.0 or (before == 0.0 and np.abs(left[k]) <= bar * _EDGE):
+                if g <= 0.0 or (before == 0.0 and np.abs(slope[k]) <= penalty * _ENTRY_FACTOR):
                     continue
-                whole = left[k] + g * before
-                after = max(np.abs(whole) - bar, 0.0) / g
-                if whole < 0.0:
+                target = slope[k] + g * before
+                after = max(np.abs(target) - penalty, 0.0) / g
+                if target < 0.0:
                     after = -after
                 step = after - before
                 if step != 0.0:
                     w[k] = after
                     for m in range(q):
-                        left[m] -= step * G[k, m]
-                moved = max(moved, np.abs(step))
+                        slope[m] -= step * G[k, m]
+                largest_step = max(largest_step, np.abs(step))
                 largest = max(largest, np.abs(after))
-            if moved <= _STILL * largest:
+            if largest_step <= _STEP_RTOL * largest:
                 break
 
 
 @kernel()
 def _median(a: np.ndarray) -> float:
-    """Return the median of values of which none is below 0.
+    """Return the median of non-negative values.
 
-    A bar is sought, by halves, that as many are above as are not: to count takes no branches.
+    It bisects for a threshold with half of the values on either side: counting needs no branches.
     """
     n, k = a.size, a.size // 2
     low, high = 0.0, a.max()
-    bar = 0.5 * high
-    while low < bar < high:
+    threshold = 0.5 * high
+    while low < threshold < high:
         count = 0
         for i in range(n):
-            count += a[i] <= bar
+            count += a[i] <= threshold
         if count == k:
             below, above = 0.0, np.inf
             for i in range(n):
-                if a[i] <= bar:
+                if a[i] <= threshold:
                     below = max(below, a[i])
                 else:
                     above = min(above, a[i])
             return 0.5 * (below + above) if n % 2 == 0 else above
         if count < k:
-            low = bar
+            low = threshold
         else:
-            high = bar
-        bar = 0.5 * (low + high)
-    # Several are equal there.
-    found = 0.0
+            high = threshold
+        threshold = 0.5 * (low + high)
+    # Several values are equal to the median.
+    largest = 0.0
     for i in range(n):
         if a[i] <= high:
-            found = max(found, a[i])
-    return found
+            largest = max(largest, a[i])
+    return largest
 
 
 @kernel(reordered_sums=True)
-def _fit(x: np.ndarray, off: np.ndarray, D: np.ndarray, P: np.ndarray, left: np.ndarray) -> None:
-    """Leave of a column what components do not make of it, which were fitted without outliers."""
+def _fit(
+    x: np.ndarray, outliers: np.ndarray, D: np.ndarray, P: np.ndarray, residual: np.ndarray
+) -> None:
+    """Fill the residual of a column after a fit by components that ignores its outliers."""
     n = x.size
     mean = 0.0
     for i in range(n):
-        mean += x[i] - off[i]
+        mean += x[i] - outliers[i]
     mean /= n
     for i in range(n):
-        left[i] = x[i] - mean
+        residual[i] = x[i] - mean
     for k in range(len(D)):
         w = 0.0
         for i in range(n):
-            w += P[k, i] * (x[i] - off[i] - mean)
+            w += P[k, i] * (x[i] - outliers[i] - mean)
         for i in range(n):
-            left[i] -= w * D[k, i]
+            residual[i] -= w * D[k, i]
 
 
 @kernel()
@@ -112,36 +114,37 @@ def find_outliers(
     D: np.ndarray,
     P: np.ndarray,
     threshold: float,
-    least: float,
+    min_median: float,
     rounds: int,
-    off: np.ndarray,
+    outliers: np.ndarray,
 ) -> None:
-    """Find what values of columns are off by, beyond a threshold, and beside their components.
+    """Find sparse outliers of columns: residuals beyond a threshold after a fit by components.
 
-    A column's components are fitted to what is left of it without its outliers, and these are
-    found beside its components; a few times. What is typical of a column is told by the first two.
+    The fit without outliers and the detection of outliers alternate a few times. The scale of a
+    column's residuals is estimated in the first two rounds.
 
     Parameters
     ----------
     X
-        (b, n) columns, a row each.
+        (b, n) columns, one per row.
     D, P
-        (q, n) components, and what gives a centred column's codes on them.
-    threshold, least
-        In multiples of the median of what is left of a column, and the least that this is.
+        (q, n) components, and the matrix that maps a centred column to its codes.
+    threshold, min_median
+        The threshold in multiples of the median absolute residual of a column, and the smallest
+        value used for that median.
     rounds
-        How many times.
-    off
-        (b, n) zero to begin with.
+        The number of rounds.
+    outliers
+        (b, n) filled with the outliers; zero on entry.
     """
-    left, sizes = np.empty(X.shape[1]), np.empty(X.shape[1])
+    residual, sizes = np.empty(X.shape[1]), np.empty(X.shape[1])
     for j in range(len(X)):
-        bar = 0.0
-        for turn in range(rounds):
-            _fit(X[j], off[j], D, P, left)
-            if turn < 2:
-                for i in range(left.size):
-                    sizes[i] = np.abs(left[i])
-                bar = threshold * max(_median(sizes), least)
-            for i in range(left.size):
-                off[j, i] = left[i] - min(max(left[i], -bar), bar)
+        limit = 0.0
+        for round_number in range(rounds):
+            _fit(X[j], outliers[j], D, P, residual)
+            if round_number < 2:
+                for i in range(residual.size):
+                    sizes[i] = np.abs(residual[i])
+                limit = threshold * max(_median(sizes), min_median)
+            for i in range(residual.size):
+                outliers[j, i] = residual[i] - min(max(residual[i], -limit), limit)

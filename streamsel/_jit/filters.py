@@ -1,8 +1,8 @@
-"""What scores of columns that need the samples are made of: the best cut, and bins.
+"""Univariate scores that need samples: error of the best threshold, and binning.
 
-Every column is scored by the same instructions wherever it stands in a block. Columns arrive
-transposed, one a row, C-contiguous, finite; they may be read-only. What varies by rounding alone
-varies here: leaving such columns out is the caller's business.
+Every column is scored by the same instructions at any position in a block. Columns are transposed,
+one per row, C-contiguous and finite; they may be read-only. Variation by rounding alone counts
+here: the caller must exclude such columns.
 """
 
 from __future__ import annotations
@@ -16,56 +16,56 @@ from streamsel._jit.policy import kernel
 def misclassification(
     values: np.ndarray, order: np.ndarray, codes: np.ndarray, n_classes: int, out: np.ndarray
 ) -> None:
-    """Error of the best threshold with the best class on each side: 0 to 1, fewer is better.
+    """Fill the error rate of the best threshold with the best class on each side: 0 to 1.
 
-    Thresholds lie between distinct values; none at all, and one class for all, counts too.
+    Thresholds lie between distinct values; no threshold, with one class for all, is allowed too.
 
     Parameters
     ----------
     values, order
-        (b, n) columns as rows, each ascending, and the samples that its values come from.
+        (b, n) columns as rows, each ascending, and the samples of its values.
     codes
         (n,) class of each sample, in 0 to n_classes - 1; classes may be empty.
     out
         (b,) filled.
     """
     b, n = values.shape
-    here, beyond = np.empty(n, np.int64), np.empty(n, np.int64)
+    correct_left, correct_right = np.empty(n, np.int64), np.empty(n, np.int64)
     left, right = np.empty(n_classes, np.int64), np.empty(n_classes, np.int64)
     for j in range(b):
-        x, place = values[j], order[j]
+        x, sample = values[j], order[j]
         for c in range(n_classes):
             left[c] = right[c] = 0
-        # How often the commonest class occurs up to here, and from here on: both only grow. In one
-        # loop, for each count waits for the last.
+        # The frequency of the most frequent class up to each sample, and from it on. Both are
+        # computed in one loop, so that their dependent additions overlap.
         most_left = most_right = 0
         for i in range(n):
-            c = codes[place[i]]
+            c = codes[sample[i]]
             left[c] += 1
             most_left = max(most_left, left[c])
-            here[i] = most_left
-            c = codes[place[n - 1 - i]]
+            correct_left[i] = most_left
+            c = codes[sample[n - 1 - i]]
             right[c] += 1
             most_right = max(most_right, right[c])
-            beyond[n - 1 - i] = most_right
+            correct_right[n - 1 - i] = most_right
         correct = most_left
         for i in range(n - 1):
             if x[i] < x[i + 1]:
-                correct = max(correct, here[i] + beyond[i + 1])
+                correct = max(correct, correct_left[i] + correct_right[i + 1])
         out[j] = (n - correct) / n
 
 
 @kernel()
 def bin_by_rank(values: np.ndarray, order: np.ndarray, n_bins: int, bins: np.ndarray) -> None:
-    """Cut each column into bins of equal frequency.
+    """Bin each column with equal frequencies.
 
-    A value of mid-rank m (so many samples are less, and half of those that equal it) is in bin
-    floor(n_bins * m / n): equal values share a bin, and whatever varies has two bins or more.
+    A value of mid-rank m (the number of smaller samples plus half of the equal ones) is in bin
+    floor(n_bins * m / n): equal values share a bin, and a column that varies has at least two bins.
 
     Parameters
     ----------
     values, order
-        (b, n) columns as rows, each ascending, and the samples that its values come from.
+        (b, n) columns as rows, each ascending, and the samples of its values.
     n_bins
         At least 2.
     bins
@@ -73,26 +73,26 @@ def bin_by_rank(values: np.ndarray, order: np.ndarray, n_bins: int, bins: np.nda
     """
     n = values.shape[1]
     for j in range(values.shape[0]):
-        x, place = values[j], order[j]
+        x, sample = values[j], order[j]
         b = 0
         start = 0
         while start < n:
             stop = start + 1
             while stop < n and x[stop] == x[start]:
                 stop += 1
-            # start values are less than these, n - stop are greater.
+            # `start` values are smaller than these, n - stop are larger.
             while (start + stop) * n_bins >= (b + 1) * 2 * n:
                 b += 1
             for i in range(start, stop):
-                bins[j, place[i]] = b
+                bins[j, sample[i]] = b
             start = stop
 
 
 @kernel()
 def _range(x: np.ndarray) -> tuple[float, float]:
-    """Return the smallest and the largest value; two strands, for each minimum waits for the last.
+    """Return the smallest and the largest value, each by two chains that run in parallel.
 
-    Not vectorised by itself: that takes leave to ignore NaN.
+    The loop is not vectorized, since that would need leave to ignore NaN.
     """
     low = odd_low = high = odd_high = x[x.size - 1]
     for i in range(1, x.size, 2):
@@ -104,7 +104,7 @@ def _range(x: np.ndarray) -> tuple[float, float]:
 
 @kernel()
 def bin_by_width(X: np.ndarray, n_bins: int, bins: np.ndarray) -> None:
-    """Cut each column into bins of equal width.
+    """Bin each column with equal widths.
 
     A value is in bin floor(n_bins * (x - min) / (max - min)), the maximum in the last.
 

@@ -1,4 +1,4 @@
-"""Forward selection: what is left of variables, and of the target, once some are picked."""
+"""Forward selection: residuals of the variables and of the target after some picks."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def _dot(a: np.ndarray, b: np.ndarray) -> float:
 
 
 @kernel(reordered_sums=True)
-def _take_off(a: np.ndarray, t: float, b: np.ndarray) -> None:
+def _subtract(a: np.ndarray, t: float, b: np.ndarray) -> None:
     for i in range(a.size):
         a[i] -= t * b[i]
 
 
 @kernel()
-def _ratio(square: float, left: float, ridge: float, spent: float) -> float:
-    return square / (ridge + left) if left >= spent else -np.inf
+def _ratio(square: float, residual: float, ridge: float, zero_tol: float) -> float:
+    return square / (ridge + residual) if residual >= zero_tol else -np.inf
 
 
 @kernel()
@@ -40,11 +40,11 @@ def fold(
     T: np.ndarray,
     C: np.ndarray,
     ridge: float,
-    spent: float,
+    zero_tol: float,
     near: float,
     scores: np.ndarray,
 ) -> np.ndarray:
-    """Fill in what variables score under each stage; return who is too near the picks to tell.
+    """Fill the scores of variables at each step; return which are too collinear with the picks.
 
     Parameters
     ----------
@@ -54,11 +54,11 @@ def fold(
         (p, >= S - 1) products with the directions of the picks.
     C
         (>= S - 1, r) coordinates of these directions.
-    ridge, spent, near
-        The ridge; of how much is left of a variable that has nothing to say; and of how much
-        rounding takes its share.
+    ridge, zero_tol, near
+        The ridge penalty; the residual variance below which a variable has no score; and the one
+        below which rounding makes its score inaccurate.
     scores
-        (p, S) to be filled.
+        (p, S) filled.
     """
     p, S = scores.shape
     is_near = np.zeros(p, dtype=np.bool_)
@@ -66,45 +66,45 @@ def fold(
     for j in range(p):
         for i in range(a.size):
             a[i] = G[j, i]
-        left = 1.0
+        residual = 1.0
         for s in range(S):
-            scores[j, s] = _ratio(_square(a), left, ridge, spent)
-            if left < near:
+            scores[j, s] = _ratio(_square(a), residual, ridge, zero_tol)
+            if residual < near:
                 is_near[j] = True
             if s + 1 < S:
-                left -= T[j, s] * T[j, s]
-                _take_off(a, T[j, s], C[s])
+                residual -= T[j, s] * T[j, s]
+                _subtract(a, T[j, s], C[s])
     return is_near
 
 
 @kernel()
 def step(
     square: np.ndarray,
-    left: np.ndarray,
+    residual: np.ndarray,
     A: np.ndarray,
     t: np.ndarray,
     c: np.ndarray,
 ) -> None:
-    """Take a pick's direction out of what is left of variables, (p,), and of their A, (p, r)."""
+    """Remove a pick's direction from the variables' residual variances (p,) and their A, (p, r)."""
     for j in range(t.size):
-        left[j] -= t[j] * t[j]
-        _take_off(A[j], t[j], c)
+        residual[j] -= t[j] * t[j]
+        _subtract(A[j], t[j], c)
         square[j] = _square(A[j])
 
 
 @kernel()
 def unfold(
-    units: np.ndarray, V: np.ndarray, U: np.ndarray, spent: float, scores: np.ndarray
+    units: np.ndarray, V: np.ndarray, U: np.ndarray, zero_tol: float, scores: np.ndarray
 ) -> None:
-    """Fill in what variables score under each stage without a ridge, from their observations.
+    """Fill the scores of variables at each step without a ridge, from their observations.
 
     Parameters
     ----------
     units
-        (p, n) variables, of length 1; what is left of them takes their place.
+        (p, n) variables of length 1; overwritten by their residuals.
     V, U
         (>= S - 1, n) directions of the picks, and (r, n) of the target space; orthonormal.
-    spent, scores
+    zero_tol, scores
         As in `fold`.
     """
     p, S = scores.shape
@@ -115,6 +115,6 @@ def unfold(
             for i in range(U.shape[0]):
                 u = _dot(U[i], w)
                 square += u * u
-            scores[j, s] = _ratio(square, _square(w), 0.0, spent)
+            scores[j, s] = _ratio(square, _square(w), 0.0, zero_tol)
             if s + 1 < S:
-                _take_off(w, _dot(V[s], w), V[s])
+                _subtract(w, _dot(V[s], w), V[s])

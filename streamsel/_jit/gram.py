@@ -1,4 +1,4 @@
-"""Columns on their way into a Gram matrix: centred and scaled, dense or as they are stored."""
+"""Centring and scaling of columns for a Gram matrix, dense or sparse."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streamsel._jit.policy import kernel
 @kernel()
 def center(
     X: np.ndarray,
-    places: np.ndarray,
+    indices: np.ndarray,
     mean: np.ndarray,
     low: np.ndarray,
     scale: np.ndarray,
@@ -20,18 +20,18 @@ def center(
 
     Parameters
     ----------
-    places
-        (m,) which rows.
+    indices
+        (m,) indices of the rows.
     mean, low
-        (b,) their means, and what rounding took from these.
+        (b,) means of all rows, and the rounding errors of these.
     scale
-        (m,).
+        (m,) factors.
     """
-    for k in range(places.size):
-        x, to = X[places[k]], out[k]
-        high, rest, factor = mean[places[k]], low[places[k]], scale[k]
+    for k in range(indices.size):
+        x, to = X[indices[k]], out[k]
+        high, low_part, factor = mean[indices[k]], low[indices[k]], scale[k]
         for i in range(x.size):
-            to[i] = ((np.float64(x[i]) - high) - rest) * factor
+            to[i] = ((np.float64(x[i]) - high) - low_part) * factor
 
 
 @kernel()
@@ -39,21 +39,21 @@ def center_stored(
     data: np.ndarray,
     indices: np.ndarray,
     indptr: np.ndarray,
-    places: np.ndarray,
+    columns: np.ndarray,
     mean: np.ndarray,
     low: np.ndarray,
     scale: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Fill out as `center` does, from the parts of a CSC matrix."""
-    for k in range(places.size):
-        j = places[k]
-        to, high, rest, factor = out[k], mean[j], low[j], scale[k]
-        nothing = (-high - rest) * factor
+    """Fill out as `center` does, from the arrays of a CSC matrix."""
+    for k in range(columns.size):
+        j = columns[k]
+        to, high, low_part, factor = out[k], mean[j], low[j], scale[k]
+        zero = (-high - low_part) * factor
         for i in range(to.size):
-            to[i] = nothing
+            to[i] = zero
         for e in range(indptr[j], indptr[j + 1]):
-            to[indices[e]] = ((np.float64(data[e]) - high) - rest) * factor
+            to[indices[e]] = ((np.float64(data[e]) - high) - low_part) * factor
 
 
 @kernel()
@@ -61,18 +61,18 @@ def gather(
     data: np.ndarray,
     indices: np.ndarray,
     indptr: np.ndarray,
-    places: np.ndarray,
+    columns: np.ndarray,
     scale: np.ndarray,
     values: np.ndarray,
     rows: np.ndarray,
 ) -> None:
-    """Fill values and rows with what some columns of a CSC matrix store, scaled."""
-    at = 0
-    for k in range(places.size):
-        for e in range(indptr[places[k]], indptr[places[k] + 1]):
-            values[at] = np.float64(data[e]) * scale[k]
-            rows[at] = indices[e]
-            at += 1
+    """Fill values and rows with the stored entries of some columns of a CSC matrix, scaled."""
+    position = 0
+    for k in range(columns.size):
+        for e in range(indptr[columns[k]], indptr[columns[k] + 1]):
+            values[position] = np.float64(data[e]) * scale[k]
+            rows[position] = indices[e]
+            position += 1
 
 
 @kernel()
@@ -91,18 +91,19 @@ def add_stored(
 ) -> None:
     """Add the products of sparse columns to the rows `first` to `stop` of a lower triangle.
 
-    Row by row: one row of it stays in the cache while what the columns store goes by.
+    Row by row, so that one row of the triangle stays in the cache while the stored entries are
+    read.
 
     Parameters
     ----------
     values, rows, ends
-        The parts of a CSC matrix, its row indices ascending within a column.
+        The arrays of a CSC matrix, its row indices ascending within a column.
     weight
-        (b,) of its columns.
+        (b,) weights of its columns.
     entry, column, indptr
-        By rows: where in `values` the entries of a row stand, and in which columns.
+        By rows: the indices in `values` of the entries of a row, and their columns.
     starts
-        (n,) where the rows of the triangle start in `out`.
+        (n,) the start of each row of the triangle in `out`.
     """
     for i in range(first, stop):
         start = starts[i]

@@ -1,8 +1,8 @@
-"""Conditional independence of a variable and the target, given any few of the other variables.
+"""Conditional independence of a variable and the target, given small sets of other variables.
 
-All of it from correlations: those of the variables, C, and their coordinates in the target space,
-G. With S the variables given, and L the Cholesky factor of S, then of the target, then of x, the
-last row of L tells what x and the target share that S does not explain.
+All is computed from correlations: C of the variables, and their coordinates G in the target space.
+For a conditioning set S, take the Cholesky factor of S, then the target, then x: its last row gives
+the association of x and the target that S does not explain.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ import numpy as np
 
 from streamsel._jit.policy import kernel
 
-# Of a variable, or of a direction of the target, those given leave less than this: it is rounding.
-_SPENT = 1e-10
+# Residual variances below this, of a variable or a direction of the target, are rounding errors.
+_ZERO_TOL = 1e-10
 
 
 @kernel()
 def _factor(C: np.ndarray, S: np.ndarray, start: int, size: int, L: np.ndarray) -> int:
-    """Fill rows `start` to `size` of L for the variables S; return the first that is spent."""
+    """Fill rows `start` to `size` of L for the variables S; return the first without a residual."""
     for i in range(start, size):
-        left = 1.0
+        residual = 1.0
         for k in range(i):
             a = C[S[i], S[k]]
             for t in range(k):
                 a -= L[i, t] * L[k, t]
             a /= L[k, k]
             L[i, k] = a
-            left -= a * a
-        if left <= _SPENT:
+            residual -= a * a
+        if residual <= _ZERO_TOL:
             return i
-        L[i, i] = np.sqrt(left)
+        L[i, i] = np.sqrt(residual)
     return size
 
 
 @kernel()
-def _shared(
+def _conditional_relevance(
     C: np.ndarray,
     G: np.ndarray,
     S: np.ndarray,
@@ -43,51 +43,51 @@ def _shared(
     L: np.ndarray,
     T: np.ndarray,
 ) -> tuple[float, int]:
-    """Return relevance² of x given S, and the rank of what S leaves of the target.
+    """Return the squared relevance of x given S, and the rank of the target's residual given S.
 
-    L holds the factor of S; its last row, and T, are room for those of x and of the target.
+    L has the factor of S; its last row, and T, are buffers for x and the target.
     """
     row = L[-1]
-    left = 1.0
+    residual = 1.0
     for k in range(size):
         a = C[x, S[k]]
         for t in range(k):
             a -= row[t] * L[k, t]
         a /= L[k, k]
         row[k] = a
-        left -= a * a
-    if left <= _SPENT:
+        residual -= a * a
+    if residual <= _ZERO_TOL:
         return 0.0, 0
     rank = 0
-    found = 0.0
+    explained = 0.0
     for u in range(G.shape[1]):
         target = T[rank]
-        rest = 1.0
+        target_residual = 1.0
         for k in range(size):
             a = G[S[k], u]
             for t in range(k):
                 a -= target[t] * L[k, t]
             a /= L[k, k]
             target[k] = a
-            rest -= a * a
+            target_residual -= a * a
         for q in range(rank):
             a = 0.0
             for t in range(size + q):
                 a -= target[t] * T[q, t]
             a /= T[q, size + q]
             target[size + q] = a
-            rest -= a * a
-        if rest <= _SPENT:
+            target_residual -= a * a
+        if target_residual <= _ZERO_TOL:
             continue
-        target[size + rank] = np.sqrt(rest)
+        target[size + rank] = np.sqrt(target_residual)
         a = G[x, u]
         for t in range(size + rank):
             a -= target[t] * row[t]
         a /= target[size + rank]
         row[size + rank] = a
-        found += a * a
+        explained += a * a
         rank += 1
-    return found / left, rank
+    return explained / residual, rank
 
 
 @kernel()
@@ -97,86 +97,88 @@ def separated(
     x: int,
     among: np.ndarray,
     always: int,
-    bars: np.ndarray,
+    critical_values: np.ndarray,
 ) -> bool:
-    """Whether variable x is independent of the target given some of the others.
+    """Return whether variable x is independent of the target given some of the others.
 
     Parameters
     ----------
     C, G
         (m, m) correlations of all variables, and their (m, r) coordinates in the target space.
     among
-        Places of those that may be given.
+        Indices of the variables that may be in the conditioning set.
     always
-        Place of one that always is given, and not among them; -1 for none.
-    bars
-        (d + 1, r + 1) for each number of variables given, up to d, and each rank of what they leave
-        of the target, the relevance² up to which a variable counts as independent.
+        Index of a variable that is in every conditioning set, and not in `among`; -1 for none.
+    critical_values
+        (d + 1, r + 1) the squared relevance up to which a variable counts as independent, by the
+        size of the conditioning set, up to d, and the rank of the target's residual.
     """
-    depth = bars.shape[0] - 1
+    max_size = critical_values.shape[0] - 1
     r = G.shape[1]
-    L = np.empty((depth + 1, depth + r))
-    T = np.empty((r, depth + r))
-    S = np.empty(depth, dtype=np.int64)
-    at = np.empty(depth, dtype=np.int64)
+    L = np.empty((max_size + 1, max_size + r))
+    T = np.empty((r, max_size + r))
+    S = np.empty(max_size, dtype=np.int64)
+    chosen = np.empty(max_size, dtype=np.int64)
     fixed = 1 if always >= 0 else 0
-    # Few given first: nearly all that is separated is so by one.
-    for size in range(1, depth + 1):
+    # Small sets first: nearly always one variable suffices.
+    for size in range(1, max_size + 1):
         free = size - fixed
         if free > among.shape[0]:
             break
         if fixed:
             S[0] = always
         for i in range(free):
-            at[i] = i
+            chosen[i] = i
             S[fixed + i] = among[i]
         start = 0
         while True:
             stop = _factor(C, S, start, size, L)
             last = free - 1
             if stop == size:
-                found, rank = _shared(C, G, S, size, x, L, T)
-                if found <= bars[size, rank]:
+                relevance2, rank = _conditional_relevance(C, G, S, size, x, L, T)
+                if relevance2 <= critical_values[size, rank]:
                     return True
             else:
-                # Whatever comes behind one that is spent, it remains so.
+                # Any set with this collinear prefix is degenerate too: skip them.
                 last = stop - fixed
-            while last >= 0 and at[last] == among.shape[0] - free + last:
+            while last >= 0 and chosen[last] == among.shape[0] - free + last:
                 last -= 1
             if last < 0:
                 break
-            at[last] += 1
-            S[fixed + last] = among[at[last]]
+            chosen[last] += 1
+            S[fixed + last] = among[chosen[last]]
             for i in range(last + 1, free):
-                at[i] = at[i - 1] + 1
-                S[fixed + i] = among[at[i]]
+                chosen[i] = chosen[i - 1] + 1
+                S[fixed + i] = among[chosen[i]]
             start = fixed + last
     return False
 
 
 @kernel()
-def review(C: np.ndarray, G: np.ndarray, bars: np.ndarray, fast: bool, stays: np.ndarray) -> None:
-    """Fill stays (m,): which variables no few of the others separate from the target.
+def review(
+    C: np.ndarray, G: np.ndarray, critical_values: np.ndarray, fast: bool, is_kept: np.ndarray
+) -> None:
+    """Fill is_kept (m,): whether no small set of others separates a variable from the target.
 
-    The last is new, and what the others had to say about each other is known. If `fast` it goes
-    first, and the others are asked only if it stays; otherwise it goes last.
+    The last variable is new, and the others were tested against each other before. If `fast` the
+    new one is tested first, and the others only if it is kept; otherwise it is tested last.
 
     Parameters
     ----------
-    C, G, bars
+    C, G, critical_values
         As in `separated`.
     """
     new = C.shape[0] - 1
-    stays[:] = True
+    is_kept[:] = True
     if fast:
-        stays[new] = not separated(C, G, new, np.arange(new), -1, bars)
-        if not stays[new]:
+        is_kept[new] = not separated(C, G, new, np.arange(new), -1, critical_values)
+        if not is_kept[new]:
             return
     for x in range(new):
-        stays[x] = stays[new] = False
-        among = np.flatnonzero(stays)
-        stays[new] = True
-        stays[x] = not separated(C, G, x, among, new, bars)
+        is_kept[x] = is_kept[new] = False
+        among = np.flatnonzero(is_kept)
+        is_kept[new] = True
+        is_kept[x] = not separated(C, G, x, among, new, critical_values)
     if not fast:
-        stays[new] = False
-        stays[new] = not separated(C, G, new, np.flatnonzero(stays), -1, bars)
+        is_kept[new] = False
+        is_kept[new] = not separated(C, G, new, np.flatnonzero(is_kept), -1, critical_values)

@@ -1,4 +1,4 @@
-"""Mutual information of columns with others, all of them in bins."""
+"""Mutual information between binned columns."""
 
 from __future__ import annotations
 
@@ -11,53 +11,53 @@ from streamsel._jit.policy import kernel
 def information(
     codes: np.ndarray, others: np.ndarray, n_codes: int, n_others: int, out: np.ndarray
 ) -> None:
-    """Mutual information of each column with each other one, in nats: the plug-in estimate.
+    """Fill the mutual information of each column with each other one, in nats: plug-in estimate.
 
-    Sums are of integers, so that tables of the same counts, in whatever order, tell the same.
+    Sums are of integers, so that tables with the same counts, in any order, give the same result.
 
     Parameters
     ----------
     codes
         (b, n) the bin of each sample in each column, in 0 to n_codes - 1; some may be empty.
     others
-        (n, q) the same of the others, in 0 to n_others - 1, a sample a row.
+        (n, q) the bins of the other columns, in 0 to n_others - 1, one row per sample.
     out
         (b, q) filled.
     """
     b, n = codes.shape
     q = others.shape[1]
-    # Of integers k from 0 to n: k log k, in units that keep sums of them within 64 bits.
+    # k log k for the integers k from 0 to n, in units that keep sums within 64 bits.
     units = 2.0 ** (60 - np.ceil(np.log2(n * np.log(n + 1.0) + 1.0)))
     k_log_k = np.zeros(n + 1, np.int64)
     for k in range(2, n + 1):
         k_log_k[k] = np.int64(np.rint(k * np.log(k) * units))
-    apart = np.zeros(q, np.int64)
+    other_term = np.zeros(q, np.int64)
     count = np.zeros((q, n_others), np.int64)
     for i in range(n):
         for h in range(q):
             count[h, others[i, h]] += 1
     for h in range(q):
-        apart[h] = k_log_k[n]
+        other_term[h] = k_log_k[n]
         for c in range(n_others):
-            apart[h] -= k_log_k[count[h, c]]
-    of_code = np.empty(n_codes, np.int64)
+            other_term[h] -= k_log_k[count[h, c]]
+    code_counts = np.empty(n_codes, np.int64)
     table = np.empty((n_codes, q, n_others), np.int32)
     for j in range(b):
         for t in range(n_codes):
-            of_code[t] = 0
+            code_counts[t] = 0
             for h in range(q):
                 for c in range(n_others):
                     table[t, h, c] = 0
         for i in range(n):
             t = codes[j, i]
-            of_code[t] += 1
+            code_counts[t] += 1
             for h in range(q):
                 table[t, h, others[i, h]] += 1
-        mine = np.int64(0)
+        code_term = np.int64(0)
         for t in range(n_codes):
-            mine -= k_log_k[of_code[t]]
+            code_term -= k_log_k[code_counts[t]]
         for h in range(q):
-            info = apart[h] + mine
+            info = other_term[h] + code_term
             for t in range(n_codes):
                 for c in range(n_others):
                     info += k_log_k[table[t, h, c]]

@@ -1,4 +1,4 @@
-"""Joint moments of components and candidates, a row at a time."""
+"""Joint moments of components and candidate variables, updated by single rows."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import numpy as np
 
 from streamsel._jit.policy import kernel
 
-# Places in what `_jit.rows.learn_row` counts, as named there: a kernel that was cached would not
-# follow a change in another file.
+# Indices in the counts of `_jit.rows.learn_row`, repeated here because a cached kernel would not
+# be recompiled after a change in another file.
 STEP, KEEP = 4, 5
 
 
 @kernel()
 def learn_joint(
-    of_all: np.ndarray,
+    row_counts: np.ndarray,
     values: np.ndarray,
-    slots: np.ndarray,
-    place: np.ndarray,
+    indices: np.ndarray,
+    tracked_index: np.ndarray,
     s: int,
     shift: np.ndarray,
     B: np.ndarray,
-    at: np.ndarray,
+    candidates: np.ndarray,
     weight: float,
     counts: np.ndarray,
     mean: np.ndarray,
@@ -28,51 +28,50 @@ def learn_joint(
     age: np.ndarray,
     before: np.ndarray,
 ) -> None:
-    """Add a row to the moments of components z = Bᵀ x and of candidates, jointly.
+    """Add a row to the joint moments of components z = Bᵀ x and of candidates.
 
     Parameters
     ----------
-    of_all
-        What `_jit.rows.learn_row` counts: nothing is done unless it is the turn of this loop.
-    values, slots
-        (m,) values of the row, NaN where not observed, and the slots of their variables.
-    place
-        Slot -> place among the watched variables, -1 for one that is not watched.
+    row_counts
+        The counts of `_jit.rows.learn_row`: nothing is done unless it is this kernel's turn.
+    values, indices
+        (m,) values of the row, NaN if missing, and the state indices of their variables.
+    tracked_index
+        (index in the state) -> index among the tracked variables, -1 for one that is not tracked.
     s
-        How many variables are watched; the arrays of what is known of them have room for more, and
-        so have those of the candidates.
+        Number of tracked variables; their arrays, and those of the candidates, may be longer.
     shift
-        (s,) of each watched variable, what is taken off it; stands for a value not observed, too.
-    B, at
-        (s, q) loadings, and which h of the watched are candidates.
+        (s,) subtracted from the values of each tracked variable; replaces a missing value.
+    B, candidates
+        (s, q) loadings, and the indices of the h candidates among the tracked variables.
     weight
-        How much the row counts, compared with 1 for any other.
+        Weight of the row, compared with 1 for any other.
     counts
-        (2,) the weight of all rows, of which the newest has 1, and how many they are.
+        (2,) the weight of all rows, in units of the newest row's, and their number.
     mean, J
         (q + h,), (q + h, q + h) means and sums of products of the q components and h candidates.
     age, before
-        (h,) of each candidate, the weights of the rows since it became one and before.
+        (h,) for each candidate, the weights of the rows since it became one, and of those before.
     """
-    if of_all[STEP] != 0.0:
+    if row_counts[STEP] != 0.0:
         return
     q = B.shape[1]
-    # The row is taken for one of weight 1: what was before it is as much lighter.
-    keep = of_all[KEEP] / weight
+    # The row has weight 1: the weights of the rows before it are divided by its weight.
+    keep = row_counts[KEEP] / weight
     n = counts[0] * keep
     x, d = np.empty(s), np.zeros(mean.size)
     for i in range(s):
         x[i] = -shift[i]
     for i in range(values.size):
-        t = place[slots[i]]
+        t = tracked_index[indices[i]]
         if t >= 0:
             x[t] = 0.0 if np.isnan(values[i]) else values[i] - shift[t]
     total = n + 1.0
     for i in range(s):
         for k in range(q):
             d[k] += B[i, k] * x[i]
-    for k in range(at.size):
-        d[q + k] = x[at[k]]
+    for k in range(candidates.size):
+        d[q + k] = x[candidates[k]]
         age[k] = keep * age[k] + 1.0
         before[k] *= keep
     for k in range(mean.size):
@@ -90,7 +89,7 @@ def learn_joint(
         for k in range(mean.size):
             for t in range(mean.size):
                 J[k, t] *= weight
-        for k in range(at.size):
+        for k in range(candidates.size):
             age[k] *= weight
             before[k] *= weight
-    of_all[STEP] = 1.0
+    row_counts[STEP] = 1.0

@@ -1,4 +1,4 @@
-"""Coordinate descent on a quadratic form with absolute values, over a few variables."""
+"""Coordinate descent for the elastic net on a quadratic form of a few variables."""
 
 from __future__ import annotations
 
@@ -11,72 +11,77 @@ from streamsel._jit.policy import kernel
 def _update(
     j: int,
     Q: np.ndarray,
-    bar: np.ndarray,
+    penalty: np.ndarray,
     ridge: np.ndarray,
-    edge: np.ndarray,
+    entry_threshold: np.ndarray,
     b: np.ndarray,
-    left: np.ndarray,
+    slope: np.ndarray,
 ) -> float:
-    """Put one coefficient where it is best; return how far it moved, in units of the form."""
+    """Minimize over one coefficient; return how far it moved, in the norm of the form."""
     before = b[j]
-    if before == 0.0 and np.abs(left[j]) <= edge[j]:
+    if before == 0.0 and np.abs(slope[j]) <= entry_threshold[j]:
         return 0.0
-    whole = left[j] + Q[j, j] * before
-    after = max(np.abs(whole) - bar[j], 0.0) / (Q[j, j] + ridge[j])
-    if whole < 0.0:
+    target = slope[j] + Q[j, j] * before
+    after = max(np.abs(target) - penalty[j], 0.0) / (Q[j, j] + ridge[j])
+    if target < 0.0:
         after = -after
     moved = after - before
     if moved != 0.0:
         b[j] = after
         for i in range(b.size):
-            left[i] -= moved * Q[j, i]
+            slope[i] -= moved * Q[j, i]
     return np.abs(moved) * np.sqrt(Q[j, j])
 
 
 @kernel()
 def descend(
     Q: np.ndarray,
-    bar: np.ndarray,
+    penalty: np.ndarray,
     ridge: np.ndarray,
-    edge: np.ndarray,
+    entry_threshold: np.ndarray,
     quiet: int,
     rounds: int,
     b: np.ndarray,
-    left: np.ndarray,
+    slope: np.ndarray,
 ) -> None:
-    """Lower ½ bᵀQb - aᵀb + Σ bar|b| + ½ Σ ridge b², one coefficient after another.
+    """Minimize ½ bᵀQb - aᵀb + Σ penalty |b| + ½ Σ ridge b² by coordinate descent.
 
-    A round goes over all of them, and then a few times over those that are not 0. It ends when for
-    so many rounds none has become 0, or ceased to be.
+    A round visits all coefficients, then a few times those that are not 0. It ends when the set of
+    non-zero coefficients has not changed for `quiet` rounds.
 
     Parameters
     ----------
     Q
-        (s, s) the form, of a positive diagonal.
-    bar, ridge
-        (s,) what is asked of a coefficient's slope, and of its square.
-    edge
-        (s,) a coefficient that is 0 stays so where its slope is not above this.
+        (s, s) the form, with a positive diagonal.
+    penalty, ridge
+        (s,) L1 and ridge penalties.
+    entry_threshold
+        (s,) a coefficient that is 0 stays 0 unless its slope exceeds this.
     quiet, rounds
-        That many rounds, and how many at most.
-    b, left
+        The number of unchanged rounds before it ends, and the maximal number of rounds.
+    b, slope
         (s,) the coefficients, and a - Qb; changed in place.
     """
-    since = 0
+    n_unchanged = 0
     for _ in range(rounds):
-        far, changed = 0.0, False
+        largest_move, changed = 0.0, False
         for j in range(b.size):
             was_0 = b[j] == 0.0
-            far = max(far, _update(j, Q, bar, ridge, edge, b, left))
+            largest_move = max(
+                largest_move, _update(j, Q, penalty, ridge, entry_threshold, b, slope)
+            )
             changed |= was_0 != (b[j] == 0.0)
         for _ in range(4):
-            near = 0.0
+            largest_active_move = 0.0
             for j in range(b.size):
                 if b[j] != 0.0:
-                    near = max(near, _update(j, Q, bar, ridge, edge, b, left))
+                    largest_active_move = max(
+                        largest_active_move,
+                        _update(j, Q, penalty, ridge, entry_threshold, b, slope),
+                    )
                     changed |= b[j] == 0.0
-            if near <= 0.1 * far:
+            if largest_active_move <= 0.1 * largest_move:
                 break
-        since = 0 if changed else since + 1
-        if since >= quiet or far <= 1e-14:
+        n_unchanged = 0 if changed else n_unchanged + 1
+        if n_unchanged >= quiet or largest_move <= 1e-14:
             return

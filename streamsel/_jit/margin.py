@@ -1,6 +1,6 @@
-"""The distance between classes along a column: the smallest of all, or the next after a few.
+"""Distances between classes along a column: the smallest, or an order statistic.
 
-Columns arrive sorted, one a row.
+Columns are sorted, one per row.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from streamsel._jit.policy import kernel
 
 @kernel(reordered_sums=True)
 def _deviation(x: np.ndarray) -> float:
-    """Return the standard deviation, summed about a value and then about the mean."""
+    """Return the standard deviation, in two passes: about a value, then about the mean."""
     s = 0.0
     for i in range(x.size):
         s += x[i] - x[0]
@@ -27,27 +27,27 @@ def _deviation(x: np.ndarray) -> float:
 
 
 @kernel()
-def _sift(distance: np.ndarray, begin: np.ndarray, size: int, at: int) -> None:
-    """Move what stands at this place of a heap, its smallest on top, down to where it belongs."""
-    d, i = distance[at], begin[at]
+def _sift_down(distance: np.ndarray, begin: np.ndarray, size: int, index: int) -> None:
+    """Move the entry at this index of a min-heap down to its position."""
+    d, i = distance[index], begin[index]
     while True:
-        child = 2 * at + 1
+        child = 2 * index + 1
         if child >= size:
             break
         if child + 1 < size and distance[child + 1] < distance[child]:
             child += 1
         if distance[child] >= d:
             break
-        distance[at], begin[at] = distance[child], begin[child]
-        at = child
-    distance[at], begin[at] = d, i
+        distance[index], begin[index] = distance[child], begin[child]
+        index = child
+    distance[index], begin[index] = d, i
 
 
 @kernel()
-def _heap(distance: np.ndarray, begin: np.ndarray, size: int) -> None:
-    """Make a heap, the smallest on top, of the first entries."""
-    for at in range(size // 2 - 1, -1, -1):
-        _sift(distance, begin, size, at)
+def _heapify(distance: np.ndarray, begin: np.ndarray, size: int) -> None:
+    """Make a min-heap of the first `size` entries."""
+    for index in range(size // 2 - 1, -1, -1):
+        _sift_down(distance, begin, size, index)
 
 
 @kernel()
@@ -62,19 +62,19 @@ def _distance(
 ) -> float:
     """Return the (rank + 1)-th smallest distance between values of different classes.
 
-    Every value has a pointer to a later one of another class, and a heap of these pairs holds the
-    nearest on top; taking it moves its pointer on.
+    Every value has a pointer to a later one of another class, and a min-heap orders these pairs by
+    distance; removing the nearest pair advances its pointer.
 
     Parameters
     ----------
     values, classes
         (n,) values, ascending, and their classes.
     following
-        (n,) for each place the next one of another class, n where there is none.
+        (n,) for each index the next one of another class, n if there is none.
     rank
         Less than the number of such pairs.
     distance, begin, end
-        (n,) to work in.
+        (n,) buffers.
     """
     n = values.size
     if rank == 0:
@@ -84,8 +84,8 @@ def _distance(
             if d < nearest and classes[i] != classes[i + 1]:
                 nearest = d
         return nearest
-    # No pair is nearer than the first of its pointer, so the rank + 1 nearest firsts will do: a
-    # heap with their farthest on top finds them.
+    # No pair of a value is nearer than its first, so the rank + 1 nearest first pairs suffice: a
+    # max-heap finds them.
     size = 0
     for i in range(n):
         end[i] = following[i]
@@ -95,13 +95,13 @@ def _distance(
                 distance[size], begin[size] = -d, i
                 size += 1
                 if size > rank:
-                    _heap(distance, begin, size)
+                    _heapify(distance, begin, size)
             elif -d > distance[0]:
                 distance[0], begin[0] = -d, i
-                _sift(distance, begin, size, 0)
-    for at in range(size):
-        distance[at] = -distance[at]
-    _heap(distance, begin, size)
+                _sift_down(distance, begin, size, 0)
+    for index in range(size):
+        distance[index] = -distance[index]
+    _heapify(distance, begin, size)
     for _ in range(rank):
         i = begin[0]
         later = end[i] + 1
@@ -113,7 +113,7 @@ def _distance(
         else:
             size -= 1
             distance[0], begin[0] = distance[size], begin[size]
-        _sift(distance, begin, size, 0)
+        _sift_down(distance, begin, size, 0)
     return distance[0]
 
 
@@ -126,16 +126,16 @@ def margin(
     n_outliers: int,
     out: np.ndarray,
 ) -> None:
-    """Distance between the classes: the (n_outliers + 1)-th smallest over all pairs of samples.
+    """Fill the class distances: the (n_outliers + 1)-th smallest over pairs of samples.
 
-    Of |x_i - x_j| over the pairs of samples of different classes, in units of the column's
-    (population) standard deviation. The largest where there are no more than n_outliers pairs; 0.0
-    where there are none, or the column is constant.
+    The distances are |x_i - x_j| over the pairs of samples of different classes, in units of the
+    column's (population) standard deviation. It is the largest if there are at most n_outliers
+    pairs; 0.0 if there are none, or the column is constant.
 
     Parameters
     ----------
     values, order
-        (b, n) columns as rows, each ascending, and the samples that its values come from.
+        (b, n) columns as rows, each ascending, and the samples of its values.
     codes
         (n,) class of each sample, in 0 to n_classes - 1; classes may be empty.
     n_outliers
@@ -154,22 +154,22 @@ def margin(
         pairs -= count[c] * count[c]
     pairs //= 2
     for j in range(b):
-        x, place = values[j], order[j]
+        x, sample = values[j], order[j]
         deviation = _deviation(x)
         if pairs == 0 or deviation == 0.0:
             out[j] = 0.0
             continue
-        following[n - 1] = then = n
-        classes[n - 1] = c = codes[place[n - 1]]
+        following[n - 1] = next_other = n
+        classes[n - 1] = c = codes[sample[n - 1]]
         for i in range(n - 2, -1, -1):
-            before = codes[place[i]]
-            then = then if before == c else i + 1
-            classes[i], following[i] = before, then
-            c = before
+            code = codes[sample[i]]
+            next_other = next_other if code == c else i + 1
+            classes[i], following[i] = code, next_other
+            c = code
         if n_outliers < pairs - 1:
             d = _distance(x, classes, following, n_outliers, distance, begin, end)
         else:
-            # From one end to the last of another class than is there.
+            # From either end to the farthest value of another class.
             last = n - 1
             while classes[last] == classes[0]:
                 last -= 1

@@ -1,4 +1,4 @@
-"""Sums of products of variables with one another, a row at a time."""
+"""Cross-products of variables, updated by single rows or blocks."""
 
 from __future__ import annotations
 
@@ -6,54 +6,56 @@ import numpy as np
 
 from streamsel._jit.policy import kernel
 
-# Places in what `_jit.rows.learn_row` counts, as named there: a kernel that was cached would not
-# follow a change in another file.
+# Indices in the counts of `_jit.rows.learn_row`, repeated here because a cached kernel would not
+# be recompiled after a change in another file.
 STEP, KEEP = 4, 5
-# Of the weight of all rows no more than this is rounding.
-_NEXT_TO_NOTHING = 1e-9
-# Rows that have at least so many values, and an eighth of all columns, are gathered.
-_MANY = 48
-# What `counts` has, in order: the weight of all rows, that of the newest, the sum of the squared
-# weights, how many rows there are, how many of them wait, what becomes of the next, and from there
-# on the weights of those that wait.
+# A fraction of the total weight up to this is a rounding error.
+_ZERO_RTOL = 1e-9
+# Rows with at least this many values, and an eighth of all columns, are buffered.
+_MIN_BUFFERED_VALUES = 48
+# Indices in `counts`: the weight of all rows, that of the newest, the sum of squared weights, the
+# number of rows, the number of buffered rows, how the next row is processed; from WEIGHTS on, the
+# weights of the buffered rows.
 WEIGHT, UNIT, SQUARES, ROWS, WAITING, NEXT, WEIGHTS = range(7)
-# What becomes of a row.
+# How a row is processed: by its number of values, buffered, or added at once.
 AS_IT_IS, WAITS, IS_ADDED = range(3)
 
 
 @kernel()
-def lacks_gap(values: np.ndarray, slots: np.ndarray, place: np.ndarray, gap: np.ndarray) -> bool:
-    """Whether a value was not observed whose variable has no column that counts this.
+def lacks_gap(
+    values: np.ndarray, indices: np.ndarray, column_of: np.ndarray, gap: np.ndarray
+) -> bool:
+    """Return whether a value is missing whose variable has no column that counts missing values.
 
     The parameters are those of `learn_products`.
     """
     for i in range(values.size):
-        if np.isnan(values[i]) and place[slots[i]] >= 0 and gap[slots[i]] < 0:
+        if np.isnan(values[i]) and column_of[indices[i]] >= 0 and gap[indices[i]] < 0:
             return True
     return False
 
 
 @kernel()
 def add_waiting(
-    of_all: np.ndarray, step: float, products: np.ndarray, counts: np.ndarray, S: np.ndarray
+    row_counts: np.ndarray, step: float, products: np.ndarray, counts: np.ndarray, S: np.ndarray
 ) -> None:
-    """Add the products of the rows that wait, none of which waits any more.
+    """Add the products of the buffered rows, and empty the buffer.
 
-    The parameters are those of `learn_products`, whose first step this is, and `products`,
+    The parameters are those of `learn_products`, for which this is the first step, and `products`,
     (size, size).
     """
-    if of_all[STEP] != step:
+    if row_counts[STEP] != step:
         return
     for i in range(len(products)):
         for t in range(len(products)):
             S[i, t] += products[i, t]
     counts[WAITING] = 0.0
-    of_all[STEP] = step + 1.0
+    row_counts[STEP] = step + 1.0
 
 
 @kernel()
 def learn_block(
-    of_all: np.ndarray,
+    row_counts: np.ndarray,
     step: float,
     columns: np.ndarray,
     shift: np.ndarray,
@@ -72,16 +74,16 @@ def learn_block(
 
     Parameters
     ----------
-    of_all, step, counts, all_shifts, all_sums, S
-        As in `learn_products`; there is nothing to be done first.
+    row_counts, step, counts, all_shifts, all_sums, S
+        As in `learn_products`; the buffer must be empty.
     columns, shift, sums, products
-        (m,), (m,), (m,), (m, m) the columns that are not 0, what is taken off them from here on,
-        and their weighted sums, and sums of products.
+        (m,), (m,), (m,), (m, m) the columns that are not 0, their new shifts, and the weighted sums
+        and cross-products of their values.
     size, unit, weight, squares
-        How many rows there are, the weight of the newest, and of all of them, and the sum of the
-        squared weights.
+        The number of rows, the weight of the newest, and of all of them, and the sum of the squared
+        weights.
     """
-    if of_all[STEP] != step:
+    if row_counts[STEP] != step:
         return
     for a in range(columns.size):
         i = columns[a]
@@ -90,7 +92,7 @@ def learn_block(
         for b in range(columns.size):
             S[i, columns[b]] += products[a, b]
     _count(float(size), unit, weight, squares, counts)
-    of_all[STEP] = step + 2.0
+    row_counts[STEP] = step + 2.0
 
 
 @kernel()
@@ -103,11 +105,11 @@ def _count(rows: float, unit: float, weight: float, squares: float, counts: np.n
 
 @kernel()
 def learn_products(
-    of_all: np.ndarray,
+    row_counts: np.ndarray,
     step: float,
     values: np.ndarray,
-    slots: np.ndarray,
-    place: np.ndarray,
+    indices: np.ndarray,
+    column_of: np.ndarray,
     gap: np.ndarray,
     y: np.ndarray,
     targets: np.ndarray,
@@ -117,51 +119,50 @@ def learn_products(
     shift: np.ndarray,
     sums: np.ndarray,
     S: np.ndarray,
-    waiting: np.ndarray,
+    buffered: np.ndarray,
 ) -> None:
-    """Add a row to the sums of products of its columns, or let it wait for others.
+    """Add a row to the cross-products of its columns, or to the buffer.
 
-    Only what is not 0 about its shift costs anything.
+    The cost depends only on the values that differ from their shift.
 
     Parameters
     ----------
-    of_all, step
-        What `_jit.rows.learn_row` counts, and what the number of `STEP` has to be, or one more, if
-        there was something to be done first (`add_waiting`): else it is not the turn of this loop,
-        and nothing is done. It leaves two more.
-    values, slots
-        (m,) values, NaN where not observed, and the slots of their variables.
-    place, gap
-        Slot -> the variable's column, -1 for none, and the column that counts the rows which did
-        not observe it, -1 as long as all did: it has one if this row does not (`lacks_gap`).
+    row_counts, step
+        The counts of `_jit.rows.learn_row`, and the required value of its `STEP`, or one more if
+        `add_waiting` came first: otherwise nothing is done. It leaves `STEP` at step + 2.
+    values, indices
+        (m,) values, NaN if missing, and the state indices of their variables.
+    column_of, gap
+        (index in the state) -> the variable's column, -1 for none, and the column that counts the
+        weight of rows where it is missing, -1 if there is none: needed for a value missing in this
+        row (`lacks_gap`).
     y, targets
         (c,) targets, and their columns.
     weight
-        How much the row counts, compared with 1 for any other.
+        Weight of the row, compared with 1 for any other.
     counts
-        (6 + q,) as the constants of this module say. If the row is taken `AS_IT_IS` it waits if it
-        has many values.
+        (6 + q,) as described by the constants of this module. With `AS_IT_IS` the row is buffered
+        if it has many values.
     size
-        Columns that there are; the arrays have room for more.
+        Number of columns; the arrays may be longer.
     shift, sums, S
-        Of each column what is taken off its values, the weighted sum of what is left, and the sums
-        of products.
-    waiting
-        (q, >= size) rows that wait to be added by a matrix product, fewer than q. What is behind
-        them is of no use.
+        For each column, the shift subtracted from its values, and the weighted sum and
+        cross-products of the differences.
+    buffered
+        (q, >= size) the buffer of rows to be added by a matrix product; fewer than q are in use.
     """
-    if of_all[STEP] != step and of_all[STEP] != step + 1.0:
+    if row_counts[STEP] != step and row_counts[STEP] != step + 1.0:
         return
-    at = np.empty(size, dtype=np.intp)
-    unit = counts[UNIT] / of_all[KEEP] if counts[ROWS] > 0.0 else 1.0
+    nonzero = np.empty(size, dtype=np.intp)
+    unit = counts[UNIT] / row_counts[KEEP] if counts[ROWS] > 0.0 else 1.0
     w = unit * weight
     n = counts[WEIGHT]
     first = int(counts[WAITING])
-    x = waiting[first]
+    x = buffered[first]
     for t in range(size):
         x[t] = -shift[t]
     for i in range(values.size):
-        v, t, g = values[i], place[slots[i]], gap[slots[i]]
+        v, t, g = values[i], column_of[indices[i]], gap[indices[i]]
         if t < 0:
             continue
         if np.isnan(v):
@@ -169,9 +170,9 @@ def learn_products(
             x[g] = 1.0
             continue
         if sums[t] == 0.0:
-            seen = n - sums[g] if g >= 0 else n
-            if seen <= _NEXT_TO_NOTHING * n:
-                # Its first value is near the values to come.
+            observed = n - sums[g] if g >= 0 else n
+            if observed <= _ZERO_RTOL * n:
+                # Later values are likely to be near the first.
                 shift[t] = v
         x[t] = v - shift[t]
     for k in range(targets.size):
@@ -183,25 +184,25 @@ def learn_products(
     count = 0
     for t in range(size):
         if x[t] != 0.0:
-            at[count] = t
+            nonzero[count] = t
             count += 1
             sums[t] += w * x[t]
     _count(1.0, unit, w, w * w, counts)
-    of_all[STEP] = step + 2.0
-    waits = count >= _MANY and 8 * count >= size
-    if counts[NEXT] == WAITS or (counts[NEXT] == AS_IT_IS and waits):
+    row_counts[STEP] = step + 2.0
+    is_buffered = count >= _MIN_BUFFERED_VALUES and 8 * count >= size
+    if counts[NEXT] == WAITS or (counts[NEXT] == AS_IT_IS and is_buffered):
         counts[WEIGHTS + first] = w
         counts[WAITING] = first + 1.0
         return
     if 2 * count >= size:
         for a in range(count):
-            i = at[a]
+            i = nonzero[a]
             e = w * x[i]
             for t in range(size):
                 S[i, t] += e * x[t]
     else:
         for a in range(count):
-            i = at[a]
+            i = nonzero[a]
             e = w * x[i]
             for b in range(count):
-                S[i, at[b]] += e * x[at[b]]
+                S[i, nonzero[b]] += e * x[nonzero[b]]

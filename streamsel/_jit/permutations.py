@@ -1,4 +1,4 @@
-"""Statistics of columns under permuted targets: squares, and how many fall into which bin."""
+"""Statistics of columns under permuted targets: squared relevances, and their histogram."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import numpy as np
 
 from streamsel._jit.policy import kernel
 
-# Bins of squared relevances: so many an octave, of so many octaves below 1.
+# Bins of squared relevances: IN_OCTAVE bins per octave, OCTAVES octaves below 1.
 IN_OCTAVE = 128
 OCTAVES = 40
 BINS = IN_OCTAVE * OCTAVES
-# The bits of a float64 that say the octave and the part of it: exponent, and seven of the mantissa.
+# The bits of a float64 that give octave and bin: the exponent, and seven bits of the mantissa.
 _SHIFT = 52 - 7
 _FIRST = (1023 - OCTAVES) * IN_OCTAVE
-# Statistics of discrete data, such as 1/2, lie on the edges of bins, and rounding would take them
-# to either side: all are shifted by this factor, far more than rounding and far less than a bin.
+# Statistics of discrete data, such as 1/2, lie on the edges of bins, where rounding would decide
+# the bin: all are multiplied by this factor, far above rounding and far below the width of a bin.
 _NUDGE = 1.0 + 3e-8
 
 
@@ -31,7 +31,7 @@ def squared_relevances(
     out
         (b, s) filled.
     bits
-        The same memory as out, as int64.
+        The memory of out as int64.
     counts
         (BINS,) counts, increased.
     """
@@ -43,7 +43,7 @@ def squared_relevances(
                 total += products[j, t * rank + k] * products[j, t * rank + k]
             out[j, t] = total * _NUDGE
         for t in range(s):
-            place = (bits[j, t] >> _SHIFT) - _FIRST
-            counts[min(max(place, 0), BINS - 1)] += 1
+            bin_index = (bits[j, t] >> _SHIFT) - _FIRST
+            counts[min(max(bin_index, 0), BINS - 1)] += 1
         for t in range(s):
             out[j, t] /= _NUDGE

@@ -1,4 +1,4 @@
-"""How this package compiles: the one place that knows numba's options."""
+"""Compilation options: the only module that sets numba's options."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from numba.core import event
 
 from streamsel._jit.cache import cache_of
 
-# NaN and infinity keep their meaning (no "nnan", no "ninf"): a sum over a column is how a missing
-# value is noticed. Reordering additions is what lets a dot product use vector registers.
+# NaN and infinity keep their meaning (no "nnan", no "ninf"), since sums over a column detect
+# missing values. Dot products are vectorized only if additions may be reordered.
 _REORDERED_SUMS = {"reassoc", "contract"}
 
 
 def kernel(*, reordered_sums: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return the decorator of a compiled loop: lazy, kept on disk, without Python's lock.
+    """Return the decorator of a compiled kernel: lazy, cached on disk, without the GIL.
 
     Parameters
     ----------
     reordered_sums
-        Whether sums may be reordered and fused. Only for dot products, with a precision test beside
-        each.
+        Whether sums may be reordered and fused. Only for dot products, each with a precision test.
     """
     compiled = numba.njit(
         nogil=True,
@@ -33,7 +32,7 @@ def kernel(*, reordered_sums: bool = False) -> Callable[[Callable[..., Any]], Ca
 
     def decorate(loop: Callable[..., Any]) -> Callable[..., Any]:
         dispatcher: Callable[..., Any] = compiled(loop)
-        if hasattr(dispatcher, "enable_caching"):  # not where numba is told to compile nothing
+        if hasattr(dispatcher, "enable_caching"):  # absent with NUMBA_DISABLE_JIT
             dispatcher._cache = cache_of(loop)  # type: ignore[attr-defined]
         return dispatcher
 
@@ -41,29 +40,29 @@ def kernel(*, reordered_sums: bool = False) -> Callable[[Callable[..., Any]], Ca
 
 
 class _FirstCompilation(event.Listener):
-    """Says on a terminal, once a process, that it compiles: a first result takes seconds then.
+    """Print a message once per process when compilation starts, if stderr is a terminal.
 
-    numba tells of what it compiles, not of what it has found compiled.
+    Compilation takes seconds. numba reports compilations, but not loads from the cache.
     """
 
-    said = False
+    is_reported = False
 
     def on_start(self, event: Any) -> None:
-        """Say it, if it is the first loop of this package."""
+        """Print the message if it is the first kernel of this package."""
         ours = event.data["dispatcher"].py_func.__module__.startswith(__package__)
-        if self.said or not ours:
+        if self.is_reported or not ours:
             return
-        self.said = True
+        self.is_reported = True
         if sys.stderr is not None and sys.stderr.isatty():
             sys.stderr.write("streamsel: compiling, once on this machine; it takes some seconds.\n")
 
     def on_end(self, event: Any) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
 
 def leave_it_unsaid() -> None:
-    """Say nothing when it compiles: whoever reads stderr wants errors only, or objects."""
-    _FirstCompilation.said = True
+    """Suppress the message: stderr is reserved for errors, or JSON objects."""
+    _FirstCompilation.is_reported = True
 
 
 event.register("numba:compile", _FirstCompilation())  # type: ignore[no-untyped-call]

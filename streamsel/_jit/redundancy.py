@@ -1,4 +1,4 @@
-"""mRMR: what variables tell of the target, against what they have in common with the picks."""
+"""mRMR scores: relevance to the target against redundancy with the picks."""
 
 from __future__ import annotations
 
@@ -8,29 +8,31 @@ from streamsel._jit.policy import kernel
 
 
 @kernel()
-def fold(rel: np.ndarray, red: np.ndarray, floor: float, beta: float, scores: np.ndarray) -> None:
-    """Fill in what variables score under each stage.
+def fold(
+    rel: np.ndarray, red: np.ndarray, min_redundancy: float, beta: float, scores: np.ndarray
+) -> None:
+    """Fill the scores of variables at each step.
 
     Parameters
     ----------
     rel
-        (p,) what they tell; -inf for who is out of the running.
+        (p,) relevances; -inf for excluded variables.
     red
-        (p, >= S - 1) what each has in common with each of the picks, in order; its sign is nothing.
-    floor
-        What it is at least.
+        (p, >= S - 1) redundancies with each of the picks, in order; their signs are ignored.
+    min_redundancy
+        The smallest redundancy used.
     beta
-        Below 0 for the quotient, rel over the mean of red; NaN for rel less that mean; else for rel
-        less beta times the sum.
+        Negative for the quotient, rel over the mean of red; NaN for rel minus that mean; else for
+        rel minus beta times the sum.
     scores
-        (p, S) to be filled.
+        (p, S) filled.
     """
     p, S = scores.shape
     for j in range(p):
         scores[j, 0] = rel[j]
         total = 0.0
         for s in range(1, S):
-            total += max(abs(red[j, s - 1]), floor)
+            total += max(abs(red[j, s - 1]), min_redundancy)
             if rel[j] == -np.inf:
                 scores[j, s] = -np.inf
             elif beta < 0.0:

@@ -1,4 +1,4 @@
-"""Coordinates and relevance in the target space, and the rotation that keeps relevance."""
+"""Coordinates and relevance in the target space, and the component rotation of SOSPCA."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from streamsel._jit.policy import kernel
 
-# Two components whose correlation is no more than this have none.
+# A correlation of two components up to this is zero.
 _UNCORRELATED = 1e-14
 
 
@@ -16,8 +16,8 @@ _UNCORRELATED = 1e-14
 def coordinates(K: np.ndarray, norm: np.ndarray, W: np.ndarray, G: np.ndarray) -> None:
     """Fill G (p, r) with W (r, c) times each row of K (p, c) divided by its norm (p,).
 
-    A row of norm zero gets coordinates zero. Each row alone, always by the same instructions: a
-    matrix product would round a row differently from one place of a block to another.
+    A row of norm zero gets coordinates zero. Each row is computed alone by the same instructions:
+    the rounding of a matrix product would depend on the position in a block.
     """
     p, c = K.shape
     row = np.empty(c)
@@ -38,12 +38,12 @@ def coordinates(K: np.ndarray, norm: np.ndarray, W: np.ndarray, G: np.ndarray) -
 def _correlations(
     cxy: np.ndarray, m2: np.ndarray, weight: float, signed: bool, out: np.ndarray
 ) -> None:
-    """Fill out (p,) as `relevances` does, for one target: without a branch, several at a time."""
+    """Fill out (p,) as `relevances` does, for one target; branch-free, so that it is vectorized."""
     for j in range(m2.shape[0]):
         constant = m2[j] == 0.0
         found = weight * (cxy[j] / (1.0 if constant else np.sqrt(m2[j])))
         found = found if signed else abs(found)
-        # min and max, which ask about NaN first, would take seven times as long.
+        # min and max, which check for NaN, would take seven times as long.
         found = 1.0 if found > 1.0 else found  # noqa: FURB136
         found = -1.0 if found < -1.0 else found  # noqa: FURB136
         out[j] = -np.inf if constant else found
@@ -53,10 +53,10 @@ def _correlations(
 def relevances(
     cxy: np.ndarray, m2: np.ndarray, W: np.ndarray, signed: bool, out: np.ndarray
 ) -> None:
-    """Fill out (p,) with the lengths of the coordinates W cxy / √m2, or their one number if signed.
+    """Fill out (p,) with the lengths of the coordinates W cxy / √m2, or with the one if signed.
 
-    A constant variable (m2 = 0) gets -inf: it is less relevant than any other. Rounding does not
-    take a relevance beyond 1.
+    A constant variable (m2 = 0) gets -inf, so that it is less relevant than any other. Relevances
+    are clipped to 1.
     """
     r, c = W.shape
     if r == 1 and c == 1:
@@ -82,7 +82,7 @@ def relevances(
 
 @kernel()
 def _copy(source: np.ndarray, to: np.ndarray) -> None:
-    """Copy a vector; in a loop, for an assignment of arrays takes two seconds more to compile."""
+    """Copy a vector in a loop; an assignment of arrays takes two seconds longer to compile."""
     for i in range(to.shape[0]):
         to[i] = source[i]
 
@@ -98,12 +98,12 @@ def join(
     cxy: np.ndarray,
     k: int,
 ) -> None:
-    """Make a variable, given by its values x (n,) and moments, component k, the last one.
+    """Append a variable, given by its values x (n,) and moments, as component k.
 
     Parameters
     ----------
     Z, Mzz, Czy
-        (q, n) scores, (q, q) and (q, c) sums of products, a component a row.
+        (q, n) scores, (q, q) and (q, c) sums of products, one row per component.
     """
     z = Z[k]
     for i in range(x.shape[0]):
@@ -120,7 +120,7 @@ def join(
 
 
 @kernel()
-def _turn(u: np.ndarray, v: np.ndarray, cos: float, sin: float) -> None:
+def _rotate_pair(u: np.ndarray, v: np.ndarray, cos: float, sin: float) -> None:
     for i in range(u.shape[0]):
         a = u[i]
         b = v[i]
@@ -148,32 +148,32 @@ def _move(
 
 
 @kernel()
-def _least(
-    relevance: np.ndarray, arrival: np.ndarray, count: int, apart_from: int, tie: float
+def _least_relevant(
+    relevance: np.ndarray, arrival: np.ndarray, count: int, excluded: int, tie: float
 ) -> int:
-    """Return the component of the least relevance, the first to arrive among equals."""
+    """Return the least relevant component, the first to arrive under ties."""
     lowest = np.inf
     for k in range(count):
-        if k != apart_from:
+        if k != excluded:
             lowest = min(lowest, relevance[k])
-    found = -1
+    first = -1
     for k in range(count):
-        least = k != apart_from and relevance[k] <= lowest + tie
-        if least and (found < 0 or arrival[k] < arrival[found]):
-            found = k
-    return found
+        is_tied = k != excluded and relevance[k] <= lowest + tie
+        if is_tied and (first < 0 or arrival[k] < arrival[first]):
+            first = k
+    return first
 
 
 @kernel()
-def _explained(u: np.ndarray, v: np.ndarray, given: np.ndarray) -> float:
-    """Return what covariates explain of the product of two components, from their own with them."""
+def _explained_by_covariates(u: np.ndarray, v: np.ndarray, projection: np.ndarray) -> float:
+    """Return what covariates explain of the product of two components, from their own products."""
     total = 0.0
-    for i in range(given.shape[0]):
+    for i in range(projection.shape[0]):
         a = 0.0
         b = 0.0
-        for k in range(given.shape[1]):
-            a += given[i, k] * u[k]
-            b += given[i, k] * v[k]
+        for k in range(projection.shape[1]):
+            a += projection[i, k] * u[k]
+            b += projection[i, k] * v[k]
         total += a * b
     return total
 
@@ -188,76 +188,76 @@ def rotate_and_drop(
     arrival: np.ndarray,
     count: int,
     W: np.ndarray,
-    given: np.ndarray,
+    covariate_weights: np.ndarray,
     jacobi: bool,
     signed: bool,
     tie: float,
-    vanished: float,
+    zero_rtol: float,
 ) -> bool:
     """Rotate the two least relevant components and drop the lesser: step 3 of SOSPCA.
 
-    The least relevant is the first of the pair, the next the second. The survivor ends in the lower
-    of their slots and the last component in the other: no third one moves.
+    The least relevant is the first of the pair, the next the second. The survivor gets the lower of
+    their indices and the last component the other: no third one moves.
 
     Parameters
     ----------
     Z, Mzz, Czy, B, relevance, arrival
         (q, n) scores, (q, q) and (q, c) sums of products, (s, q) loadings, (q,) relevances and
-        order of arrival; the first `count` components are held.
-    W, given
+        order of arrival; the first `count` components are in use.
+    W, covariate_weights
         (r, c) weights of the target space, and (d, c) of the covariates.
     jacobi
         Whether to decorrelate exactly rather than by the formula as printed in the paper.
     tie
         Relevances that differ by less are equal.
-    vanished
-        A rotated component with less than this part of the smaller variance of the pair has none:
-        the two were the same variable, and nothing is left of it.
+    zero_rtol
+        A rotated component with a variance below this fraction of the smaller one of the pair is
+        zero: the two were the same variable.
 
     Returns
     -------
-    Whether a variable is left without any loading.
+    Whether some variable has no loading left.
     """
-    first = _least(relevance, arrival, count, -1, tie)
-    second = _least(relevance, arrival, count, first, tie)
+    first = _least_relevant(relevance, arrival, count, -1, tie)
+    second = _least_relevant(relevance, arrival, count, first, tie)
     low, high = min(first, second), max(first, second)
-    # Jacobi's first is the direction of most variance whatever the order of the pair, but for
-    # signs: where relevance has none, these are those of the slots.
+    # Jacobi's first direction has the most variance in either order of the pair, and signs depend
+    # on the order: where relevance is unsigned, the order is that of the indices.
     a, b = (low, high) if jacobi and not signed else (first, second)
-    aa = Mzz[a, a] - _explained(Czy[a], Czy[a], given)
-    bb = Mzz[b, b] - _explained(Czy[b], Czy[b], given)
-    ab = Mzz[a, b] - _explained(Czy[a], Czy[b], given)
+    aa = Mzz[a, a] - _explained_by_covariates(Czy[a], Czy[a], covariate_weights)
+    bb = Mzz[b, b] - _explained_by_covariates(Czy[b], Czy[b], covariate_weights)
+    ab = Mzz[a, b] - _explained_by_covariates(Czy[a], Czy[b], covariate_weights)
     size = math.sqrt(aa) * math.sqrt(bb)
     if abs(ab) <= _UNCORRELATED * size:
-        # No rotation, or an exchange: rounding of the angle must not leave loadings of 1e-17, nor
-        # its sign decide that of a component.
+        # No rotation, or an exchange: rounding of the angle must not leave loadings of 1e-17 or
+        # decide the sign of a component.
         cos, sin = (1.0, 0.0) if aa >= bb or not jacobi else (0.0, 1.0)
     else:
         theta = 0.5 * (math.atan2(2.0 * ab, aa - bb) if jacobi else math.atan(2.0 * ab / size))
         cos, sin = math.cos(theta), math.sin(theta)
-    _turn(Z[a], Z[b], cos, sin)
-    _turn(Czy[a], Czy[b], cos, sin)
-    _turn(Mzz[a], Mzz[b], cos, sin)
-    _turn(Mzz[:, a], Mzz[:, b], cos, sin)
-    _turn(B[:, a], B[:, b], cos, sin)
-    left = np.empty(2)
-    left[0] = Mzz[a, a] - _explained(Czy[a], Czy[a], given)
-    left[1] = Mzz[b, b] - _explained(Czy[b], Czy[b], given)
-    found = np.empty(2)
-    relevances(np.stack((Czy[a], Czy[b])), np.maximum(left, 0.0), W, signed, found)
+    _rotate_pair(Z[a], Z[b], cos, sin)
+    _rotate_pair(Czy[a], Czy[b], cos, sin)
+    _rotate_pair(Mzz[a], Mzz[b], cos, sin)
+    _rotate_pair(Mzz[:, a], Mzz[:, b], cos, sin)
+    _rotate_pair(B[:, a], B[:, b], cos, sin)
+    variances = np.empty(2)
+    variances[0] = Mzz[a, a] - _explained_by_covariates(Czy[a], Czy[a], covariate_weights)
+    variances[1] = Mzz[b, b] - _explained_by_covariates(Czy[b], Czy[b], covariate_weights)
+    new_relevances = np.empty(2)
+    relevances(np.stack((Czy[a], Czy[b])), np.maximum(variances, 0.0), W, signed, new_relevances)
     for k in range(2):
-        if left[k] <= vanished * min(aa, bb):
-            found[k] = -np.inf
-    relevance[a], relevance[b] = found
-    survivor = a if found[0] > found[1] + tie else b
-    came = arrival[first] if survivor == a else arrival[second]
+        if variances[k] <= zero_rtol * min(aa, bb):
+            new_relevances[k] = -np.inf
+    relevance[a], relevance[b] = new_relevances
+    survivor = a if new_relevances[0] > new_relevances[1] + tie else b
+    survivor_arrival = arrival[first] if survivor == a else arrival[second]
     last = count - 1
     if survivor != low:
         _move(Z, Mzz, Czy, B, relevance, survivor, low)
     if high != last:
         _move(Z, Mzz, Czy, B, relevance, last, high)
         arrival[high] = arrival[last]
-    arrival[low] = came
+    arrival[low] = survivor_arrival
     arrival[last] = 0.0
     Z[last] = 0.0
     Czy[last] = 0.0
@@ -266,10 +266,10 @@ def rotate_and_drop(
     B[:, last] = 0.0
     relevance[last] = 0.0
     for i in range(B.shape[0]):
-        loaded = False
+        is_loaded = False
         for k in range(last):
-            loaded |= B[i, k] != 0.0
-        if not loaded:
+            is_loaded |= B[i, k] != 0.0
+        if not is_loaded:
             return True
     return False
 
@@ -290,38 +290,38 @@ def take_up(
     m2: np.ndarray,
     cxy: np.ndarray,
     found: np.ndarray,
-    bar: float,
-    most: int,
+    threshold: float,
+    max_components: int,
     W: np.ndarray,
-    given: np.ndarray,
+    covariate_weights: np.ndarray,
     jacobi: bool,
     signed: bool,
     tie: float,
-    vanished: float,
+    zero_rtol: float,
     joined: np.ndarray,
 ) -> tuple[int, bool, float]:
-    """Let the variables above the bar join, one after another, dropping a component for each.
+    """Add the variables above the threshold one by one, dropping a component for each.
 
     Parameters
     ----------
-    Z, Mzz, Czy, relevance, arrival, W, given, jacobi, signed, tie, vanished
+    Z, Mzz, Czy, relevance, arrival, W, covariate_weights, jacobi, signed, tie, zero_rtol
         As in `rotate_and_drop`.
     B, means
-        Loadings and means with room for all the variables after the first `loaded`.
+        Loadings and means, with room for all the variables after the first `loaded`.
     X, mean, m2, cxy, found
         The variables' values (m, n), moments and relevances (m,).
-    bar, most
-        What a relevance must exceed; it rises once there are so many components.
+    threshold, max_components
+        The relevance to exceed, which rises once there are `max_components`.
     joined
-        (m,) filled: whether each joined, and stands in B after those before it.
+        (m,) filled: whether each was added, and so has the next row of B.
 
     Returns
     -------
-    The number of components, whether a variable is left without any loading, and the bar.
+    The number of components, whether some variable has no loading left, and the threshold.
     """
     unloaded = False
     for j in range(found.shape[0]):
-        joined[j] = found[j] > bar
+        joined[j] = found[j] > threshold
         if not joined[j]:
             continue
         join(Z, Mzz, Czy, X[j], mean[j], m2[j], cxy[j], count)
@@ -332,12 +332,12 @@ def take_up(
         means[loaded] = mean[j]
         loaded += 1
         count += 1
-        if count > most:
+        if count > max_components:
             unloaded |= rotate_and_drop(
                 *(Z, Mzz, Czy, B[:loaded], relevance, arrival, count),
-                *(W, given, jacobi, signed, tie, vanished),
+                *(W, covariate_weights, jacobi, signed, tie, zero_rtol),
             )
             count -= 1
-        if count == most:
-            bar = relevance[:count].min() + tie
-    return count, unloaded, bar
+        if count == max_components:
+            threshold = relevance[:count].min() + tie
+    return count, unloaded, threshold

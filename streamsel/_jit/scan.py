@@ -1,7 +1,7 @@
-"""First and second moments of columns, of themselves and with the target, in one pass.
+"""First and second moments of columns, and products with the target, in one pass.
 
- Every column is computed by the same instructions wherever it stands in a block, so its moments
-have the same bits however the stream is cut. Columns arrive transposed, one a row, C-contiguous and
+Every column is computed by the same instructions at any position in a block, so its moments are
+bit-identical however the stream is divided. Columns are transposed, one per row, C-contiguous and
 read-only.
 """
 
@@ -11,39 +11,39 @@ import numpy as np
 
 from streamsel._jit.policy import kernel
 
-# Of several targets so many rows at a time: three columns of a tile stay in the second-level cache.
+# Rows per tile with several targets: three columns of a tile stay in the second-level cache.
 _TILE = 4096
-# So many columns, a multiple of three, pass a tile of Y before the next one is fetched.
-_GROUP = 48
-# Numbers, to which nothing is written, before an array that a loop of reordered sums writes. LLVM
-# compiles such a loop twice, the second for arrays that are within a few registers of each other,
-# with another order of the sum: results would depend on where memory happens to be free.
+# Columns, a multiple of three, that use a tile of Y before the next one is loaded.
+_GROUP_COLUMNS = 48
+# Unused numbers before an array that a loop of reordered sums writes. LLVM compiles such a loop
+# twice, the second time for arrays within a few registers of each other, with another order of the
+# sum: without padding, results would depend on memory addresses.
 _UNUSED = 64
-# How many columns apart stand the four that are summed together.
-_APART = 31
-# Where more than this part of the sum of squares cancels, the column is summed again about its
-# mean.
-_CANCELLED = 1e-3
-# By so much a glance at a column may err: sums in another order differ by far less.
-_CLEARLY = 1e-6
-# Of what is counted by its relevance a glance may err by far less: in an order of sums alone.
-_SUMS = 1e-9
-# Relevances are counted by octaves, halves of halves of 1, each in so many equal bins.
+# The distance between the four columns that are summed together.
+_COLUMN_DISTANCE = 31
+# If less than this fraction of the sum of squares is left after cancellation, the column is summed
+# again about its mean.
+_CANCELLATION_RTOL = 1e-3
+# Error bound of `glance`: sums in another order differ by far less.
+_GLANCE_ERROR = 1e-6
+# Error bound of a relevance that is only counted: from the order of sums alone.
+_SUM_ERROR = 1e-9
+# Relevances are counted by octaves below 1, each with IN_OCTAVE equal bins.
 OCTAVES, IN_OCTAVE = 12, 16
 BINS = OCTAVES * IN_OCTAVE
-# After so many bits of a float its bin begins, and which number the first bin has there.
-_DIGITS, _FIRST = 48, (1023 - OCTAVES) * IN_OCTAVE
-# Variation within this many roundings of the mean is no variation.
+# The bit of a float64 at which the number of its bin begins, and that number for the first bin.
+_BIN_SHIFT, _FIRST = 48, (1023 - OCTAVES) * IN_OCTAVE
+# Variation within this fraction of the mean is a rounding error.
 ROUNDINGS = 8.0 * 2.220446049250313e-16
-# Below this a sum of squares has lost digits to underflow.
+# A sum of squares below this has lost digits to underflow.
 UNDERFLOW = 1e-305
-# About a mean above this rounding is larger than what underflows.
+# With a mean above this the rounding error exceeds an underflow.
 SMALL = 1e-138
 
 
 @kernel()
 def variation(m2: float, mean: float, n: int) -> float:
-    """Return m2, or zero where it is no more than rounding of the mean or underflow."""
+    """Return m2, or zero if it is within rounding of the mean or underflows."""
     rounding = ROUNDINGS * abs(mean)
     if m2 <= n * rounding * rounding or m2 < UNDERFLOW:
         return 0.0
@@ -51,15 +51,15 @@ def variation(m2: float, mean: float, n: int) -> float:
 
 
 @kernel()
-def _seen(v: float, mean: float, n: int, x: np.ndarray) -> float:
-    """Return `variation`, and NaN where the column varies by too little for it to be seen.
+def _checked_variation(v: float, mean: float, n: int, x: np.ndarray) -> float:
+    """Return `variation`, or NaN if the column varies by too little to be represented in m2.
 
-    x is what is stored of the column; all that is not is 0.
+    x has the stored values of the column; all others are 0.
     """
     m2 = variation(v, mean, n)
     if m2 == 0.0 and abs(mean) < SMALL:
         first = np.float64(x[0]) if x.size == n else 0.0
-        # Nearly always one value again and again, which is counted at the speed of the cache.
+        # The column is nearly always constant, which is a fast check.
         others = 0
         for i in range(x.size):
             others += np.float64(x[i]) != first
@@ -71,10 +71,10 @@ def _seen(v: float, mean: float, n: int, x: np.ndarray) -> float:
 
 @kernel()
 def _two_sum(a: float, b: float) -> tuple[float, float]:
-    """Return a + b, rounded, and what rounding took away (Knuth). Its sums keep their order."""
+    """Return a + b, rounded, and its rounding error (Knuth). Its sums must not be reordered."""
     whole = a + b
-    mine = whole - a
-    return whole, (a - (whole - mine)) + (b - mine)
+    from_b = whole - a
+    return whole, (a - (whole - from_b)) + (b - from_b)
 
 
 @kernel(reordered_sums=True)
@@ -109,8 +109,8 @@ def _sums_of_four(
 ) -> None:
     """Fill out (4, 3) with the sums, the sums of squares and the products with y of four columns.
 
-    Each about its own first value. Written out, so that the twelve sums stay in registers and y is
-    loaded once for four columns.
+    Each is about its column's first value. The loop is unrolled by hand, so that the twelve sums
+    stay in registers and y is loaded once for four columns.
     """
     shift0, shift1 = np.float64(x0[0]), np.float64(x1[0])
     shift2, shift3 = np.float64(x2[0]), np.float64(x3[0])
@@ -158,19 +158,19 @@ def _scan_one_target(
     m2: np.ndarray,
     cxy: np.ndarray,
 ) -> None:
-    """One target column: four columns at a time, at the speed of memory.
+    """Fill the moments with one target column, four columns at a time, at memory bandwidth.
 
-    The four stand some way apart. So each is read on and on, as the processor likes to fetch ahead;
-    four neighbours would be four short starts. The first stands in for any that is missing, so that
-    every column meets the very same instructions.
+    The four are some distance apart, so that each is read sequentially over many columns, which
+    suits the hardware prefetcher. The first column pads an incomplete group, so that every column
+    is computed by the same instructions.
     """
     b, n = X.shape
     sums = np.empty((4, 3))
-    for start in range(0, b, 4 * _APART):
-        stop = min(start + 4 * _APART, b)
-        apart = -(-(stop - start) // 4)
-        for first in range(start, start + apart):
-            second, third, fourth = first + apart, first + 2 * apart, first + 3 * apart
+    for start in range(0, b, 4 * _COLUMN_DISTANCE):
+        stop = min(start + 4 * _COLUMN_DISTANCE, b)
+        distance = -(-(stop - start) // 4)
+        for first in range(start, start + distance):
+            second, third, fourth = first + distance, first + 2 * distance, first + 3 * distance
             _sums_of_four(
                 X[first],
                 X[second if second < stop else first],
@@ -180,27 +180,27 @@ def _scan_one_target(
                 sums,
             )
             for u in range(4):
-                j = first + u * apart
+                j = first + u * distance
                 if j < stop:
                     s = sums[u, 0]
                     ss = sums[u, 1]
                     mean[j], low[j] = _two_sum(np.float64(X[j, 0]), s / n)
                     v = ss - s * s / n
                     cxy[j, 0] = sums[u, 2]
-                    if v < _CANCELLED * ss:
+                    if v < _CANCELLATION_RTOL * ss:
                         mean[j], low[j], v = _about(X[j], mean[j], Y, cxy[j])
                     if cxy.shape[1] == 2:
                         cxy[j, 1] = -cxy[j, 0]
-                    m2[j] = _seen(v, mean[j], n, X[j])
+                    m2[j] = _checked_variation(v, mean[j], n, X[j])
 
 
 @kernel(reordered_sums=True)
 def _dots(D: np.ndarray, Y: np.ndarray, k: int, start: int, size: int, out: np.ndarray) -> None:
     """Add to out (3, c') the dot products of three columns with targets k to k + 3.
 
-    Written out, so that the twelve sums stay in registers, with three columns and a target beside
-    them in the sixteen that a processor has: seven loads for twelve products, where one column
-    against one target takes two loads for one.
+    The loop is unrolled by hand, so that the twelve sums, three columns and a target stay in
+    sixteen registers: seven loads for twelve products, where one column with one target takes two
+    loads for one.
     """
     d0, d1, d2 = D[0, :size], D[1, :size], D[2, :size]
     t0, t1 = Y[k, start : start + size], Y[k + 1, start : start + size]
@@ -248,7 +248,7 @@ def _dots(D: np.ndarray, Y: np.ndarray, k: int, start: int, size: int, out: np.n
 
 @kernel(reordered_sums=True)
 def _centre(x: np.ndarray, shift: float, d: np.ndarray, sums: np.ndarray) -> None:
-    """Fill d with x about its shift, and add to sums (2,) its sum and sum of squares."""
+    """Fill d with x about its shift, and add its sum and sum of squares to sums (2,)."""
     s = 0.0
     ss = 0.0
     for i in range(x.size):
@@ -269,19 +269,19 @@ def _scan_many_targets(
     m2: np.ndarray,
     cxy: np.ndarray,
 ) -> None:
-    """Several target columns: three columns against four targets at a time, as matrix products do.
+    """Fill the moments with several target columns, three columns and four targets at a time.
 
-    Where fewer than three columns are left the last one stands in for the missing, so that every
-    column meets the very same instructions.
+    The last column pads an incomplete group, so that every column is computed by the same
+    instructions.
     """
     b, n = X.shape
     tile = min(_TILE, n)
     unused = _UNUSED // tile + 1
     D = np.empty((unused + 3, tile))[unused:]
-    dots = np.empty((_GROUP, Y.shape[0]))
-    sums = np.empty((_GROUP, 2))
-    for first in range(0, b, _GROUP):
-        last = min(first + _GROUP, b)
+    dots = np.empty((_GROUP_COLUMNS, Y.shape[0]))
+    sums = np.empty((_GROUP_COLUMNS, 2))
+    for first in range(0, b, _GROUP_COLUMNS):
+        last = min(first + _GROUP_COLUMNS, b)
         dots[:] = 0.0
         sums[:] = 0.0
         for start in range(0, n, _TILE):
@@ -299,9 +299,9 @@ def _scan_many_targets(
             v = ss - s * s / n
             for k in range(cxy.shape[1]):
                 cxy[j, k] = dots[j - first, k]
-            if v < _CANCELLED * ss:
+            if v < _CANCELLATION_RTOL * ss:
                 mean[j], low[j], v = _about(X[j], mean[j], Y, cxy[j])
-            m2[j] = _seen(v, mean[j], n, X[j])
+            m2[j] = _checked_variation(v, mean[j], n, X[j])
 
 
 @kernel()
@@ -313,18 +313,18 @@ def scan_dense(
     m2: np.ndarray,
     cxy: np.ndarray,
 ) -> None:
-    """Moments of dense columns.
+    """Fill the moments of dense columns.
 
     Parameters
     ----------
     X
         (b, n) columns as rows, float64, float32, int8 or uint8, read in place.
     Y
-        (c', n) centred target columns; one, or zero rows up to a multiple of four. One is enough
-        for two classes, c = 2: the second is the first, negated.
+        (c', n) centred target columns; one, or padded with zero rows to a multiple of four. One is
+        enough for two classes, c = 2: the second is the first, negated.
     mean, low, m2, cxy
-        (b,), (b,), (b,), (b, c) filled; low is what rounding took from the mean. m2 is 0.0 for a
-        constant column, not finite where a value is not finite, or the squares overflow or vanish.
+        (b,), (b,), (b,), (b, c) filled; low is the rounding error of the mean. m2 is 0.0 for a
+        constant column, and not finite if a value is not, or the squares overflow or underflow.
     """
     if Y.shape[0] == 1:
         _scan_one_target(X, Y, mean, low, m2, cxy)
@@ -334,21 +334,21 @@ def scan_dense(
 
 @kernel()
 def _bin(bits: int) -> int:
-    """Return in which bin the relevance with these bits is counted: one past all for one below 0.
+    """Return the bin of the relevance with these bits; BINS for a negative one.
 
-    Bins are told apart by exponent and leading digits. The first one takes all that is less than
-    its edge, and the last one 1 too.
+    The bin is given by the exponent and leading digits. The first one has all smaller values too,
+    and the last one 1.
     """
-    found = (bits >> _DIGITS) - _FIRST
+    index = (bits >> _BIN_SHIFT) - _FIRST
     # min and max would take longer.
-    found = BINS - 1 if found >= BINS else found
-    found = 0 if found < 0 else found  # noqa: FURB136
-    return BINS if bits < 0 else found
+    index = BINS - 1 if index >= BINS else index
+    index = 0 if index < 0 else index  # noqa: FURB136
+    return BINS if bits < 0 else index
 
 
 @kernel()
 def count(relevance: np.ndarray, before: int, step: int, rows: np.ndarray, last: np.ndarray) -> int:
-    """Count relevances (p,) by arrival and relevance; below 0 none is counted.
+    """Count relevances (p,) by arrival and relevance; negative ones are not counted.
 
     Parameters
     ----------
@@ -357,9 +357,9 @@ def count(relevance: np.ndarray, before: int, step: int, rows: np.ndarray, last:
     step
         How many columns a bin of arrival has.
     rows
-        (a, b) filled: the bins of arrival that are full.
+        (a, b) filled: the full bins of arrival.
     last
-        (b,) the last bin of arrival, and then what is the last one.
+        (b,) the last bin of arrival; updated.
 
     Returns
     -------
@@ -389,9 +389,9 @@ def count(relevance: np.ndarray, before: int, step: int, rows: np.ndarray, last:
 
 @kernel(reordered_sums=True)
 def glance(x: np.ndarray, Y: np.ndarray, W: np.ndarray) -> float:
-    """Return what the relevance of one column is surely below, by no more than `_CLEARLY`.
+    """Return an upper bound of the relevance of one column, about `_GLANCE_ERROR` above it.
 
-    Infinity where that takes a closer look: what varies hardly or not at all, or is not finite.
+    Infinity if a full scan is needed: for a column that is constant, nearly so, or not finite.
 
     Parameters
     ----------
@@ -409,7 +409,7 @@ def glance(x: np.ndarray, Y: np.ndarray, W: np.ndarray) -> float:
         s += d
         ss += d * d
     v = ss - s * s / n
-    if not (_CANCELLED * ss <= v < np.inf and ss > UNDERFLOW / _CANCELLED):
+    if not (_CANCELLATION_RTOL * ss <= v < np.inf and ss > UNDERFLOW / _CANCELLATION_RTOL):
         return np.inf
     if variation(0.5 * v, shift + s / n, n) == 0.0:
         return np.inf
@@ -426,21 +426,23 @@ def glance(x: np.ndarray, Y: np.ndarray, W: np.ndarray) -> float:
         for k in range(cxy.size):
             a += row[k] * cxy[k]
         square += a * a
-    return np.sqrt(square / v) + _CLEARLY
+    return np.sqrt(square / v) + _GLANCE_ERROR
 
 
 @kernel()
-def glance_below(x: np.ndarray, Y: np.ndarray, W: np.ndarray, bar: float) -> int:
-    """Return in which bin the relevance of a column is counted, if it is surely below a bar.
+def glance_below(x: np.ndarray, Y: np.ndarray, W: np.ndarray, threshold: float) -> int:
+    """Return the bin of the relevance of a column if it is clearly below a threshold.
 
-    -1 where either takes a closer look; x, Y and W are as in `glance`.
+    -1 if either is uncertain; x, Y and W are as in `glance`.
     """
-    found = glance(x, Y, W)
-    if not found < bar:
+    bound = glance(x, Y, W)
+    if not bound < threshold:
         return -1
-    relevance = found - _CLEARLY
-    least = _bin(np.float64(max(0.0, relevance - _SUMS)).view(np.int64))
-    return least if _bin(np.float64(relevance + _SUMS).view(np.int64)) == least else -1
+    relevance = bound - _GLANCE_ERROR
+    lowest_bin = _bin(np.float64(max(0.0, relevance - _SUM_ERROR)).view(np.int64))
+    return (
+        lowest_bin if _bin(np.float64(relevance + _SUM_ERROR).view(np.int64)) == lowest_bin else -1
+    )
 
 
 @kernel(reordered_sums=True)
@@ -471,8 +473,7 @@ def _sparse_one_target(
     m2: np.ndarray,
     cxy: np.ndarray,
 ) -> bool:
-    # Unsigned indices: numba need not ask whether they are negative, which costs a third of the
-    # time.
+    # Unsigned indices save numba a check for negative ones, which takes a third of the time.
     n, y = np.uint64(Y.shape[1]), Y[0]
     for j in range(indptr.size - 1):
         start, stop = np.uint64(indptr[j]), np.uint64(indptr[j + 1])
@@ -497,11 +498,11 @@ def _sparse_one_target(
         cxy[j, 0] = a
         mean[j], low[j] = s / n, 0.0
         v = ss - s * s / n
-        if v < _CANCELLED * ss:
+        if v < _CANCELLATION_RTOL * ss:
             mean[j], low[j], v = _dense_again(data, indices, start, stop, Y, mean[j], cxy[j])
         if cxy.shape[1] == 2:
             cxy[j, 1] = -cxy[j, 0]
-        m2[j] = _seen(v, mean[j], n, data[start:stop])
+        m2[j] = _checked_variation(v, mean[j], n, data[start:stop])
     return True
 
 
@@ -537,9 +538,9 @@ def _sparse_many_targets(
                 cxy[j, k] += v * y[k]
         mean[j], low[j] = s / n, 0.0
         v = ss - s * s / n
-        if v < _CANCELLED * ss:
+        if v < _CANCELLATION_RTOL * ss:
             mean[j], low[j], v = _dense_again(data, indices, start, stop, Y, mean[j], cxy[j])
-        m2[j] = _seen(v, mean[j], n, data[start:stop])
+        m2[j] = _checked_variation(v, mean[j], n, data[start:stop])
     return True
 
 
@@ -555,21 +556,21 @@ def scan_sparse(
     m2: np.ndarray,
     cxy: np.ndarray,
 ) -> bool:
-    """Moments of sparse columns, in time proportional to what they store.
+    """Fill the moments of sparse columns, in time proportional to the stored values.
 
     Parameters
     ----------
     data, indices, indptr
-        CSC parts; indptr may start anywhere. Row indices must ascend strictly within a column.
+        CSC arrays; indptr may start anywhere. Row indices must ascend strictly within a column.
     Y, YT
-        The centred target (c', n), as `scan_dense` has it, and its transpose (n, c'), both
+        The centred target (c', n), as in `scan_dense`, and its transpose (n, c'), both
         C-contiguous.
     mean, low, m2, cxy
         As in `scan_dense`.
 
     Returns
     -------
-    Whether every row index was in range and in order; if not, what was filled is void.
+    Whether every row index was in range and in order; if not, the results are invalid.
     """
     if Y.shape[0] == 1:
         return _sparse_one_target(data, indices, indptr, Y, mean, low, m2, cxy)

@@ -1,4 +1,4 @@
-"""The search for the next columns worth a second look."""
+"""Search for the next candidates above a threshold."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from streamsel._jit.policy import kernel
 
 @kernel()
 def next_above(
-    values: np.ndarray, start: int, threshold: float, places: np.ndarray
+    values: np.ndarray, start: int, threshold: float, indices: np.ndarray
 ) -> tuple[int, int]:
-    """Fill places with the next ones, from `start` on, whose value is above the threshold.
+    """Fill `indices` with the next ones, from `start` on, whose value is above the threshold.
 
     Returns
     -------
-    How many were found, and where to go on when they fill the room.
+    How many were found, and the index at which to continue when `indices` is full.
     """
     found = 0
     for j in range(start, values.shape[0]):
         if values[j] > threshold:
-            places[found] = j
+            indices[found] = j
             found += 1
-            if found == places.shape[0]:
+            if found == indices.shape[0]:
                 return found, j + 1
     return found, values.shape[0]

@@ -1,7 +1,7 @@
-"""Columns in order of their values, and where each value came from, in linear time.
+"""Sorted columns, and the permutation that sorts them, in linear time.
 
-Every column is sorted by the same instructions wherever it stands in a block. Columns arrive
-transposed, one a row, C-contiguous, finite; they may be read-only.
+Every column is sorted by the same instructions at any position in a block. Columns are transposed,
+one per row, C-contiguous and finite; they may be read-only.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import numpy as np
 
 from streamsel._jit.policy import kernel
 
-# A key tells a distance as part of the largest: which of so many powers of two, and the digits.
+# A key encodes a distance relative to the largest: one of 64 powers of two, and the digits.
 _POWERS = 64 << 52
-# The key is of two digits: short ones where there are too few rows to pay for counting by long.
-_SHORT, _LONG = 8, 11
+# A key has two digits, in bits: short ones if there are too few rows to pay for more counters.
+_SHORT_BITS, _LONG_BITS = 8, 11
 _MANY_ROWS = 512
-# Where neighbours in order of their keys need more moves a value than this, keys do not tell.
-_MOVES = 8
-# The lower half of a word is the place of a value, the upper half its key.
-_PLACE = 0xFFFF_FFFF
+# Insertion moves per value beyond which the keys are too coarse.
+_MAX_MOVES = 8
+# The lower half of a word is the index of a value, the upper half its key.
+_INDEX_MASK = 0xFFFF_FFFF
 _SIGN = np.int64(-(2**63))
 
 
@@ -26,14 +26,14 @@ _SIGN = np.int64(-(2**63))
 def _sort_by_bits(
     x: np.ndarray, values: np.ndarray, order: np.ndarray, other: np.ndarray, count: np.ndarray
 ) -> None:
-    """Do as `_sort` in as many passes of radix sort as a float64 has digits."""
+    """Do as `_sort`, by a radix sort over all bits of a float64."""
     n = x.size
     keys = values.view(np.int64)
     for i in range(n):
         values[i], order[i] = x[i], i
         keys[i] ^= (keys[i] >> 63) | _SIGN
-    mask = (1 << _LONG) - 1
-    for shift in range(0, 64, _LONG):
+    mask = (1 << _LONG_BITS) - 1
+    for shift in range(0, 64, _LONG_BITS):
         for d in range(mask + 1):
             count[d] = 0
         for i in range(n):
@@ -55,26 +55,26 @@ def _sort_by_bits(
 def _sort(
     x: np.ndarray, values: np.ndarray, order: np.ndarray, words: np.ndarray, counts: np.ndarray
 ) -> None:
-    """Fill values with those of x, ascending, and order with the places that they come from.
+    """Fill values with x in ascending order, and order with their indices in x.
 
-    Two passes of radix sort by the first 16 or 22 bits of how far a value lies from one that is not
-    extreme, so that neither an offset nor a long tail uses them up. They leave few neighbours out
-    of order, and insertion puts those right; where they leave many, all bits are sorted by.
+    Two passes of radix sort by the first 16 or 22 bits of the distance from a typical value, so
+    that neither an offset nor a long tail uses up the bits. Insertion sort corrects the few
+    neighbours that are out of order; if there are many, all bits are used.
 
     Parameters
     ----------
     words, counts
-        (2, n) and (2, 2**11) integers to work in.
+        (2, n) and (2, 2**11) integer buffers.
     """
     n = x.size
-    bits = _SHORT if n < _MANY_ROWS else _LONG
+    bits = _SHORT_BITS if n < _MANY_ROWS else _LONG_BITS
     mask = (1 << bits) - 1
     half = 1 << (2 * bits - 1)
     a, b, c = x[0], x[n // 2], x[n - 1]
     typical = max(min(a, b), min(max(a, b), c))
     for i in range(n):
         values[i] = x[i] - typical
-    # Without their sign, numbers ascend with their bits as integers.
+    # Bits of non-negative floats, as integers, are in the order of the floats.
     keys = values.view(np.int64)
     largest = np.int64(0)
     for i in range(n):
@@ -104,16 +104,16 @@ def _sort(
         d = there[i] >> (32 + bits)
         here[upper[d]] = there[i]
         upper[d] += 1
-    moves = _MOVES * n
+    moves = _MAX_MOVES * n
     for i in range(n):
-        place = here[i] & _PLACE
-        value = x[place]
+        index = here[i] & _INDEX_MASK
+        value = x[index]
         j = i
         while j > 0 and values[j - 1] > value and moves > 0:
             values[j], order[j] = values[j - 1], order[j - 1]
             j -= 1
             moves -= 1
-        values[j], order[j] = value, place
+        values[j], order[j] = value, index
     if moves == 0:
         _sort_by_bits(x, values, order, here, lower)
 
@@ -127,9 +127,9 @@ def sort_columns(X: np.ndarray, values: np.ndarray, order: np.ndarray) -> None:
     X
         (b, n) columns as rows.
     values, order
-        (b, n) filled: the values of each, ascending, and the places that they come from.
+        (b, n) filled: the values of each, ascending, and their original indices.
     """
     b, n = X.shape
-    words, counts = np.empty((2, n), np.int64), np.empty((2, 1 << _LONG), np.int32)
+    words, counts = np.empty((2, n), np.int64), np.empty((2, 1 << _LONG_BITS), np.int32)
     for j in range(b):
         _sort(X[j], values[j], order[j], words, counts)

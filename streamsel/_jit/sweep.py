@@ -1,7 +1,7 @@
-"""Many rows into sums, each value read once: of variables, of their squares, and with the target.
+"""Moments of many rows in one pass: of variables, their squares, and products with the target.
 
- Sums are taken about the newest row. It is one of the values, so that of a sum of squares no more
-is lost to the difference than one rounding a row, wherever a variable stands.
+Sums are taken about the newest row. As it is one of the values, the difference loses at most one
+rounding error per row of a sum of squares, whatever the mean of a variable.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import numpy as np
 
 from streamsel._jit.policy import kernel
 
-# So many variables of a row are read on end: memory likes long stretches.
+# Variables of a row read at a time: long contiguous reads are fast.
 _TILE = 2048
-# With several targets there are more sums a variable, which are to stay in the cache.
+# With several targets there are more sums per variable, which must stay in the cache.
 _SMALL_TILE = 256
-# Where sums of squares stay below this no value was missing, infinite or close to the limit.
+# A sum of squares below this has no missing, infinite or nearly overflowing value.
 _LARGE = 1e300
 
 
 @kernel()
-def _in_fours(rows: np.ndarray) -> np.ndarray:
-    """Return rows (c, b) with zeros behind them, up to a multiple of four."""
+def _pad_to_fours(rows: np.ndarray) -> np.ndarray:
+    """Return rows (c, b) padded with zeros to a multiple of four."""
     c, b = rows.shape
     padded = np.zeros((c, -(-b // 4) * 4))
     for k in range(c):
@@ -41,20 +41,20 @@ def _total(values: np.ndarray) -> float:
 def _settle(
     w: np.ndarray, Y: np.ndarray, mean: np.ndarray, m2: np.ndarray, products: np.ndarray
 ) -> bool:
-    """Turn sums into moments; False where a value was missing or very large."""
+    """Turn sums into moments; return False if a value was missing or very large."""
     total = _total(w)
     for j in range(mean.size):
         s = mean[j]
-        # NaN is not below either.
+        # The comparison is False for NaN, too.
         if not m2[j] < _LARGE:
             return False
         mean[j] = s / total
         m2[j] = max(0.0, m2[j] - s * mean[j])
     for k in range(Y.shape[0]):
-        # What rounding left in a sum that is zero.
-        left = _total(Y[k])
+        # The rounding error of a sum that is zero.
+        sum_error = _total(Y[k])
         for j in range(mean.size):
-            products[k, j] -= left * mean[j]
+            products[k, j] -= sum_error * mean[j]
     return True
 
 
@@ -68,16 +68,16 @@ def sweep(
     m2: np.ndarray,
     products: np.ndarray,
 ) -> bool:
-    """Fill in the moments over rows that observed every variable, with values that can be squared.
+    """Fill the moments over rows without missing values.
 
-    If they are not that, what is filled in means nothing.
+    If there are missing or very large values, the results are invalid.
 
     Parameters
     ----------
     X, w
         (b, m) values, and (b,) weights of the rows.
     Y
-        (c, b) target columns, at least one, about their mean and times the weights.
+        (c, b) target columns, at least one, centred and times the weights.
     shift
         (m,) a value of each variable.
     mean, m2, products
@@ -95,15 +95,15 @@ def sweep(
     products[:] = 0.0
     tile = max(1, min(m, _TILE if c == 1 else _SMALL_TILE))
     D = np.empty((4, tile))
-    weights, targets = _in_fours(w.reshape(1, -1))[0], _in_fours(Y)
+    weights, targets = _pad_to_fours(w.reshape(1, -1))[0], _pad_to_fours(Y)
     last = b - 1
     for start in range(0, m, tile):
         stop = min(start + tile, m)
         size = stop - start
         about, s, ss = shift[start:stop], mean[start:stop], m2[start:stop]
         d0, d1, d2, d3 = D[0, :size], D[1, :size], D[2, :size], D[3, :size]
-        # Four rows at a time: sums are fetched and put back for four values, not for each. Where
-        # fewer are left the last stands in for the missing, and has no weight.
+        # Four rows at a time, so that sums are loaded and stored once for four values. The last
+        # row, with weight 0, pads an incomplete group.
         for i in range(0, b, 4):
             x0, x1 = X[i, start:stop], X[min(i + 1, last), start:stop]
             x2, x3 = X[min(i + 2, last), start:stop], X[min(i + 3, last), start:stop]
@@ -140,7 +140,7 @@ def sweep_columns(
     m2: np.ndarray,
     products: np.ndarray,
 ) -> bool:
-    """Do what `sweep` does where the values of a variable lie together, in X (m, b)."""
+    """Do as `sweep`, for the transpose X (m, b), where the values of a variable are contiguous."""
     m, b = X.shape
     y = Y[0]
     for j in range(m):
@@ -169,25 +169,25 @@ def sweep_observed(
     X: np.ndarray,
     w: np.ndarray,
     Y: np.ndarray,
-    seen: np.ndarray,
+    observed: np.ndarray,
     shift: np.ndarray,
     mean: np.ndarray,
     m2: np.ndarray,
     products: np.ndarray,
     means: np.ndarray,
 ) -> None:
-    """Fill in the moments of each variable over the rows that observed it.
+    """Fill the moments of each variable over the rows that observed it.
 
     Parameters
     ----------
     X, w, Y
-        As in `sweep`, NaN where not observed.
-    seen, shift, mean, m2, products, means
-        (m,), (m,), (m,), (m,), (c, m), (c, m) filled: weight of those rows, a value, and about it
-        what `sweep` says; the target's means over those rows.
+        As in `sweep`, NaN if missing.
+    observed, shift, mean, m2, products, means
+        (m,), (m,), (m,), (m,), (c, m), (c, m) filled: the weight of those rows, a value, and the
+        moments of `sweep` about it; the target's means over those rows.
     """
     b, m = X.shape
-    seen[:] = 0.0
+    observed[:] = 0.0
     mean[:] = 0.0
     m2[:] = 0.0
     products[:] = 0.0
@@ -199,20 +199,20 @@ def sweep_observed(
         shift[j] = 0.0 if np.isnan(X[i, j]) else X[i, j]
     tile = max(1, min(m, _SMALL_TILE))
     D, W = np.empty((4, tile)), np.empty((4, tile))
-    weights, targets = _in_fours(w.reshape(1, -1))[0], _in_fours(Y)
+    weights, targets = _pad_to_fours(w.reshape(1, -1))[0], _pad_to_fours(Y)
     for start in range(0, m, tile):
         stop = min(start + tile, m)
         size = stop - start
-        n, about, s, ss = seen[start:stop], shift[start:stop], mean[start:stop], m2[start:stop]
+        n, about, s, ss = observed[start:stop], shift[start:stop], mean[start:stop], m2[start:stop]
         d0, d1, d2, d3 = D[0, :size], D[1, :size], D[2, :size], D[3, :size]
         o0, o1, o2, o3 = W[0, :size], W[1, :size], W[2, :size], W[3, :size]
         for i in range(0, b, 4):
             for t in range(4):
                 x, d, o, weight = X[min(i + t, b - 1), start:stop], D[t], W[t], weights[i + t]
                 for j in range(size):
-                    is_seen = not np.isnan(x[j])
-                    d[j] = x[j] - about[j] if is_seen else 0.0
-                    o[j] = 1.0 if is_seen else 0.0
+                    is_observed = not np.isnan(x[j])
+                    d[j] = x[j] - about[j] if is_observed else 0.0
+                    o[j] = 1.0 if is_observed else 0.0
                     f = weight * d[j]
                     n[j] += weight * o[j]
                     s[j] += f
@@ -224,10 +224,10 @@ def sweep_observed(
                     a[j] += (d0[j] * y0 + d1[j] * y1) + (d2[j] * y2 + d3[j] * y3)
                     level[j] += (o0[j] * y0 + o1[j] * y1) + (o2[j] * y2 + o3[j] * y3)
     for j in range(m):
-        part = 1.0 / seen[j] if seen[j] > 0.0 else 0.0
+        inverse = 1.0 / observed[j] if observed[j] > 0.0 else 0.0
         total = mean[j]
-        mean[j] = total * part
+        mean[j] = total * inverse
         m2[j] = max(0.0, m2[j] - total * mean[j])
         for k in range(Y.shape[0]):
             products[k, j] -= mean[j] * means[k, j]
-            means[k, j] *= part
+            means[k, j] *= inverse

@@ -1,4 +1,4 @@
-"""The command: `streamsel select`, `reduce`, `transform`, `info` and `demo`."""
+"""The command line: `streamsel select`, `reduce`, `transform`, `info`, `demo` and others."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ __all__ = ["main"]
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run the command and leave with its exit code.
+    """Run the command line and exit.
 
-    The exit code is 0 if all went well, 1 after a failure, 2 if the command was called wrongly, 141
-    if whoever read its output stopped reading, and 129, 130 or 143 if SIGHUP, SIGINT or SIGTERM
-    ended it.
+    The exit code is 0 on success, 1 after a failure, 2 after a usage error, 141 if the reader of
+    the output closed the pipe, and 129, 130 or 143 if the run was ended by SIGHUP, SIGINT or
+    SIGTERM.
 
     Parameters
     ----------
     args
-        What stands after the command's name; None takes it from `sys.argv`.
+        Command-line arguments without the program name; None takes them from `sys.argv`.
 
     Raises
     ------
     SystemExit
-        Always: it carries the exit code.
+        Always, with the exit code.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            # Closed by the shell (>&-): no terminal, and nobody who reads.
+            # Closed by the shell (>&-): no terminal and no reader.
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
     try:
         for package in ("click", "rich"):
@@ -44,7 +44,7 @@ def main(args: Sequence[str] | None = None) -> None:
                 sys.exit(1)
         from streamsel.cli._app import app
     except KeyboardInterrupt:
-        # The handlers of a run are not there yet.
+        # The signal handlers of a run are not installed yet.
         sys.stderr.write("streamsel: interrupted\n")
         sys.exit(130)
     app(args, prog_name="streamsel")

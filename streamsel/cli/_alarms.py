@@ -1,4 +1,4 @@
-"""What looks like a mistake, though it can be computed: a sentence for each, and no more."""
+"""Warnings about input or results that look like mistakes, one sentence each."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ if TYPE_CHECKING:
 
     from streamsel.learner.report import Report
 
-# Of the columns read so many may be left out before somebody ought to know.
+# Share of skipped columns above which the user is warned.
 MAX_SKIPPED = 0.1
-# What is left out on demand, or could tell nothing, is no loss.
-_NO_LOSS = frozenset({"constant", "rare"})
-# Fewer rows than this are too few to tell an identifier from anything else.
-_FEW = 8
-_SAME = 0.99
-_HIGH = 0.9
-_ALIKE = 0.8
-_EXAMPLES = 3
-# Commands that can name what they leave out.
-_LISTING = frozenset({"select", "reduce"})
-_LIST = "--list-skipped names them"
+# Skipping these loses no information: requested by the user, or constant.
+_HARMLESS_REASONS = frozenset({"constant", "rare"})
+# With fewer rows an identifier cannot be recognised.
+_MIN_ROWS = 8
+_NEAR_PERFECT = 0.99
+_HIGH_RELEVANCE = 0.9
+_HIGH_CORRELATION = 0.8
+_MAX_EXAMPLES = 3
+# Commands with --list-skipped.
+_COMMANDS_WITH_LIST = frozenset({"select", "reduce"})
+_LIST_HINT = "--list-skipped lists them"
 
 
 class Alarm(NamedTuple):
-    """What looks like a mistake: a code for programs, and a sentence."""
+    """A warning: a code for programs and a sentence for people."""
 
     code: str
     text: str
 
 
 def of_target(columns: Mapping[str, Any], kind: str) -> list[Alarm]:
-    """Return what looks wrong about a target, column by column.
+    """Return warnings about a target, column by column.
 
     Parameters
     ----------
     columns
-        Its columns by name.
+        Target columns by name.
     kind
         "auto", "class", "numeric" or "survival".
     """
@@ -54,14 +54,14 @@ def of_target(columns: Mapping[str, Any], kind: str) -> list[Alarm]:
 
 
 def columns_of(y: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Return the columns of a target by name; one without a name is called nothing.
+    """Return the columns of a target by name; a single column without a name has the name "".
 
     Parameters
     ----------
     y
-        An array, a table with names, or None.
+        An array, a table with column names, or None.
     names
-        Of its columns, where they are known.
+        Names of its columns, where they are known.
     """
     if y is None:
         return {}
@@ -74,36 +74,43 @@ def columns_of(y: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def classes(name: str, y: Any, kind: str) -> Alarm | None:
-    """Look for a target with as many classes as rows, or nearly."""
+    """Return a warning if a target has nearly as many classes as rows."""
     y = np.asarray(y)
-    if len(y) < _FEW or not (kind == "class" or y.dtype.kind in "OUS"):
+    if len(y) < _MIN_ROWS or not (kind == "class" or y.dtype.kind in "OUS"):
         return None
     n_classes, n = len({str(value) for value in y.tolist()}), len(y)
     if n_classes <= n / 2:
         return None
-    what = "every row is a class of its own" if n_classes == n else f"{n_classes:,} classes"
+    what = "every row is its own class" if n_classes == n else f"{n_classes:,} classes"
     return Alarm(
         "classes",
-        f"{_called(name)} has {n:,} rows, and {what}: an identifier, or quantities read as text?",
+        f"{_target_name(name)}: {what} ({n:,} rows). Is it an identifier, or are quantities read "
+        "as text?",
     )
 
 
 def numbering(name: str, y: Any, kind: str) -> Alarm | None:
-    """Look for a target that numbers the rows."""
+    """Return a warning if a target only numbers the rows."""
     y = np.asarray(y)
-    if kind in ("class", "survival") or y.ndim != 1 or y.dtype.kind not in "iuf" or len(y) < _FEW:
+    if (
+        kind in ("class", "survival")
+        or y.ndim != 1
+        or y.dtype.kind not in "iuf"
+        or len(y) < _MIN_ROWS
+    ):
         return None
     first = y.min()
     if not np.array_equal(np.sort(y), np.arange(len(y)) + first):
         return None
     return Alarm(
         "numbering",
-        f"{_called(name)} numbers the rows from {first:g} to {y.max():g}: an identifier, or ranks?",
+        f"{_target_name(name)} numbers the rows from {first:g} to {y.max():g}. Is it an "
+        "identifier, or are these ranks?",
     )
 
 
 def cells(name: str, y: Any, kind: str) -> Alarm | None:
-    """Look for a target of numbers with some cells that are none: it is taken as classes."""
+    """Return a warning if a numeric target is taken as classes because of non-numeric cells."""
     y = np.asarray(y)
     if kind == "class" or y.dtype != object:
         return None
@@ -113,138 +120,139 @@ def cells(name: str, y: Any, kind: str) -> Alarm | None:
     cell = str(y[why.place])
     return Alarm(
         "cells",
-        f"{_called(name)} is taken as classes for {cell!r} in row {why.place}, {why.detail}. Hint: "
-        f"--na-values {_as_option(cell)} takes such cells as missing, --target-kind class says "
-        "that they are classes",
+        f"{_target_name(name)} is taken as classes because of {cell!r} in row {why.place}: "
+        f"{why.detail}. Hint: --na-values {_as_option(cell)} reads such cells as missing; "
+        "--target-kind class confirms that they are classes",
     )
 
 
-def _called(name: str) -> str:
+def _target_name(name: str) -> str:
     return f"the target {name}" if name else "the target"
 
 
 def left_out(notes: Mapping[str, Any]) -> Alarm | None:
-    """Look for many columns that were left out of a run, given its notes."""
-    can_list = notes["command"] in _LISTING
+    """Return a warning if a run skipped many columns, given the metadata of the run."""
+    can_list = notes["command"] in _COMMANDS_WITH_LIST
     return skipped(notes["columns_read"], notes["skipped"], notes["max_skipped"], listed=can_list)
 
 
 def skipped(
     n_read: int, reasons: Mapping[str, int], limit: float | None = None, *, listed: bool = True
 ) -> Alarm | None:
-    """Look for many columns that were left out.
+    """Return a warning if many columns were skipped.
 
     Parameters
     ----------
     n_read
-        Columns read.
+        Number of columns read.
     reasons
-        How many were left out, by reason.
+        Number of columns skipped, by reason.
     limit
-        What share of them may be; None for what is usual.
+        Share of columns that may be skipped; None for `MAX_SKIPPED`.
     listed
         Whether the command has --list-skipped.
     """
-    lost = {reason: n for reason, n in reasons.items() if n and reason not in _NO_LOSS}
-    n_lost = sum(lost.values())
-    # One is a column of labels among a few others.
-    may_be = max(1, MAX_SKIPPED * n_read) if limit is None else limit * n_read
-    if n_lost <= may_be:
+    harmful = {reason: n for reason, n in reasons.items() if n and reason not in _HARMLESS_REASONS}
+    n_harmful = sum(harmful.values())
+    # One skipped column is usual: labels in a table with few columns.
+    n_allowed = max(1, MAX_SKIPPED * n_read) if limit is None else limit * n_read
+    if n_harmful <= n_allowed:
         return None
-    most = max(lost, key=lambda reason: lost[reason])
+    most = max(harmful, key=lambda reason: harmful[reason])
     hints = {
-        "missing": "--missing mean fills the gaps",
-        "text": "decimal commas are read by --decimal ,",
-        "mixed": "--na-values names cells that stand for missing values",
-        "ambiguous": "--decimal says what a comma is",
+        "missing": "--missing mean imputes missing values",
+        "text": "--decimal , reads decimal commas",
+        "mixed": "--na-values lists cells that mean a missing value",
+        "ambiguous": "--decimal sets the meaning of commas",
     }
-    hint = [*([hints[most]] if most in hints else ()), *([_LIST] if listed else ())]
-    why = ", ".join(f"{n:,} {reason}" for reason, n in sorted(lost.items()))
+    hint = [*([hints[most]] if most in hints else ()), *([_LIST_HINT] if listed else ())]
+    why = ", ".join(f"{n:,} {reason}" for reason, n in sorted(harmful.items()))
     return Alarm(
         "skipped",
-        f"{n_lost:,} of {n_read:,} columns ({n_lost / n_read:.0%}) were left out ({why}), and "
-        "what they say is not in the result" + (f". Hint: {'; '.join(hint)}" if hint else ""),
+        f"{n_harmful:,} of {n_read:,} columns ({n_harmful / n_read:.0%}) were skipped ({why}) and "
+        "could not be selected or used" + (f". Hint: {'; '.join(hint)}" if hint else ""),
     )
 
 
 def unread(notes: Mapping[str, Any]) -> list[Alarm]:
-    """Look for columns of numbers that were left out for some cells, given the notes of a run."""
+    """Return warnings about numeric columns skipped because of some cells."""
     found = []
     for reason, why in (
-        ("mixed", "for cells that are no numbers"),
-        ("ambiguous", "as their numbers can be read in two ways"),
+        ("mixed", "because of non-numeric cells"),
+        ("ambiguous", "because their numbers are ambiguous"),
     ):
         if n := notes["skipped"].get(reason, 0):
             name, detail, cell = notes["examples"].get(reason, ("", "", ""))
-            example = f", such as {name}: {detail.rstrip('.')}" if detail else ""
+            example = f", for example {name}: {detail.rstrip('.')}" if detail else ""
             hint = "write them as numbers"
             if notes["orientation"]:  # of text
-                option = f"--na-values {_as_option(cell)} takes such cells as missing"
-                hint = option if reason == "mixed" else "--decimal . or --decimal , decides"
-                hint = hint if detail else "--list-skipped names them, without --workers"
-            text = f"{count(n, 'column')} of numbers {'was' if n == 1 else 'were'} left out {why}"
+                option = f"--na-values {_as_option(cell)} reads such cells as missing"
+                hint = option if reason == "mixed" else "set --decimal . or --decimal ,"
+                hint = hint if detail else "--list-skipped lists them (without --workers)"
+            text = f"{count(n, 'numeric column')} {'was' if n == 1 else 'were'} skipped {why}"
             found.append(Alarm("cells", f"{text}{example}. Hint: {hint}"))
     return found
 
 
 def _as_option(name: str) -> str:
-    """Write a name as an option takes it in a shell."""
+    """Quote a name for use as an option value in a shell."""
     return shlex.quote(option_name(name))
 
 
 def outcome(found: Sequence[Mapping[str, Any]], targets: Sequence[str]) -> Alarm | None:
-    """Look for another outcome among the variables that were selected.
+    """Return a warning if a selected variable looks like another outcome (target leakage).
 
     Parameters
     ----------
     found
-        What is known of each, as a report has it.
+        Rows of the report, one per selected variable.
     targets
-        Names of the target's columns.
+        Names of the target columns.
     """
     for why, alike in (
-        ("says the same as the target", _says_the_same),
-        ("is called like the target", lambda rows: _called_alike(rows, targets)),
-        ("tells far more than all others", _stands_out),
+        ("has a relevance near 1", _near_perfect),
+        ("has a name like the target's", lambda rows: _named_like_target(rows, targets)),
+        ("is far more relevant than all others", _dominant),
     ):
         names = alike(found)
         if names:
-            listed = ", ".join(map(str, names[:_EXAMPLES]))
-            more = ", ..." if len(names) > _EXAMPLES else ""
+            listed = ", ".join(map(str, names[:_MAX_EXAMPLES]))
+            more = ", ..." if len(names) > _MAX_EXAMPLES else ""
             return Alarm(
                 "outcome",
-                f"{listed}{more} {why}: another outcome, or made of it? Hint: --drop leaves it out",
+                f"{listed}{more} {why}. Is it another outcome, or derived from the target? "
+                "Hint: --drop excludes it",
             )
     return None
 
 
-def _says_the_same(found: Sequence[Mapping[str, Any]]) -> list[Any]:
-    return [row["name"] for row in found if _relevance(row) > _SAME and row["above_noise"]]
+def _near_perfect(found: Sequence[Mapping[str, Any]]) -> list[Any]:
+    return [row["name"] for row in found if _relevance(row) > _NEAR_PERFECT and row["above_noise"]]
 
 
-def _called_alike(found: Sequence[Mapping[str, Any]], targets: Sequence[str]) -> list[Any]:
+def _named_like_target(found: Sequence[Mapping[str, Any]], targets: Sequence[str]) -> list[Any]:
     names = [
         row["name"]
         for row in found
-        if any(_alike(str(row["name"]), target) for target in targets if target)
+        if any(_names_match(str(row["name"]), target) for target in targets if target)
     ]
-    # Where most are called so, it is how all columns are called.
+    # If most names match, the pattern is how all columns are named.
     return names if len(names) <= len(found) / 2 else []
 
 
-def _alike(name: str, target: str) -> bool:
-    """Tell whether one name is the other with something behind it: y_2, survival.months."""
+def _names_match(name: str, target: str) -> bool:
+    """Return whether one name is the other with a suffix: y_2, survival.months."""
     short, long = sorted((name.lower(), target.lower()), key=len)
     digits = "" if short[-1:].isdigit() else r"|\d+"
     return re.fullmatch(rf"{re.escape(short)}(?:[_.: -].*{digits})", long) is not None
 
 
-def _stands_out(found: Sequence[Mapping[str, Any]]) -> list[Any]:
+def _dominant(found: Sequence[Mapping[str, Any]]) -> list[Any]:
     ordered = sorted(found, key=_relevance, reverse=True)
     if len(ordered) < 2 or not ordered[0]["above_noise"]:
         return []
     first, second = map(_relevance, ordered[:2])
-    return [ordered[0]["name"]] if first > _HIGH and second < first / 2 else []
+    return [ordered[0]["name"]] if first > _HIGH_RELEVANCE and second < first / 2 else []
 
 
 def _relevance(row: Mapping[str, Any]) -> float:
@@ -252,52 +260,53 @@ def _relevance(row: Mapping[str, Any]) -> float:
 
 
 def is_ranking(report: Report, rank: int | None) -> bool:
-    """Whether a selection is a ranking by correlation: there is one dimension to explain."""
+    """Return whether a selection is a ranking by correlation: the target has one dimension."""
     return report.learner == "ProjSe" and rank == 1 and len(report.found) > 1
 
 
 def ranking(n_found: int, n_alike: int | None) -> Alarm | None:
-    """Return what is to be said of a ranking.
+    """Return the warning for a selection that is a univariate ranking.
 
     Parameters
     ----------
     n_found
-        Variables in it.
+        Number of selected variables.
     n_alike
-        Those that repeat one before them; None if nobody has looked.
+        How many of them nearly repeat an earlier one; None if that was not computed.
     """
     if n_alike == 0:
         return None
-    seen = "variables that say the same are selected together"
+    seen = "redundant variables are selected together"
     if n_alike is not None:
-        seen = f"{n_alike:,} of {n_found:,} say nearly what one before them says"
+        seen = f"{n_alike:,} of {n_found:,} nearly repeat an earlier one"
     return Alarm(
         "ranking",
-        "this is a ranking: where the target has one dimension ProjSe has nothing left to explain "
-        f"after each pick; {seen}. Hint: --method ForwardSelection, or MRMR, looks at that",
+        "this is a univariate ranking: with a one-dimensional target ProjSe has nothing left "
+        f"to explain after each pick and starts over; {seen}. Hint: --method ForwardSelection "
+        "or MRMR accounts for redundancy",
     )
 
 
 def count_alike(columns: Sequence[Any]) -> int:
-    """Count the columns that correlate highly with one before them."""
+    """Count the columns that correlate highly with an earlier one."""
     values = np.array(columns, dtype=np.float64)
     values -= values.mean(axis=1, keepdims=True)
     norms = np.sqrt((values**2).sum(axis=1, keepdims=True))
     values /= np.where(norms > 0, norms, 1)
-    return int((np.abs(np.tril(values @ values.T, -1)).max(axis=1) >= _ALIKE).sum())
+    return int((np.abs(np.tril(values @ values.T, -1)).max(axis=1) >= _HIGH_CORRELATION).sum())
 
 
 def of_result(report: Report, notes: Mapping[str, Any], targets: Sequence[str]) -> list[Alarm]:
-    """Return what looks wrong about what a run has found.
+    """Return warnings about the result of a run.
 
     Parameters
     ----------
     report
-        What was found.
+        The result.
     notes
-        Of the run.
+        Metadata of the run.
     targets
-        Names of the target's columns.
+        Names of the target columns.
     """
     found = [
         left_out(notes),

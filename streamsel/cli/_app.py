@@ -1,6 +1,6 @@
-"""The command line: what can be asked, and how it is asked.
+"""The click application and the definitions of its commands.
 
-Only click is imported here: `--help` has no use for numpy.
+Only click is imported here, so that `--help` does not load numpy.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ CONTEXT = {
 
 
 class Application(click.Group):
-    """The group of commands; it turns what goes wrong into messages and exit codes."""
+    """The group of commands; turns errors into messages and exit codes."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **settings: Any) -> Any:
-        """Run the command, and leave with its exit code."""
+        """Run the command and exit with its exit code."""
         begin_log(sys.argv[1:] if args is None else args)
-        # A result is not to be lost by a name that the locale has no letters for.
+        # A name that the locale cannot encode must not lose a result.
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
@@ -78,9 +78,9 @@ class Application(click.Group):
         sys.exit(code)
 
     def _run(self, *args: Any, **settings: Any) -> int:
-        """Run the command, say what goes wrong, and return the exit code."""
+        """Run the command, report errors, and return the exit code."""
         try:
-            # After --help and the like it is returned; commands return nothing.
+            # click returns the exit code of --help and the like; commands return None.
             return super().main(*args, **settings) or 0
         except CommandError as error:
             error.show()
@@ -94,7 +94,7 @@ class Application(click.Group):
         except Exception as error:
             if not log().as_json:
                 raise
-            # A defect of ours; but whoever reads objects is to get one.
+            # A bug in streamsel; with a JSON log it is reported as an event too.
             say_defect(error)
             return 1
 
@@ -107,7 +107,7 @@ class Application(click.Group):
             except KeyboardInterrupt as error:
                 stop("interrupted", exit_code_of(error))
             except BrokenPipeError:
-                silence(sys.stdout)  # whoever read it has stopped reading
+                silence(sys.stdout)  # the reader has closed the pipe
                 ctx.exit(141)
             except EXPECTED as error:
                 raise CommandError(message_of(error)) from error
@@ -116,19 +116,21 @@ class Application(click.Group):
 @click.group(
     cls=Application,
     context_settings=CONTEXT,
-    epilog="streamsel COMMAND --help says more about a command. Exit codes: 0 if all went well, 1 "
-    "after a failure, 2 if called wrongly, 129, 130 or 143 if ended by SIGHUP, Ctrl-C or SIGTERM, "
-    "141 if nobody reads the output.",
+    epilog="Run streamsel COMMAND --help for the options of a command. Exit codes: 0 success, 1 "
+    "failure, 2 usage error, 129, 130 or 143 if ended by SIGHUP, Ctrl-C or SIGTERM, 141 if "
+    "the reader of the output closed the pipe.",
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def app() -> None:
-    """Pick the variables that matter, or build new ones, from files wider than memory.
+    """Select variables, or build components, from files with more columns than fit in memory.
 
-    Columns are read one after the other, once, and are never all in memory.
+    Columns are read one after the other and are never all in memory.
     """
 
 
-@app.command(cls=MethodCommand, kind="selector", short_help="Keep the variables that matter.")
+@app.command(
+    cls=MethodCommand, kind="selector", short_help="Select the variables that explain a target."
+)
 @input_options
 @no_target_option
 @method_options("selector")
@@ -138,78 +140,82 @@ def app() -> None:
     metavar="K",
     section=LEARNER,
     parameter="k",
-    help="Number of variables to select; every method has its default.",
+    help="Number of variables to select; the default depends on the method.",
 )
 @option(
     "--kernel",
     metavar="NAME",
     section=LEARNER,
     parameter="kernel",
-    help="Kernel between variables: linear, poly or rbf.",
+    help="Kernel on the variables: linear, poly or rbf.",
 )
 @option(
     "--degree",
     metavar="N",
     section=LEARNER,
     parameter="degree",
-    help="Of poly.",
+    help="Degree of the poly kernel.",
 )
 @option(
     "--gamma",
     metavar="X",
     section=LEARNER,
     parameter="gamma",
-    help="Of poly and rbf; chosen from the target if not given.",
+    help="Gamma of the poly and rbf kernels; derived from the target if not given.",
 )
 @option(
     "--coef0",
     metavar="X",
     section=LEARNER,
     parameter="coef0",
-    help="Of poly.",
+    help="Constant term of the poly kernel.",
 )
 @option(
     "--max-candidates",
     metavar="M",
     section=LEARNER,
     parameter="max_candidates",
-    help="Keep no more candidates than this, in constant memory, such as 4 times K. If not given "
-    "all columns are candidates: exact, some numbers a column; where their observations are kept, "
-    "as many as 64 MB hold (--set max_pool_bytes).",
+    help="Keep at most M candidates, in constant memory; 4 times K is a good value. If not "
+    "given, all columns are candidates: the selection is exact, with a few numbers of state "
+    "per column; methods that keep the observations of candidates are limited to 64 MB "
+    "(--set max_pool_bytes).",
 )
 @option(
     "--exact/--no-exact",
     default=None,
     section=LEARNER,
     parameter="exact",
-    help="With --max-candidates, read the files again until the selection is proven to equal that "
-    "over all columns.  [default: --exact, unless --checkpoint or --resume is given]",
+    help="With --max-candidates, read the files again until the selection is proven to equal "
+    "that over all columns.  [default: --exact, unless --checkpoint or --resume is given]",
 )
 @option(
     "--after-rank",
     metavar="WHAT",
     section=LEARNER,
     parameter="after_rank",
-    help="What to do when the target is explained in full before K are selected: restart or stop.",
+    help="What to do when the target is explained in full before K variables are selected: "
+    "restart or stop.",
 )
 @output_options
 @click.pass_context
 def select(ctx: click.Context, /, **_: Any) -> None:
-    """Keep the variables of FILE that explain the target best.
+    """Select the variables of FILE that best explain the target.
 
-    FILE is Parquet, Arrow IPC (Feather), .npy or text (CSV, TSV, also .gz). Its columns go by
-    once and are never all in memory. Those of several files, or of a pattern in quotes, stand side
-    by side.
+    FILE is Parquet, Arrow IPC (Feather), .npy or text (CSV, TSV, also .gz). Columns are read one
+    after the other and are never all in memory. The columns of several files, or of a quoted
+    pattern of file names, are concatenated.
 
     \b
       streamsel select expression.parquet --target survival -k 50
       streamsel select 'part-*.parquet' --target-file survival.csv
       streamsel select genes.tsv.gz --target-file labels.txt --orientation variables -m genes.model
-    """  # noqa: D301 (\b is a character that click knows)
+    """  # noqa: D301 (\b is a click escape)
     _run(ctx)
 
 
-@app.command(cls=MethodCommand, kind="extractor", short_help="Build a few new variables of many.")
+@app.command(
+    cls=MethodCommand, kind="extractor", short_help="Build a few components from many variables."
+)
 @input_options
 @method_options("extractor")
 @permutation_options
@@ -219,15 +225,15 @@ def select(ctx: click.Context, /, **_: Any) -> None:
     metavar="Q",
     section=LEARNER,
     parameter="n_components",
-    help="Number of components; every method has its default.",
+    help="Number of components; the default depends on the method.",
 )
 @option(
     "--max-support",
     metavar="M",
     section=LEARNER,
     parameter="max_support",
-    help="Make them of no more variables than this, in constant memory; if not given of all, by "
-    "the inner products of the rows, of which there may be 15,000.",
+    help="Build components from at most M variables, in constant memory; if not given, from all "
+    "variables, through the Gram matrix of the rows (at most 15,000 rows).",
 )
 @option(
     "--rotation",
@@ -241,20 +247,20 @@ def select(ctx: click.Context, /, **_: Any) -> None:
     is_flag=True,
     section=LEARNER,
     parameter="signed",
-    help="Take a negative correlation with the target for a small one, as the paper does.",
+    help="Rank a negative correlation with the target as small, as in the paper.",
 )
 @output_options
 @click.pass_context
 def reduce(ctx: click.Context, /, **_: Any) -> None:
-    """Build components, new variables out of those of FILE, that explain the target.
+    """Build components, combinations of the columns of FILE, that explain the target.
 
-    FILE is Parquet, Arrow IPC (Feather), .npy or text (CSV, TSV, also .gz). Its columns go by
-    once and are never all in memory. Those of several files, or of a pattern in quotes, stand side
-    by side.
+    FILE is Parquet, Arrow IPC (Feather), .npy or text (CSV, TSV, also .gz). Columns are read one
+    after the other and are never all in memory. The columns of several files, or of a quoted
+    pattern of file names, are concatenated.
 
     \b
       streamsel reduce expression.parquet --target survival -q 10 -o components.csv
-    """  # noqa: D301 (\b is a character that click knows)
+    """  # noqa: D301 (\b is a click escape)
     _run(ctx)
 
 
@@ -280,8 +286,8 @@ def _run(ctx: click.Context) -> None:
     metavar="FILE",
     type=click.Path(),
     section=OUTPUT,
-    help="Write to this file, as .parquet, .feather, .arrow, .npy, .csv or .tsv; otherwise CSV is "
-    "printed.",
+    help="Write to this file (.parquet, .feather, .arrow, .npy, .csv or .tsv) instead of CSV to "
+    "stdout.",
 )
 @log_options
 def transform(
@@ -294,25 +300,25 @@ def transform(
 ) -> None:
     """Apply MODEL, saved by select or reduce, to the rows of FILE.
 
-    Only the columns that the model needs are read; FILE must have all of them, or several files
-    together.
+    Only the columns that the model uses are read; FILE, or several files together, must contain all
+    of them.
     """
     from streamsel.cli._apply import transform as apply
 
     apply(model, files, orientation, options, keep, out)
 
 
-@app.command(cls=Command, short_help="Say what a saved model holds.")
+@app.command(cls=Command, short_help="Show the contents of a saved model.")
 @click.argument("model", type=click.Path())
 @option("--json", "as_json", is_flag=True, section=OUTPUT, help="Print JSON.")
 def info(model: str, as_json: bool) -> None:
-    """Say what MODEL is, what it has seen, and what it has found."""
+    """Show the parameters, the training data and the results of MODEL."""
     from streamsel.cli._apply import info as describe
 
     describe(model, as_json=as_json)
 
 
-@app.command(cls=Command, short_help="Put models together that were learnt apart.")
+@app.command(cls=Command, short_help="Merge models that were fitted on parts of the data.")
 @config_option
 @click.argument(
     "models", cls=Several, type=click.Path(), nargs=-1, required=True, metavar="MODEL..."
@@ -323,7 +329,7 @@ def info(model: str, as_json: bool) -> None:
     default="columns",
     show_default=True,
     section=INPUT,
-    help="What the models have learnt: other columns of the same rows, or other rows.",
+    help="How the parts differ: other columns of the same rows, or other rows of the same columns.",
 )
 @option(
     "--out",
@@ -337,20 +343,20 @@ def info(model: str, as_json: bool) -> None:
 @option("--json", "as_json", is_flag=True, section=OUTPUT, help="Print JSON.")
 @log_options
 def merge(models: tuple[str, ...], along: str, out: str, as_json: bool, **_: Any) -> None:
-    """Merge MODELs, saved by select or reduce over parts of the data, into one.
+    """Merge MODELs, saved by select or reduce on parts of the data, into one.
 
-    They are of one method with the same parameters. They are merged in the order given; those of a
-    pattern in quotes by name, with numbers in their order.
+    All models must have the same method and parameters. They are merged in the order given; those
+    of a quoted pattern in the natural order of their names (numbers by value).
 
     \b
       streamsel merge 'part-*.model' -o all.model
-    """  # noqa: D301 (\b is a character that click knows)
-    from streamsel.cli._merge import merge as put_together
+    """  # noqa: D301 (\b is a click escape)
+    from streamsel.cli._merge import merge as merge_models
 
-    put_together(models, out, along, as_json=as_json)
+    merge_models(models, out, along, as_json=as_json)
 
 
-@app.command(cls=Command, short_help="Compile the loops before they are needed.")
+@app.command(cls=Command, short_help="Compile the numerical kernels in advance.")
 @option(
     "--method",
     "methods",
@@ -358,34 +364,34 @@ def merge(models: tuple[str, ...], along: str, out: str, as_json: bool, **_: Any
     multiple=True,
     metavar="NAME",
     section=LEARNER,
-    help="A method, as select and reduce have it; may be given several times.  [default: all]",
+    help="Method of select or reduce; may be repeated.  [default: all]",
 )
 def warmup(methods: tuple[str, ...]) -> None:
-    """Compile the loops of the methods, for columns and for rows.
+    """Compile the numerical kernels of the methods, for column-wise and row-wise learning.
 
-    Otherwise that is done at their first use on a machine. What is compiled is kept on disk, where
-    NUMBA_CACHE_DIR says: run it where an image is built, or a machine set up.
+    Otherwise they are compiled at first use on a machine. The result is cached on disk, in
+    NUMBA_CACHE_DIR: run this command when a container image or a machine is set up.
 
     \b
       streamsel warmup --method SelectKBest --method PCA
-    """  # noqa: D301 (\b is a character that click knows)
+    """  # noqa: D301 (\b is a click escape)
     from streamsel.cli._warmup import warm_up
 
     warm_up(methods)
 
 
-@app.command(cls=Command, short_help="Show it at work on 300,000 variables; needs no data.")
+@app.command(cls=Command, short_help="Run a demonstration on 300,000 variables (no data needed).")
 @option(
     "--quick",
     is_flag=True,
     section="Size",
-    help="One question of fewer documents and shorter n-grams: a few seconds.",
+    help="Run one task with fewer documents and shorter n-grams, in a few seconds.",
 )
 def demo(quick: bool) -> None:
-    """Find out from which sub-package of SciPy a docstring is, by its words and phrases.
+    """Predict the SciPy sub-package of a docstring from its words and phrases.
 
-    There are 300,000 of those. The accuracy of a few of them is compared with that of all words.
-    Needs no download: the docstrings are those of the installed SciPy.
+    The data have 300,000 variables. The accuracy with a few of them is compared with that of all
+    words. No download is needed: the docstrings come from the installed SciPy.
     """
     from rich.console import Console
 

@@ -1,4 +1,4 @@
-"""What is done with a saved model: apply it to another file, or look into it."""
+"""Apply a saved model to another file, or show its contents."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def transform(
     keep: Sequence[str],
     out: str | None,
 ) -> None:
-    """Apply a saved model to the rows of files, and write or print what comes out.
+    """Apply a saved model to the rows of files, and write or print the result.
 
     Parameters
     ----------
     model_path
-        The model.
+        The model file.
     given
         The files of columns, or patterns.
     orientation
-        Of a text file: "samples", "variables" or "auto".
+        Of text files: "samples", "variables" or "auto".
     options
-        How files are to be read, as far as it was said.
+        Options that set how files are read.
     keep
-        Names of columns of the files that go along.
+        Names of columns of the files that are copied to the output.
     out
         The file to write; None prints CSV.
     """
@@ -60,7 +60,9 @@ def transform(
     needed, names = needs_and_makes(model)
     of_any = model.report().facts.get("any_variable", False)
     if not needed and not of_any:
-        raise CommandError(f"{model_path}: the model has not learnt enough to transform anything")
+        raise CommandError(
+            f"{model_path}: the model has not learnt enough columns to transform data"
+        )
     notes = notes_of(model_path)
     if orientation == "auto":
         orientation = notes.get("orientation") or orientation
@@ -82,7 +84,7 @@ def transform(
 
 @contextmanager
 def columns_there(source: Source) -> Iterator[None]:
-    """Say which columns that a model needs a source has not, and what comes close."""
+    """Report which columns of a model are missing from a source, with close matches."""
     try:
         yield
     except ValueError as error:
@@ -92,14 +94,14 @@ def columns_there(source: Source) -> Iterator[None]:
 
 
 def needs_and_makes(model: Any) -> tuple[list[Any], list[Any]]:
-    """Return the names of the columns that a model needs of a file, and of those it makes."""
+    """Return the names of the input columns of a model, and those of its output columns."""
     if model.report().kind == "selected":
         return list(model.standing), list(model.standing)
     return list(model._used().names), model.components
 
 
 def notes_of(path: str) -> dict[str, Any]:
-    """Return what the run that saved this model noted; nothing, if it was not a run."""
+    """Return the metadata that a run saved with this model; empty if it was not saved by a run."""
     from streamsel.persist import read_notes
 
     notes = read_notes(path)
@@ -107,28 +109,28 @@ def notes_of(path: str) -> dict[str, Any]:
 
 
 def all_but_dropped(source: Source, notes: dict[str, Any]) -> ColumnStream:
-    """Return the columns that a run would take of a file which left out the same ones."""
+    """Return the columns that a run with the same exclusions would read from a file."""
     from streamsel.stream._screen import Screen
 
-    apart = [
+    excluded = [
         *notes.get("dropped", ()),
         *notes.get("index", ()),
         *([parted(notes["id"])[0]] if notes.get("id") else []),
     ]
-    apart += [notes[name] for name in ("weights", "strata") if notes.get(name)]
-    names = {source.name(name) for name in dropped(source, apart, strict=False)}
-    there = names if source.stream.names is None else names & {*source.stream.names}
-    stream = source.stream.without(sorted(there, key=str)) if there else source.stream
+    excluded += [notes[name] for name in ("weights", "strata") if notes.get(name)]
+    names = {source.name(name) for name in dropped(source, excluded, strict=False)}
+    present = names if source.stream.names is None else names & {*source.stream.names}
+    stream = source.stream.without(sorted(present, key=str)) if present else source.stream
     return Screen(stream, None, notes.get("missing", "error"), None, notes.get("min_count", 0))
 
 
 def info(path: str, *, as_json: bool) -> None:
-    """Print what a saved model holds.
+    """Print the contents of a saved model.
 
     Parameters
     ----------
     path
-        The model.
+        The model file.
     as_json
         Whether to print JSON.
     """

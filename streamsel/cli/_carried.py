@@ -1,4 +1,4 @@
-"""Columns that go along into what is written: identifiers, the target, and others like them."""
+"""Columns that are copied to the output: identifiers, the target, and others (`--keep`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def carried(
     file: TargetFile | None = None,
     header: str | None = None,
 ) -> dict[str, Any]:
-    """Read the columns that go along.
+    """Read the columns that are copied to the output.
 
     Parameters
     ----------
@@ -34,16 +34,16 @@ def carried(
     source
         The file of columns.
     out
-        The file that they go into; None for CSV.
+        The output file; None for CSV.
     file
-        The target's file, where those stand that the other does not have.
+        The target file, for columns that `source` does not have.
     header
-        What the identifiers are called that a header of text with one variable a line holds.
+        Name for the identifiers in the header of text with one variable per line.
 
     Raises
     ------
     CommandError
-        For one that is nowhere, and for text that goes into an array.
+        For a column that is in neither file, and for text columns in an .npy output.
     """
     names = list(dict.fromkeys(names))
     if not names:
@@ -59,14 +59,14 @@ def carried(
     if rest and file is not None and file.table is not None:
         found |= {str(name): values for name, values in file.take(rest, exact=True).items()}
     elif rest:
-        source.take([source.name(name) for name in rest])  # which says what comes close
+        source.take([source.name(name) for name in rest])  # raises, with close matches
     columns = {name: integral(np.asarray(found[name])) for name in names}
     if out is not None and suffix_of(out) == ".npy":
         for name, values in columns.items():
             if values.dtype.kind not in "biuf":
                 raise CommandError(
-                    f"--keep {name}: text, and {out} holds numbers only. Hint: --out of another "
-                    "format, such as .parquet or .csv"
+                    f"--keep {name}: expected numbers, as {out} is an .npy array. Got: text. "
+                    "Hint: use another format for --out, such as .parquet or .csv"
                 )
     return columns
 
@@ -74,7 +74,7 @@ def carried(
 def beside(
     columns: dict[str, Any], names: Sequence[Any], further: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """Put columns that go along before others; return all names, and all columns."""
+    """Return the names and the columns of the copied columns followed by the others."""
     pairs = [pair for pair in zip(names, further, strict=True) if str(pair[0]) not in columns]
     return (
         [*columns, *(name for name, _ in pairs)],

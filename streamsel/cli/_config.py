@@ -1,4 +1,4 @@
-"""A run written down: options from a TOML file, one table per command."""
+"""Options from a TOML file (`--config`), with one table per command."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SET = "set"
-# Of options: what has no end is not read to its end.
+# Bounds what is read of an endless file or pipe.
 _MAX_BYTES = 4 * 2**20
 
 
 def take_config(ctx: click.Context, _: click.Parameter, path: str | None) -> str | None:
-    """Let a file say what neither the command line nor the environment says.
+    """Use the file's options as defaults below the command line and the environment.
 
     Raises
     ------
     click.UsageError
-        For a table that is no command's, a key that is no option's, and a value that cannot be one.
+        For a table that names no command, a key that names no option, and an invalid value.
     """
     if path is None:
         return None
@@ -53,8 +53,8 @@ def _read(path: str, ctx: click.Context) -> dict[str, Any]:
             text = file.read(_MAX_BYTES + 1)
         if len(text) > _MAX_BYTES:
             raise click.UsageError(
-                f"--config {path}: expected at most {_MAX_BYTES >> 20} MiB of TOML. Got: more. "
-                "Hint: is it the file of options?",
+                f"--config {path}: expected at most {_MAX_BYTES >> 20} MiB of TOML. Got: a "
+                "larger file. Hint: check that FILE is the configuration file.",
                 ctx,
             )
         return tomllib.loads(text.decode())
@@ -67,7 +67,7 @@ def _read(path: str, ctx: click.Context) -> dict[str, Any]:
 def _defaults(
     table: Mapping[str, Any], parameters: Iterable[click.Parameter], where: str
 ) -> dict[str, Any]:
-    """Return what a table says, by the names that the command has for its parameters."""
+    """Return the values of a table by the names that click has for the parameters."""
     known = {key_of(parameter): parameter for parameter in parameters}
     del known["config"]
     found: dict[str, Any] = {}
@@ -79,15 +79,15 @@ def _defaults(
 
 
 def key_of(parameter: click.Parameter) -> str:
-    """Return the name of a parameter in a file: that of a long option, or of an argument."""
+    """Return the key of a parameter in the file: its longest option, or the argument's metavar."""
     if isinstance(parameter, click.Argument):
-        # Of several files each is a file.
+        # FILE... stands for several values of one argument.
         return (parameter.metavar or str(parameter.name)).rstrip(".").lower()
     return max(parameter.opts, key=len).lstrip("-")
 
 
 def _value(parameter: click.Parameter, value: Any, where: str) -> Any:
-    """Return a value of TOML as click takes it."""
+    """Convert a TOML value to what click accepts."""
     if isinstance(parameter, click.Option) and parameter.is_flag:
         if not isinstance(value, bool):
             raise click.UsageError(f"{where}: expected true or false. Got: {value!r}")
@@ -103,12 +103,12 @@ def _value(parameter: click.Parameter, value: Any, where: str) -> Any:
     items = [_text(item, where) for item in value]
     if isinstance(parameter, click.Argument):
         return items
-    # Each is one name, whatever is in it: on the command line commas would part it.
+    # Quoted, as each item is one name: on the command line commas separate names.
     return ['"' + item.replace('"', '""') + '"' for item in items]
 
 
 def _text(value: Any, where: str) -> str:
-    """Return a value as the command line has it."""
+    """Return a value as it is written on the command line."""
     if isinstance(value, list):
         return ",".join(_text(item, where) for item in value)
     if not isinstance(value, str | int | float):
@@ -119,5 +119,5 @@ def _text(value: Any, where: str) -> str:
 def _unknown(text: str, name: str, known: Iterable[str]) -> str:
     known = list(known)
     close = difflib.get_close_matches(name, known)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known)}"
+    hint = f"did you mean {' or '.join(close)}?" if close else f"valid names are {', '.join(known)}"
     return f"{text}. Hint: {hint}"

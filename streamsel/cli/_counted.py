@@ -1,4 +1,4 @@
-"""Which rows of FILE count: those that have a target; and what a row is called in a message."""
+"""Which rows of FILE are used (those with a target), and how messages name a row."""
 
 from __future__ import annotations
 
@@ -16,45 +16,46 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-# What a file of phenotypes that goes with a .bed file has for a missing one.
+# PLINK's code for a missing phenotype.
 _MISSING_OF_PLINK = -9
 
 
 @dataclass(frozen=True)
 class Counted:
-    """Which rows of FILE count, and what they are called.
+    """The rows of FILE that are used, and their identifiers.
 
     Parameters
     ----------
     kept
-        The rows that count; None for all.
+        The rows that are used; None for all.
     ids
-        What all rows are called, by number; None where only their numbers are known.
+        Identifiers of all rows by index; None if only row numbers are known.
     """
 
     kept: KeptRows | None = None
     ids: Sequence[str | None] | None = None
 
     def of(self, values: Any, what: str) -> Any:
-        """Return values of the rows that count."""
+        """Return the values of the used rows."""
         if self.kept is None:
             return values
         if len(values) != self.kept.n:
             raise CommandError(
-                f"{what}: {len(values):,} values, but the target has {self.kept.n:,} rows"
+                f"{what}: expected {self.kept.n:,} values, one per row of the target. Got: "
+                f"{len(values):,}"
             )
         return picked(values, self.kept.index)
 
     def called(self, row: int) -> str:
-        """Return what the row is called that is this one of those that count."""
+        """Return the name of a row, given its index among the used rows."""
         return self.name(row if self.kept is None else int(self.kept.index[row]))
 
     def name(self, row: int) -> str:
-        """Return what a row is called, by its number among all."""
+        """Return the name of a row, given its index among all rows."""
         return f"row {self._with_id(row)}"
 
     def named(self, text: str) -> str:
-        """Return a text about a row by its number with what the row is called, if that is known."""
+        """Add the identifier of a row, if known, to a text that gives its number."""
         return rows_named(text, self._with_id)
 
     def _with_id(self, row: int) -> str:
@@ -63,7 +64,7 @@ class Counted:
 
 
 def without_phenotype(y: Any) -> Any:
-    """Return a target that goes with genotypes of PLINK, with missing values where it has -9."""
+    """Return a target of PLINK genotypes with -9 replaced by missing values."""
     if not isinstance(y, np.ndarray):
         return y
     if y.dtype.kind in "iuf":
@@ -76,25 +77,26 @@ def without_phenotype(y: Any) -> Any:
 def rows_that_count(
     y: Any, rows: NDArray[np.intp] | None, counted: Counted, why_absent: str, *, drop: bool
 ) -> Counted:
-    """Return which rows count: those that have a target.
+    """Return the rows that are used: those that have a target.
 
     Parameters
     ----------
     y
-        The target of all rows of FILE; None where there is none.
+        The target of all rows of FILE; None if there is none.
     rows
-        Which rows of the target's file these are, -1 where it lacks one; None without identifiers.
+        Index into the target file for each row of FILE, -1 where it has none; None without
+        identifiers.
     counted
-        What rows are called.
+        The row identifiers.
     why_absent
-        Why a row is left out that the target's file lacks.
+        Reason reported for rows that are not in the target file.
     drop
-        Whether rows may be left out.
+        Whether rows may be dropped.
 
     Raises
     ------
     CommandError
-        Where a row has no target and none may be left out, or fewer than two are left.
+        If a row has no target and rows may not be dropped, or if fewer than two rows remain.
     """
     if y is None:
         return counted
@@ -104,11 +106,13 @@ def rows_that_count(
     n, n_lacking, first = lacks.size, int(lacks.sum()), int(np.argmax(lacks))
     if not drop:
         raise CommandError(
-            f"no target in {n_lacking:,} of {n:,} rows (the first is {counted.name(first)}). Hint: "
-            "--missing-target drop leaves them out"
+            f"no target in {n_lacking:,} of {n:,} rows (first: {counted.name(first)}). Hint: "
+            "--missing-target drop drops these rows"
         )
     if n - n_lacking < 2:
-        raise CommandError(f"no target in {n_lacking:,} of {n:,} rows, and 2 or more are needed")
+        raise CommandError(
+            f"no target in {n_lacking:,} of {n:,} rows. Expected at least 2 rows with a target"
+        )
     absent = np.zeros(n, dtype=np.bool_) if rows is None else rows < 0
     reasons = {
         NO_TARGET: int(np.count_nonzero(lacks & ~absent)),
@@ -119,14 +123,14 @@ def rows_that_count(
 
 
 def report_left_out(counted: Counted, n_ignored: int, target_file: str, file: str) -> None:
-    """Report which rows are left out, and how many of the target's file a file lacks."""
+    """Report which rows are dropped, and how many rows of the target file are not in FILE."""
     kept = counted.kept
     for reason, number in ({} if kept is None else kept.left_out).items():
         assert kept is not None  # noqa: S101
         have = "has" if number == 1 else "have"
         are = "is" if number == 1 else "are"
         why = f"{have} no target" if reason == NO_TARGET else f"{are} {reason}"
-        note(f"{number:,} of {count(kept.n, 'row')} {why} and {are} left out")
+        note(f"{number:,} of {count(kept.n, 'row')} {why} and {are} dropped")
     if n_ignored:
         are = "is" if n_ignored == 1 else "are"
         note(f"{count(n_ignored, 'row')} of {target_file} {are} not in {file} and {are} ignored")

@@ -1,4 +1,4 @@
-"""A run of many models over one reading of the files: of `stability` and `evaluate`."""
+"""Runs of many models over shared passes of the files, for `stability` and `evaluate`."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from streamsel.stream import ColumnStream
 
 MEGABYTE = 1_000_000
-# What models hold is announced if it is more than this.
-_WORTH_SAYING = 10_000_000
-# Options of `select` that these runs do without: they save no model, and are not gone on with.
+# Memory of the models above which the plan is reported, in bytes.
+_MIN_REPORTED_BYTES = 10_000_000
+# Options of `select` that these runs lack: they save no model and cannot be resumed.
 NOT_ASKED = {
     "model": None,
     "resume": None,
@@ -52,7 +52,7 @@ NOT_ASKED = {
 
 @contextmanager
 def job_of(ctx: click.Context) -> Iterator[tuple[Job, Interrupts]]:
-    """Yield the job that the options ask for, and end it well if it is interrupted."""
+    """Yield the job that the options describe; report an interrupt."""
     if not stderr_is_terminal():
         leave_it_unsaid()
     ctx.params = {**NOT_ASKED, **ctx.params}
@@ -60,7 +60,11 @@ def job_of(ctx: click.Context) -> Iterator[tuple[Job, Interrupts]]:
     if request.out is not None:
         check_distinct({"--out": request.out}, {path: path for path in request.files})
         if request.out.lower().endswith(".npy"):
-            raise click.UsageError(f"--out {request.out}: names are no numbers. Hint: .csv", ctx)
+            raise click.UsageError(
+                f"--out {request.out}: an .npy file cannot hold variable names. Hint: use .csv or "
+                ".parquet",
+                ctx,
+            )
         check_table(request.out)
     with Interrupts() as interrupts, reserved({"--out": request.out}):
         job = Job(request)
@@ -87,20 +91,20 @@ def learn_crowd(
     Parameters
     ----------
     job
-        Whose columns, and whose model says how they are screened.
+        The job that provides the columns; its model determines how they are screened.
     crowd
         The models.
     title
-        What is being done.
+        Title of the progress bar.
     interrupts
-        What must not interrupt it while it learns a block.
+        Delays signals while a block is learnt.
     max_bytes
-        What the models of a pass may hold together.
+        Memory limit for the models of one pass together.
     see
         Called with each block of the first pass.
     """
     plan = crowd.plan(job.screen.n_columns)
-    if len(plan.passes) > 1 or plan.n_alone or plan.bytes_each >= _WORTH_SAYING:
+    if len(plan.passes) > 1 or plan.n_alone or plan.bytes_each >= _MIN_REPORTED_BYTES:
         note(plan.text(max_bytes))
     log().begin(job.request.command, file=job.request.given, n_columns=job.screen.n_columns)
     job.report_target()
@@ -124,10 +128,10 @@ def learn_crowd(
             if number == 0:
                 job.note_progress(0)
                 skipped.listening = False
-                # What later passes refuse was counted by the first.
+                # Columns that later passes reject were counted in the first.
                 skipped = Skipped(None)
             crowd.end(part)
-        crowd.read_alone(watched(job.whole(), bar, "each model by itself"))
+        crowd.read_alone(watched(job.whole(), bar, "separate pass per model"))
     job.notes["complete"] = True
     job.note_time()
     check_skipped(job)
@@ -143,7 +147,7 @@ def _learn(
 
 
 def watched(stream: ColumnStream, bar: Meter, reading: str) -> ColumnStream:
-    """Return a stream, each reading of which a meter shows."""
+    """Return a stream whose passes are shown by a progress meter."""
     from streamsel.stream import ColumnStream
 
     def blocks() -> Iterator[Block]:
@@ -157,12 +161,12 @@ def watched(stream: ColumnStream, bar: Meter, reading: str) -> ColumnStream:
 
 
 def n_rows(job: Job) -> int:
-    """Return how many rows there are: as the target has it, or else the file."""
+    """Return the number of rows: of the target, or else of the file."""
     if job.given.y is not None:
         return len(job.given.y)
     stream = job.source.stream
     if stream.n_rows is None:
-        next(stream.blocks(), None)  # which it learns it from
+        next(stream.blocks(), None)  # reading a block sets n_rows
     return stream.n_rows or 0
 
 
@@ -174,20 +178,20 @@ def show(
     lines: Iterable[Sequence[Any]],
     words: Sequence[str],
 ) -> None:
-    """Print what was found, and say what it comes to and what was left out.
+    """Print the result, its summary, and how many columns were skipped.
 
     Parameters
     ----------
     job
-        What was run.
+        The job that was run.
     found
-        What was found; it has `as_dict`.
+        The result; it has `as_dict`.
     table
-        Shows it, and the words, on a terminal.
+        Prints the result and the summary on a terminal.
     titles, lines
-        Its tab-separated values, elsewhere.
+        Header and rows of the tab-separated values printed elsewhere.
     words
-        Sentences on it.
+        Sentences that summarise the result.
     """
     on_terminal = sys.stdout.isatty()
     if job.request.as_json:
@@ -207,12 +211,12 @@ def show(
     if not on_terminal:
         for line in words:
             note(line)
-    left_out = job.notes["skipped"]
-    if text := skipped_text(left_out):
-        note(f"left out {count(sum(left_out.values()), 'column')}: {text}")
+    skipped = job.notes["skipped"]
+    if text := skipped_text(skipped):
+        note(f"skipped {count(sum(skipped.values()), 'column')}: {text}")
 
 
 def run(ctx: click.Context, work: Callable[..., None], **further: Any) -> None:
-    """Do the work of a command on its job, given its options."""
+    """Run the work of a command on the job that its options describe."""
     with job_of(ctx) as (job, interrupts):
         work(job, interrupts, options=ctx.params, **further)

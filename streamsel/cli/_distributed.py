@@ -1,4 +1,4 @@
-"""A run of `select` or `reduce` on several processes, or on many machines."""
+"""Runs of `select` or `reduce` on several processes, or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ if TYPE_CHECKING:
     from streamsel.cli._request import Request
     from streamsel.distributed import Summary
 
-# Results that a task puts together. Its square is a wave, between which a run is saved and told of.
+# Results merged by one task. Its square is the size of a wave; after each wave progress is
+# reported and the model may be saved.
 _FAN_IN = 4
 
 
 def check_resumed(request: Request, notes: Mapping[str, Any]) -> None:
-    """Refuse to go on with a run in parts as one without, or the other way round.
+    """Refuse to resume a run in parts as one without parts, or the reverse.
 
-    Parts are counted, not columns: only the same parts lead to the same bits.
+    Progress is counted in parts, not columns: only the same parts give bit-identical results.
     """
     if notes["columns_read"] and request.in_parts != ("parts" in notes):
-        begun = "without --workers and --scheduler, and goes on without"
+        begun = "without --workers and --scheduler; it must be resumed without them"
         if "parts" in notes:
-            begun = "with --workers or --scheduler, and goes on with one of them only"
-        raise CommandError(f"--resume {request.resume}: a run that was begun {begun}")
+            begun = "with --workers or --scheduler; it must be resumed with one of them"
+        raise CommandError(f"--resume {request.resume}: that run was started {begun}")
 
 
 def learn_in_parts(job: Job, keeper: Keeper, bar: Meter, interrupts: Interrupts) -> None:
-    """Learn all parts of a job's files that are not learnt yet."""
+    """Learn the remaining parts of a job's files."""
     from streamsel.distributed._clusters import connected
     from streamsel.distributed._job import Job as Parts
     from streamsel.distributed._learn import check_columns
@@ -47,10 +48,10 @@ def learn_in_parts(job: Job, keeper: Keeper, bar: Meter, interrupts: Interrupts)
     done = notes.get("parts", 0)
     if notes.setdefault("of_parts", len(leaves)) != len(leaves):
         raise CommandError(
-            f"{request.file}: not the file that the model was learnt from. Expected "
+            f"{request.file}: not the file that the model was learnt from. Expected: "
             f"{notes['of_parts']} parts. Got: {len(leaves)}"
         )
-    before = _Before(job, done)
+    earlier = _Before(job, done)
     work = Parts(job.model, leaves[done:], rows=False, fan_in=_FAN_IN, retries=2)
     with (
         connected(request.scheduler, request.workers) as client,
@@ -59,18 +60,18 @@ def learn_in_parts(job: Job, keeper: Keeper, bar: Meter, interrupts: Interrupts)
         for found in results:
             with interrupts.held():
                 work.fold(found)
-                before.note(work.summary)
-                # Who reads again until all is proven has learnt nothing before.
+                earlier.note(work.summary)
+                # A multi-pass model has no intermediate result.
                 shown = None if job.model._one_source else job.model
                 bar.update(notes["columns_read"], shown)
                 if shown is not None:
                     keeper.save_in_between()
-        # What was read before this run is not read by these parts.
+        # Loadings need all columns; a resumed run reads only the remaining parts.
         work.finish(client, loadings=not done)
 
 
 class _Before:
-    """What runs before have noted, to which this one adds."""
+    """Counts of earlier runs, to which this run adds."""
 
     def __init__(self, job: Job, n_parts: int) -> None:
         self._job = job
@@ -79,7 +80,7 @@ class _Before:
         self._n_values = job.notes["filled_values"]
 
     def note(self, summary: Summary) -> None:
-        """Note how far this run has come."""
+        """Record the progress of this run."""
         self._job.notes |= {
             "parts": self._n_parts + summary.n_parts,
             "columns_read": self._n_read + summary.n_read,

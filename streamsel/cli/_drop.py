@@ -1,4 +1,4 @@
-"""Columns to leave out: by name, or by a pattern of names."""
+"""Columns to exclude (`--drop`), by name or by a pattern of names."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 
 
 def may_be_pattern(name: str) -> bool:
-    """Tell whether a text may mean many names; a column may be called so all the same."""
+    """Return whether a text contains wildcards; a column may have such a name too."""
     return "*" in name or "?" in name
 
 
 def dropped(source: Source, given: Sequence[str], *, strict: bool = True) -> list[str]:
-    """Return the names of the columns that are meant.
+    """Return the names of the columns that match.
 
     Parameters
     ----------
     source
         The file.
     given
-        Names and patterns: a star stands for anything, a question mark for one character, and
-        [0-9] for one of some. A column that is called like a pattern is meant alone.
+        Names and patterns: * matches anything, ? one character, and [0-9] one of a set. A pattern
+        that is itself the name of a column matches only that column.
     strict
-        Whether all of them must be there.
+        Whether every name and pattern must match.
 
     Raises
     ------
     CommandError
-        For a name that the file does not have, and a pattern that fits none.
+        For a name that the file does not have, and a pattern that matches no column.
     """
     if not given:
         return []
@@ -51,11 +51,11 @@ def dropped(source: Source, given: Sequence[str], *, strict: bool = True) -> lis
     if not patterns:
         return plain
     known = [str(name) for name in _names(source)]
-    there = set(known)
+    names_present = set(known)
     found = dict.fromkeys(plain)
     for pattern in patterns:
-        fits = re.compile(translate(pattern)).match
-        names = [pattern] if pattern in there else [name for name in known if fits(name)]
+        matches = re.compile(translate(pattern)).match
+        names = [pattern] if pattern in names_present else [name for name in known if matches(name)]
         if strict and not names:
             _refuse(source, pattern, known)
         found.update(dict.fromkeys(names))
@@ -63,11 +63,11 @@ def dropped(source: Source, given: Sequence[str], *, strict: bool = True) -> lis
 
 
 def _names(source: Source) -> Iterable[object]:
-    return _of_lines(source) if source.stream.names is None else source.stream.names
+    return _names_in_lines(source) if source.stream.names is None else source.stream.names
 
 
-def _of_lines(source: Source) -> Iterator[object]:
-    """Yield the names of all columns where they stand at the beginning of lines."""
+def _names_in_lines(source: Source) -> Iterator[object]:
+    """Yield the names of all columns if they are the first cells of lines."""
     for path, delimiter in source.lines:
         first = find_layout(path, ReadOptions(delimiter)).first_line
         with open_text(path) as file, text_of(path):

@@ -1,4 +1,4 @@
-"""What goes wrong, said as a Unix tool says it: one line on stderr and an exit code."""
+"""Errors and messages of the command: one line on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from streamsel.cli._log import log
 from streamsel.escape import shown
 
 EXPECTED = (OSError, ValueError, TypeError, EOFError, ImportError, MemoryError, zlib.error)
-"""The errors that data and files cause; any other is a defect of ours and keeps its traceback."""
+"""Errors caused by data and files; any other error is a bug and keeps its traceback."""
 
 
 class CommandError(click.ClickException):
-    """A failure: its message goes to stderr after `streamsel: error:`, the exit code is 1."""
+    """A failure: its message goes to stderr after `streamsel: error:`; the exit code is 1."""
 
     def show(self, file: IO[Any] | None = None) -> None:  # noqa: ARG002 (click's signature)
-        """Say the message."""
+        """Print the message."""
         log().say("error", self.format_message(), level="error", exit_code=self.exit_code)
 
 
 def show_usage_error(error: click.ClickException) -> None:
-    """Say how the command was called wrongly, and how it is called."""
+    """Print a usage error, with the usage line."""
     message = " ".join(error.format_message().split())
     if log().as_json:
         log().say("error", message, level="error", exit_code=error.exit_code)
@@ -36,54 +36,54 @@ def show_usage_error(error: click.ClickException) -> None:
 
 
 def say_defect(error: Exception) -> None:
-    """Say what nobody has thought of, with its traceback, to programs."""
+    """Log an unexpected error with its traceback, for programs that read the log."""
     import traceback
 
-    told = traceback.format_exception(error)
-    log().say("error", message_of(error), level="error", exit_code=1, traceback="".join(told))
+    lines = traceback.format_exception(error)
+    log().say("error", message_of(error), level="error", exit_code=1, traceback="".join(lines))
 
 
 def stop(message: str, exit_code: int, *further: str) -> Never:
-    """Leave with a note on stderr: not a failure, but not all that was asked for either.
+    """Exit with a message on stderr when a run ends early without a failure.
 
     Parameters
     ----------
     message
-        Why.
+        The reason.
     exit_code
-        What the shell is told.
+        The exit code.
     *further
         Lines that follow.
     """
-    # An exit code other than 0 is explained even where nothing else is said.
+    # A nonzero exit code is explained even with --quiet.
     log().say("interrupted", message, *further, level="error", exit_code=exit_code)
     raise click.exceptions.Exit(exit_code)
 
 
 def message_of(error: BaseException) -> str:
-    """Put an error in one line, as a Unix tool does."""
+    """Return an error as a one-line message."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, MemoryError):
         return f"out of memory: {error}" if str(error) else "out of memory"
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    return _in_terms_of_options(text) or type(error).__name__
+    return _with_option_names(text) or type(error).__name__
 
 
 def reason_of(error: BaseException) -> str:
-    """Say what went wrong, without the name of a temporary file."""
+    """Return the reason of an error, without the name of a temporary file."""
     return str(getattr(error, "strerror", None) or message_of(error))
 
 
 def no_column(path: str, error: KeyError) -> str:
-    """Say which columns a file does not have; the error knows them, and what comes close."""
+    """Return a message about missing columns; the error has their names and close matches."""
     text = message_of(error)
     _, found, rest = text.partition("got: ")
     return f"{path}: no such column: {rest}" if found else f"{path}: {text}"
 
 
-def _in_terms_of_options(text: str) -> str:
-    """Put a message in one line, and parameters of Python as options of the command."""
+def _with_option_names(text: str) -> str:
+    """Return a message in one line, with Python parameters replaced by command options."""
     text = re.sub(r"merge\(other, along='(\w+)'\)", r"--along \1", " ".join(text.split()))
     text = text.replace("learn_target(y, missing='drop')", "--missing-target drop")
     text = re.sub(r"\btarget='(\w+)'", r"--target-kind \1", text)
@@ -95,22 +95,22 @@ def _in_terms_of_options(text: str) -> str:
 
 
 def note(message: str) -> None:
-    """Tell the user something on stderr."""
+    """Print a note on stderr."""
     log().say("note", message)
 
 
 def warn(message: str) -> None:
-    """Warn the user on stderr."""
+    """Print a warning on stderr."""
     log().say("warning", message, level="warning")
 
 
 def show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """Print a warning in one line: takes the place of `warnings.showwarning`."""
-    warn(_in_terms_of_options(str(message)))
+    """Print a warning in one line; replaces `warnings.showwarning`."""
+    warn(_with_option_names(str(message)))
 
 
 def warn_in_one_line() -> None:
-    """Show the warnings that speak to the user, in one line each, and no others."""
+    """Show only `UserWarning`s, one line each."""
     warnings.simplefilter("ignore")
     warnings.simplefilter("default", UserWarning)
     warnings.showwarning = show_warning

@@ -1,4 +1,4 @@
-"""The command `evaluate`: what a selection predicts, by nested folds."""
+"""The command `evaluate`: predictive performance by nested cross-validation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOLDS = "Folds"
 
 
 class Sizes(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.1 has none
-    """Whole numbers from 1 on, with commas between."""
+    """Positive integers separated by commas."""
 
     name = "sizes"
 
@@ -33,12 +33,12 @@ class Sizes(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8
         """Return the numbers."""
         texts = [text.strip() for text in value.split(",")]
         if not all(text.isdecimal() and int(text) for text in texts):
-            self.fail(f"{value!r} is not numbers such as 5,10,25", param, ctx)
+            self.fail(f"{value!r} is not a list of positive integers such as 5,10,25", param, ctx)
         return [int(text) for text in texts]
 
 
 @click.command(
-    cls=MethodCommand, kind=None, short_help="Say what a selection predicts: by nested folds."
+    cls=MethodCommand, kind=None, short_help="Evaluate predictions by nested cross-validation."
 )
 @input_options
 @method_options(None)
@@ -49,8 +49,8 @@ class Sizes(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8
     type=Sizes(),
     metavar="K[,K...]",
     section=LEARNER,
-    help="Number of variables to select, or of components to build; of several the best is chosen "
-    "by inner folds.",
+    help="Number of variables to select, or of components to build; one of several is chosen by "
+    "inner cross-validation.",
 )
 @candidates_each_option
 @option(
@@ -58,7 +58,8 @@ class Sizes(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8
     "predictor",
     type=click.Choice(["logistic", "ridge", "knn"]),
     section=FOLDS,
-    help="What predicts by these variables.  [default: logistic of classes, ridge of numbers]",
+    help="Predictive model fitted on the variables.  [default: logistic for classes, ridge for "
+    "numeric targets]",
 )
 @option(
     "--folds",
@@ -67,7 +68,7 @@ class Sizes(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8
     show_default=True,
     metavar="N",
     section=FOLDS,
-    help="How many folds are held out, one at a time.",
+    help="Number of outer folds.",
 )
 @option(
     "--repeats",
@@ -76,7 +77,7 @@ class Sizes(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8
     show_default=True,
     metavar="N",
     section=FOLDS,
-    help="How often the rows are dealt out to them anew.",
+    help="Number of repetitions with different random folds.",
 )
 @option(
     "--inner-folds",
@@ -85,7 +86,7 @@ class Sizes(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8
     show_default=True,
     metavar="N",
     section=FOLDS,
-    help="How many inner folds choose among several K.",
+    help="Number of inner folds that choose among several K.",
 )
 @option(
     "--seed",
@@ -94,7 +95,7 @@ class Sizes(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8
     show_default=True,
     metavar="N",
     section=FOLDS,
-    help="Of the folds, and of the variables drawn by lot.",
+    help="Random seed of the folds and of the random variables.",
 )
 @option(
     "--out",
@@ -109,15 +110,15 @@ class Sizes(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8
 @log_options
 @click.pass_context
 def evaluate(ctx: click.Context, /, **_: Any) -> None:
-    """Select, or build, variables of FILE inside training folds, and predict the rows held out.
+    """Select variables, or build components, in training folds and score predictions on test folds.
 
-    Beside them: as many variables by lot, all of them if 256 MB hold them, and none. All models
-    learn by one reading of FILE. Needs scikit-learn: streamsel[evaluate].
+    Baselines are the same number of random variables, all variables if they fit in 256 MB, and no
+    variables. All models learn from one pass over FILE. Needs scikit-learn: streamsel[evaluate].
 
     \b
       streamsel evaluate expression.parquet --target survival -k 5,10,25
       streamsel evaluate expression.parquet --target tissue --method PLS -q 2,5 --model knn
-    """  # noqa: D301 (\b is a character that click knows)
+    """  # noqa: D301 (\b is a click escape)
     from streamsel.cli._crowd import run
     from streamsel.cli._evaluated import judge, stand_in
 

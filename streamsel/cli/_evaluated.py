@@ -1,4 +1,4 @@
-"""What `evaluate` does, and what it prints."""
+"""Run `evaluate` and print its results."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ OTHERS = {RANDOM: "as many random variables", ALL: "all variables", NOTHING: "no
 
 
 def stand_in(ctx: click.Context) -> Any:
-    """Return the learner that the options ask for; the target is read for one that has a target.
+    """Return the learner that the options describe, and let the target be read even if it has none.
 
-    For a method without one the options then ask for another, which says what the target is.
+    For an unsupervised method the options are changed to a supervised one, so that the target's
+    options apply.
     """
     if ctx.params["weights"] is not None:
-        raise click.UsageError("--weights: scores count every row as one", ctx)
+        raise click.UsageError("--weights is not supported: scores weight all rows equally", ctx)
     said = ctx.get_parameter_source("target_kind")
     learner = None
     try:
         learner = learner_of(ctx)
     except click.UsageError:
-        # Whether the target is classes says nothing to a method that has no target.
+        # An unsupervised method has no parameter for the kind of target.
         ctx.set_parameter_source("target_kind", ParameterSource.DEFAULT)
         learner = learner_of(ctx)
         if learner.supervised:
@@ -53,7 +54,7 @@ def stand_in(ctx: click.Context) -> Any:
 
 
 def judge(job: Job, interrupts: Interrupts, *, options: dict[str, Any], learner: Any) -> None:
-    """Learn all folds, and write and print what they predict."""
+    """Learn all folds, and write and print the scores."""
     nested = Nested(
         learner.clone({"covariates": job.model.covariates}),
         job.whole(),
@@ -84,11 +85,14 @@ def judge(job: Job, interrupts: Interrupts, *, options: dict[str, Any], learner:
         write_table(job.request.out, *_by_folds(found))
     show(job, found, _show_table, TITLES, _lines(found), _words(found))
     if n := job.notes["filled"]:
-        note(f"gaps of {count(n, 'column')} are filled with means of all rows, held out or not")
+        note(
+            f"missing values of {count(n, 'column')} were replaced by means over all rows, "
+            "including test folds"
+        )
 
 
 def _lines(found: NestedScores) -> Iterator[list[Any]]:
-    """Yield a line of values a contestant and score."""
+    """Yield a row of values per contestant and score."""
     for row in found.as_dict()["scores"]:
         difference = row.pop("difference") or dict.fromkeys(("value", "low", "high"))
         values = [row["value"], row["low"], row["high"], *difference.values()]
@@ -97,20 +101,22 @@ def _lines(found: NestedScores) -> Iterator[list[Any]]:
 
 
 def _words(found: NestedScores) -> list[str]:
-    """Say what it comes to."""
+    """Return sentences that summarise the scores."""
     score = found.scores[0]
     value, low, high = found.score()
-    lines = [f"{WORDS[score]} {value:.3f} ({low:.3f} to {high:.3f}) on rows held out"]
+    lines = [f"{WORDS[score]} {value:.3f} ({low:.3f} to {high:.3f}) on test folds"]
     for other in found.contestants[1:]:
         value, low, high = found.difference(other)
         verdict = "better than" if low > 0 else "worse than" if high < 0 else "no different from"
         lines.append(f"{verdict} {OTHERS[other]}: {value:+.3f} ({low:+.3f} to {high:+.3f})")
     if found.why_not_all:
-        lines.append(f"a model of all variables was not fitted: {found.why_not_all}")
+        lines.append(f"no model of all variables was fitted: {found.why_not_all}")
     if found.sizes is not None and len(found.sizes) > 1:
         chosen = [fold.size for fold in found.folds]
-        told = ", ".join(f"{size} in {count(chosen.count(size), 'fold')}" for size in found.sizes)
-        lines.append(f"size chosen by inner folds: {told}")
+        sizes_chosen = ", ".join(
+            f"{size} in {count(chosen.count(size), 'fold')}" for size in found.sizes
+        )
+        lines.append(f"size chosen by inner cross-validation: {sizes_chosen}")
     return lines
 
 

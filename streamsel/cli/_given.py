@@ -1,4 +1,4 @@
-"""What a run is given beside its columns: target, covariates, weights, and which row is which."""
+"""Inputs of a run other than its columns: target, covariates, weights, strata, identifiers."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
 
 
 class Given:
-    """What a run is given beside its columns.
+    """Inputs of a run other than its columns.
 
     Parameters
     ----------
     request
-        What the user asks for.
+        The settings of the run.
 
     Attributes
     ----------
     left_out
-        Names of columns of FILE that are not to be learnt.
+        Names of columns of FILE that are not learnt.
     wanted
-        Names that are in FILE.
+        Names that must be in FILE.
     index
-        Names of columns that only number the rows, and are left out for it.
+        Names of columns that only number the rows and are excluded for that reason.
     counted
-        Which rows count, and what rows are called.
+        The rows that are used, and the identifiers of rows.
     y, covariates, weights, strata
-        The target, covariates, weights and strata of the rows that count, once they are read; None,
-        or empty, where there are none.
+        Target, covariates, weights and strata of the used rows, once they are read; None or empty
+        if there are none.
     carried
-        Columns that go along into what is written.
+        Columns that are copied to the output.
     """
 
     def __init__(self, request: Request) -> None:
@@ -51,18 +51,20 @@ class Given:
         of_file, of_target = (None, None) if request.id is None else parted(request.id)
         self._file = None
         if request.target_file:
-            # It has a delimiter of its own.
+            # The target file may have another delimiter.
             reading = request.reading._replace(delimiter=None, layer=None, raw=False)
             self._file = TargetFile(request.target_file, request.target, of_target, reading)
-        # In either file.
+        # Columns that may be in either file.
         either = list(dict.fromkeys([*request.covariates, *request.of_rows]))
         self.left_out = [*([] if self._file else request.target), *either]
         self.left_out += [] if of_file is None else [of_file]
-        # A name that the target's file has may not be in this one.
-        elsewhere = [name for name in either if self._file is not None and self._file.holds(name)]
+        # A column of the target file need not be in FILE.
+        in_target_file = [
+            name for name in either if self._file is not None and self._file.holds(name)
+        ]
         wanted = [*self.left_out, *(name for name in request.drop if not may_be_pattern(name))]
-        self.wanted = [name for name in wanted if name not in elsewhere]
-        self._none_of_target = {*request.target, *either}
+        self.wanted = [name for name in wanted if name not in in_target_file]
+        self._not_identifiers = {*request.target, *either}
         self.index: list[str] = []
         self.counted = Counted()
         self.y: Any = None
@@ -72,21 +74,22 @@ class Given:
         self.carried: dict[str, Any] = {}
 
     def ids(self) -> list[str]:
-        """Return what rows may be called, where that may say which way FILE lies."""
+        """Return possible row identifiers, if they may determine the orientation of FILE."""
         request = self._request
         if self._file is None or request.orientation != "auto" or request.by_position:
             return []
-        return self._file.ids(self._none_of_target)
+        return self._file.ids(self._not_identifiers)
 
     def read(self, source: Source, *, begins: bool = True) -> None:
-        """Read all of it.
+        """Read all inputs.
 
         Parameters
         ----------
         source
             FILE.
         begins
-            Whether a run begins: what was asked for must be there, and make sense.
+            Whether a run begins, rather than resumes: then all named columns must exist and be
+            valid.
         """
         request, file = self._request, self._file
         self.left_out += dropped(source, request.drop, strict=begins)
@@ -109,51 +112,51 @@ class Given:
         )
         self.y = None if y is None else counted.of(y, "target")
         self.covariates = complete(covariates, counted, "covariate")
-        self.weights = self._of_rows(request.weights, of_rows, "weight")
-        self.strata = self._of_rows(request.strata, of_rows, "stratum")
+        self.weights = self._row_values(request.weights, of_rows, "weight")
+        self.strata = self._row_values(request.strata, of_rows, "stratum")
 
-    def _of_rows(self, name: str | None, found: dict[Hashable, Any], what: str) -> Any:
-        """Return a column, of the rows that count; None without a name."""
+    def _row_values(self, name: str | None, found: dict[Hashable, Any], what: str) -> Any:
+        """Return a column for the used rows; None without a name."""
         if name is None:
             return None
         values = {key: column for key, column in found.items() if str(key) == name}
         return np.asarray(*complete(values, self.counted, what).values())
 
     def beside(self) -> dict[str, Any]:
-        """Return what goes with the target, as `learn_target` takes it."""
-        return self._known_of_rows() | {
+        """Return the keyword arguments for `learn_target`: covariates, weights and strata."""
+        return self._weights_and_strata() | {
             "covariates": together(self.covariates) if self.covariates else None
         }
 
     def values(self) -> list[Any]:
-        """Return all values that a result goes by, besides those of the columns."""
+        """Return all arrays, other than the columns, that determine the result."""
         kept = [] if self.counted.kept is None else [self.counted.kept.index]
-        return [self.y, *self.covariates.values(), *self._known_of_rows().values(), *kept]
+        return [self.y, *self.covariates.values(), *self._weights_and_strata().values(), *kept]
 
-    def _known_of_rows(self) -> dict[str, Any]:
-        """Return weights and strata, where there are any."""
+    def _weights_and_strata(self) -> dict[str, Any]:
+        """Return weights and strata, if there are any."""
         found = {"weights": self.weights, "strata": self.strata}
         return {name: values for name, values in found.items() if values is not None}
 
     def report_left_out(self) -> None:
-        """Report which rows do not count."""
+        """Report which rows are dropped."""
         n_ignored = 0 if self._file is None else self._file.n_ignored
         report_left_out(self.counted, n_ignored, self._target_file, self._request.file)
 
     @property
     def _target_file(self) -> str:
-        """What the target's file is called in a message."""
+        """The name of the target file in messages."""
         file = self._request.target_file
         return "standard input" if file == STDIN else str(file)
 
     def _match(self, source: Source, *, begins: bool) -> None:
-        """Find the rows of the target's file that belong to those of FILE."""
+        """Match the rows of the target file to those of FILE."""
         request, file = self._request, self._file
         if request.id is not None and file is not None:
             file.join(source, parted(request.id)[0], drop=request.missing_target == "drop")
         elif request.id is not None and not source.lines:
             source.take([parted(request.id)[0]])
         elif file is not None and file.table is not None and begins and not request.by_position:
-            refuse_position(source, file.table, self._none_of_target)
+            refuse_position(source, file.table, self._not_identifiers)
         if request.id is not None and (file is not None or not source.lines):
             self.counted = Counted(ids=identifiers_of(source, parted(request.id)[0]).values)

@@ -1,4 +1,4 @@
-"""Identifiers: which row of the target's file belongs to which row of FILE."""
+"""Identifiers: match rows of the target file to rows of FILE."""
 
 from __future__ import annotations
 
@@ -23,37 +23,39 @@ if TYPE_CHECKING:
 
     from streamsel.cli._inputs import Source
 
-# What columns of identifiers are called, in lower case and without what stands between words.
-THINGS = (
+# Usual names of identifier columns, in lower case without separators.
+_NOUNS = (
     "sample|barcode|cell|patient|subject|participant|donor|individual|case|specimen|run|row|obs"
 )
-USUAL = re.compile(rf"({THINGS})(s|id|ids|name|names|barcode)?|[ief]?id|uuid|key|index|names?")
-# Identifiers stand in front: so many columns are looked at of FILE, and of the target's file, which
-# is small; besides, so many of such names.
-_NEAR = 8
-_NEAR_TARGET = 64
-_MOST = 32
-_FIRST = 1000
-# Of texts some may be there twice by mistake: they are meant to tell rows apart all the same.
-_DISTINCT = 0.9
-# Of two columns that say which row is which so many values are the same.
-_ALIKE = 0.5
-EXAMPLES = 3
+_USUAL_NAME = re.compile(
+    rf"({_NOUNS})(s|id|ids|name|names|barcode)?|[ief]?id|uuid|key|index|names?"
+)
+# Identifiers are usually the first columns: how many are searched in FILE and in the (small) target
+# file, and how many later columns with usual names.
+_N_LEADING = 8
+_N_LEADING_TARGET = 64
+_MAX_LATER = 32
+_N_FIRST_ROWS = 1000
+# Share of distinct values required of text identifiers; a few duplicates may be mistakes.
+_MIN_DISTINCT = 0.9
+# Share of values that two columns of the same identifiers have in common.
+_MIN_COMMON = 0.5
+_MAX_EXAMPLES = 3
 HEADER = "its header"
 
 
 @dataclass(frozen=True)
 class Identifiers:
-    """What the rows of a file are called.
+    """The identifiers of the rows of a file.
 
     Parameters
     ----------
     file
         The file.
     column
-        Where they stand in it; HEADER of text with one variable a line.
+        The column that holds them; HEADER for text with one variable per line.
     values
-        A text for every row, None where there is none.
+        A text for every row, None if it is missing.
     """
 
     file: str
@@ -65,59 +67,65 @@ class Identifiers:
 
 
 def parted(text: str) -> tuple[str, str]:
-    """Return the column of FILE and that of the target's file which `--id` names."""
+    """Return the columns of FILE and of the target file that `--id` names."""
     of_file, sign, of_target = text.partition("=")
     return of_file, of_target if sign else of_file
 
 
 def rows_of(wanted: Identifiers, known: Identifiers, *, drop: bool) -> NDArray[np.intp]:
-    """Return the rows of one file that belong to those of another; -1 for a row that it lacks.
+    """Return the row of the target file for each row of FILE; -1 where there is none.
 
     Parameters
     ----------
     wanted
-        Of FILE.
+        Identifiers of FILE.
     known
-        Of the target's file, which may have more.
+        Identifiers of the target file, which may have more.
     drop
-        Whether it may lack some, though not all.
+        Whether the target file may lack some rows, though not all.
 
     Raises
     ------
     CommandError
-        If an identifier of FILE is missing, is there twice in either, or is not in the other.
+        If an identifier of FILE is missing, is duplicated in either file, or is not in the target
+        file.
     """
     without = [row for row, value in enumerate(wanted.values) if value is None]
     if without:
         raise CommandError(
-            f"--id: no identifier in {_of(len(without), wanted)}, the first of them row "
-            f"{without[0]}. Hint: fill it in, or leave the row out"
+            f"--id: no identifier in {_share_text(len(without), wanted)} (first: row "
+            f"{without[0]}). Hint: fill in the identifiers, or remove the rows"
         )
     asked = {value for value in wanted.values if value is not None}
     _refuse_repeated(wanted, asked)
     _refuse_repeated(known, asked)
-    place = {value: row for row, value in enumerate(known.values)}
-    missing = [value for value in wanted.values if value not in place]
+    row_of = {value: row for row, value in enumerate(known.values)}
+    missing = [value for value in wanted.values if value not in row_of]
     if missing and not (drop and len(missing) < len(wanted.values)):
         others = [value for value in known.values if value is not None]
-        there = f", where there is {_some(others)}" if len(missing) == len(wanted.values) else ""
-        raise CommandError(
-            f"--id: {_of(len(missing), wanted)} are not in {known}: {_some(missing)}{there}. "
-            "Hint: --missing-target drop leaves them out; or add their targets"
+        there = (
+            f", which has {_examples_text(others)}" if len(missing) == len(wanted.values) else ""
         )
-    return np.array([place.get(value, -1) for value in wanted.values], dtype=np.intp)
+        raise CommandError(
+            f"--id: {_share_text(len(missing), wanted)} are not in {known}: "
+            f"{_examples_text(missing)}{there}. Hint: --missing-target drop drops these rows; "
+            "or add their targets"
+        )
+    return np.array([row_of.get(value, -1) for value in wanted.values], dtype=np.intp)
 
 
-def _of(n: int, identifiers: Identifiers) -> str:
+def _share_text(n: int, identifiers: Identifiers) -> str:
     return f"{n:,} of {len(identifiers.values):,} rows of {identifiers}"
 
 
-def _some(values: Sequence[str | None]) -> str:
-    return ", ".join(map(repr, values[:EXAMPLES])) + (", ..." if len(values) > EXAMPLES else "")
+def _examples_text(values: Sequence[str | None]) -> str:
+    return ", ".join(map(repr, values[:_MAX_EXAMPLES])) + (
+        ", ..." if len(values) > _MAX_EXAMPLES else ""
+    )
 
 
 def _refuse_repeated(identifiers: Identifiers, asked: Collection[str]) -> None:
-    """Raise if one that is asked for is there more than once."""
+    """Raise if an identifier of `asked` is duplicated."""
     seen: set[str] = set()
     repeated: dict[str, None] = {}
     for value in identifiers.values:
@@ -127,9 +135,8 @@ def _refuse_repeated(identifiers: Identifiers, asked: Collection[str]) -> None:
             seen.add(value)
     if repeated:
         raise CommandError(
-            f"--id: {len(repeated):,} of {len(seen):,} identifiers of {identifiers} are there more "
-            f"than once: {_some(list(repeated))}. Hint: which of their rows is meant? Leave out "
-            "the others"
+            f"--id: {len(repeated):,} of {len(seen):,} identifiers of {identifiers} are "
+            f"duplicated: {_examples_text(list(repeated))}. Hint: keep one row per identifier"
         )
 
 
@@ -139,45 +146,46 @@ def identifiers_of(source: Source, column: str) -> Identifiers:
     Raises
     ------
     CommandError
-        If there are none: it has no such column, or one of other things.
+        If the file has no such column, or the column cannot hold identifiers.
     """
     if source.lines:
         found = of_header(source)
         if found is None:
             raise CommandError(
-                f"--id: {source.path} has no header that names its samples. Hint: --by-position, "
-                "if the target is in their order"
+                f"--id: {source.path} has no header with sample names. Hint: use "
+                "--by-position if the target is in the same order"
             )
         return found
     names = source.stream.names
     if column not in source.stream.beside and (names is None or isinstance(names, range)):
         raise CommandError(
-            f"--id: {source.path} has no names of columns. Hint: --by-position, if the target is "
-            "in the order of its rows"
+            f"--id: {source.path} has no column names. Hint: use --by-position if the target "
+            "is in the same row order"
         )
     ((name, values),) = source.take([source.name(column)]).items()
     exact = source.exact(name, np.asarray(values))
     texts = _texts(exact)
     if texts is None and may_be_inexact(exact):
         raise CommandError(
-            f"--id {column}: in {source.path} it is floats of 2^53 and more, which do not tell "
-            "identifiers apart. Hint: write it as text, or as integers"
+            f"--id {column}: expected exact identifiers in {source.path}. Got: floats of 2^53 "
+            "and more, which are not exact integers. Hint: store the column as text or "
+            "integers"
         )
     if texts is None:
         raise CommandError(
-            f"--id {column}: in {source.path} it is numbers with fractions, and no identifier. "
-            "Hint: identifiers are text, or whole numbers"
+            f"--id {column}: expected identifiers (text or integers) in {source.path}. Got: "
+            "numbers with fractions"
         )
     return Identifiers(source.path, str(name), texts)
 
 
 def of_header(source: Source) -> Identifiers | None:
-    """Return what the header of text with one variable a line calls the rows; None without one.
+    """Return the row identifiers in the header of text with a variable per line; None if absent.
 
     Raises
     ------
     CommandError
-        If there are several files, and their headers differ.
+        If there are several files and their headers differ.
     """
     found: Identifiers | None = None
     for path, delimiter in source.lines:
@@ -187,8 +195,8 @@ def of_header(source: Source) -> Identifiers | None:
         other = Identifiers(path, HEADER, [name.strip() or None for name in names])
         if found is not None and found.values != other.values:
             raise CommandError(
-                f"{other} names other samples than {found}, or in another order. Hint: columns of "
-                "several files stand side by side: bring them into one order"
+                f"{other} has other samples than {found}, or another order. Hint: columns of "
+                "several files are concatenated: sort the samples of all files in the same way"
             )
         found = found or other
     return found
@@ -198,20 +206,20 @@ def likely(
     source: Source,
     shared: Collection[Hashable] = (),
     apart: Collection[str] = (),
-    near: int = _NEAR_TARGET,
+    near: int = _N_LEADING_TARGET,
 ) -> dict[str, Identifiers]:
-    """Return the columns of a file that may be identifiers: distinct texts, or whole numbers.
+    """Return the columns of a file that may be identifiers: distinct texts or integers.
 
     Parameters
     ----------
     source
         The file; of a wide one only a few columns are read.
     shared
-        Names worth a look wherever they stand: those that another file has too.
+        Names that are searched at any position: those that another file has too.
     apart
         Names of columns that are something else.
     near
-        How many columns are looked at, whatever they are called.
+        How many leading columns are searched, whatever their names.
 
     Returns
     -------
@@ -223,31 +231,31 @@ def likely(
     names = source.stream.names
     if names is None or isinstance(names, range):
         names = ()
-    looked_at = _worth_a_look(list(source.stream.beside), shared, near)
-    # Of several texts each one looked into would be read whole.
-    looked_at += _worth_a_look(names, shared, near) if len(source.files) == 1 else names[:near]
-    looked_at = [name for name in looked_at if str(name) not in apart]
+    searched = _columns_to_search(list(source.stream.beside), shared, near)
+    # Of several text files, each one searched would be read in full.
+    searched += _columns_to_search(names, shared, near) if len(source.files) == 1 else names[:near]
+    searched = [name for name in searched if str(name) not in apart]
     found = {}
-    for name, values in source.take(looked_at).items():
+    for name, values in source.take(searched).items():
         array = source.exact(name, np.asarray(values))
-        # Most columns say in the first rows that they are none.
-        texts = _texts(array) if _are_distinct(array[:_FIRST].tolist()) else None
+        # Most columns can be ruled out by their first rows.
+        texts = _texts(array) if _are_distinct(array[:_N_FIRST_ROWS].tolist()) else None
         if texts is not None and len(texts) > 1 and _are_distinct(texts):
             found[str(name)] = Identifiers(source.path, str(name), texts)
     return found
 
 
-def _worth_a_look(
+def _columns_to_search(
     names: Sequence[Hashable], shared: Collection[Hashable], near: int
 ) -> list[Hashable]:
-    """Return the first of some names, and some of those behind them that tell."""
+    """Return the leading names, and later ones that are shared or usual for identifiers."""
     further = (name for name in names[near:] if name in shared or is_usual(str(name)))
-    return [*names[:near], *islice(further, _MOST)]
+    return [*names[:near], *islice(further, _MAX_LATER)]
 
 
 def _are_distinct(values: Sequence[Any]) -> bool:
-    """Tell whether values tell rows apart; numbers that do not are quantities."""
-    share = _DISTINCT if any(isinstance(v, str) and not _is_number(v) for v in values) else 1
+    """Return whether values identify rows; repeated numbers are quantities."""
+    share = _MIN_DISTINCT if any(isinstance(v, str) and not _is_number(v) for v in values) else 1
     return len({str(value) for value in values}) >= share * len(values)
 
 
@@ -256,17 +264,17 @@ def _is_number(text: str) -> bool:
 
 
 def is_usual(name: str) -> bool:
-    """Tell whether columns of identifiers are usually called so."""
-    return USUAL.fullmatch("".join(c for c in name.lower() if c.isalnum())) is not None
+    """Return whether a name is usual for a column of identifiers."""
+    return _USUAL_NAME.fullmatch("".join(c for c in name.lower() if c.isalnum())) is not None
 
 
 def refuse_position(source: Source, table: Source, apart: Collection[str]) -> None:
-    """Raise if both files know which row is which, and do not agree row by row.
+    """Raise if both files have identifiers that disagree row by row.
 
     Parameters
     ----------
     source, table
-        The file of columns, and that of the target.
+        The file of columns, and the target file.
     apart
         Columns of the latter that are target or covariates.
     """
@@ -275,83 +283,85 @@ def refuse_position(source: Source, table: Source, apart: Collection[str]) -> No
     of_table = likely(table, shared, apart)
     if not of_table:
         return
-    of_file = likely(source, frozenset(of_table), near=_NEAR).values()
-    pairs = [pair for one in of_file if (pair := _partner(one, [*of_table.values()])) is not None]
-    if all(_counts_lines(one) for one, _ in pairs):
-        _refuse_the_wrong_way(source, of_table.values())
-        _refuse_strangers(of_file, of_table.values())
-    # Texts say more than numbers, which may be those of the lines.
+    of_file = likely(source, frozenset(of_table), near=_N_LEADING).values()
+    pairs = [
+        pair for one in of_file if (pair := _matching_pair(one, [*of_table.values()])) is not None
+    ]
+    if all(_are_line_numbers(one) for one, _ in pairs):
+        _refuse_transposed(source, of_table.values())
+        _refuse_different(of_file, of_table.values())
+    # Text identifiers are stronger evidence than numbers, which may be line numbers.
     pairs = [pair for pair in pairs if _are_texts(*pair)] or pairs
-    unlike = [pair for pair in pairs if pair[0].values != pair[1].values]
-    if not unlike:
+    differing = [pair for pair in pairs if pair[0].values != pair[1].values]
+    if not differing:
         return
-    # Those of the same name before all others.
-    one, other = min(unlike, key=lambda pair: pair[0].column != pair[1].column)
+    # Prefer columns of the same name.
+    one, other = min(differing, key=lambda pair: pair[0].column != pair[1].column)
     raise CommandError(
-        f"{one} and {other} say which row is which, and not in the same order. Hint: "
-        f"--id {_spelt(one, other)} joins them by it; --by-position takes row after row as they are"
+        f"{one} and {other} identify the rows, in different orders. Hint: --id "
+        f"{_id_value(one, other)} joins by them; --by-position matches rows by position"
     )
 
 
-def _spelt(one: Identifiers, other: Identifiers) -> str:
-    """Return what `--id` calls two columns."""
+def _id_value(one: Identifiers, other: Identifiers) -> str:
+    """Return the value of `--id` for two columns."""
     same = one.column in (other.column, HEADER)
     return other.column if same else f"{one.column}={other.column}"
 
 
-def _refuse_the_wrong_way(source: Source, others: Iterable[Identifiers]) -> None:
-    """Raise if identifiers stand where they do if a line is the other of sample and variable."""
+def _refuse_transposed(source: Source, others: Iterable[Identifiers]) -> None:
+    """Raise if the position of the identifiers shows that the file is transposed."""
     for other in others:
         if fits := orientation_that_fits(source, [value for value in other.values if value]):
             raise CommandError(
-                f"{source.path} has identifiers of {other}, but not where its samples are. Hint: "
-                f"{fits}; --by-position takes row after row as they are"
+                f"{source.path} has identifiers of {other}, but not where samples are "
+                f"expected. Hint: {fits}; --by-position matches rows by position"
             )
 
 
-def _refuse_strangers(ones: Iterable[Identifiers], others: Iterable[Identifiers]) -> None:
-    """Raise if columns that are called like identifiers say other things of the same rows."""
-    pairs = [(one, other) for one in ones for other in others if _are_strangers(one, other)]
+def _refuse_different(ones: Iterable[Identifiers], others: Iterable[Identifiers]) -> None:
+    """Raise if columns named like identifiers have different values for the same rows."""
+    pairs = [(one, other) for one in ones for other in others if _are_different(one, other)]
     if not pairs:
         return
     one, other = max(pairs, key=lambda pair: _n_common(*pair))
     raise CommandError(
-        f"{one} and {other} say which row is which, and have {_n_common(one, other):,} of "
-        f"{len(one.values):,} in common, as {_some(one.values[:1])} and {_some(other.values[:1])}. "
-        f"Hint: spell them alike for --id {_spelt(one, other)}; --by-position takes row after row "
-        "as they are"
+        f"{one} and {other} identify the rows, but have only {_n_common(one, other):,} of "
+        f"{len(one.values):,} values in common, such as {_examples_text(one.values[:1])} and "
+        f"{_examples_text(other.values[:1])}. Hint: write them in the same way for --id "
+        f"{_id_value(one, other)}; --by-position matches rows by position"
     )
 
 
-def _are_strangers(one: Identifiers, other: Identifiers) -> bool:
+def _are_different(one: Identifiers, other: Identifiers) -> bool:
     return (
         all(each.column == HEADER or is_usual(each.column) for each in (one, other))
         and _are_texts(one, other)
-        and not (_counts_lines(one) or _counts_lines(other))
+        and not (_are_line_numbers(one) or _are_line_numbers(other))
     )
 
 
-def _counts_lines(identifiers: Identifiers) -> bool:
-    """Tell whether these are numbers of the lines, from 0 or 1."""
+def _are_line_numbers(identifiers: Identifiers) -> bool:
+    """Return whether these are line numbers, from 0 or 1."""
     values = identifiers.values
     return any([*map(str, range(a, a + len(values)))] == [*values] for a in (0, 1))
 
 
-def _partner(
+def _matching_pair(
     one: Identifiers, others: Sequence[Identifiers]
 ) -> tuple[Identifiers, Identifiers] | None:
-    """Return the column that identifies the same things as another, beside that."""
-    fit = [other for other in others if _go(one, other)]
+    """Return the column paired with the one that identifies the same things; None without one."""
+    fit = [other for other in others if _identify_same(one, other)]
     if not fit:
         return None
     return one, max(fit, key=lambda other: (_n_common(one, other), one.column == other.column))
 
 
-def _go(one: Identifiers, other: Identifiers) -> bool:
-    """Tell whether two columns are identifiers of the same things."""
+def _identify_same(one: Identifiers, other: Identifiers) -> bool:
+    """Return whether two columns identify the same things."""
     same, is_text = one.column == other.column, _are_texts(one, other)
-    if _n_common(one, other) < _ALIKE * min(len(one.values), len(other.values)):
-        # Other identifiers under the same name are a mistake all the same.
+    if _n_common(one, other) < _MIN_COMMON * min(len(one.values), len(other.values)):
+        # Different identifiers under the same name are still a mistake.
         return same and is_text and is_usual(one.column)
     return is_text or same or (is_usual(one.column) and is_usual(other.column))
 
@@ -361,12 +371,12 @@ def _n_common(one: Identifiers, other: Identifiers) -> int:
 
 
 def _are_texts(one: Identifiers, other: Identifiers) -> bool:
-    first = (*one.values[:_FIRST], *other.values[:_FIRST])
+    first = (*one.values[:_N_FIRST_ROWS], *other.values[:_N_FIRST_ROWS])
     return not all(_is_number(value) for value in first if value)
 
 
 def _texts(values: Any) -> list[str | None] | None:
-    """Return identifiers as texts, None for a missing one; None if they are none at all."""
+    """Return identifiers as texts (None if missing); None if values cannot be identifiers."""
     if values.ndim != 1:
         return None
     if values.dtype.kind == "f" and np.isfinite(values).any():

@@ -1,4 +1,4 @@
-"""What the command reads: files of columns, in any of its formats."""
+"""The input of the command: files of columns in any supported format."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ if TYPE_CHECKING:
     from streamsel.stream._lines import OnBad
     from streamsel.stream._numerals import Numerals
 
-MAX_COMPARED = 20_000  # names that a misspelt one is compared with
+MAX_COMPARED = 20_000  # names compared with a misspelt one
 
 
 @dataclass(frozen=True)
 class Source:
-    """One file of columns, or several whose columns stand side by side.
+    """One file of columns, or several whose columns are concatenated.
 
     Parameters
     ----------
     path
-        Where it is, for messages.
+        Its path, for messages.
     files
         The files.
     format
-        As `file_format` says (of several files the first one's); if there is text among them, what
-        its lines are: "samples" or "variables".
+        The format returned by `file_format` (that of the first of several files); if any is text,
+        the content of its lines: "samples" or "variables".
     stream
         The columns.
     lines
-        Files of text with one variable a line, and their delimiters.
+        Text files with one variable per line, and their delimiters.
     is_numbered
         Whether there are columns without names: of .npy files, and of Zarr arrays.
     options
-        How they are read.
+        How the files are read.
     """
 
     path: str
@@ -61,16 +61,16 @@ class Source:
     options: ReadOptions = AS_FOUND
 
     def name(self, text: str) -> Hashable:
-        """Return the column's name that the user means by this text: npy columns are numbered."""
+        """Return the column name that a text means: columns of npy files are numbered."""
         if not (self.is_numbered and text.isdecimal()):
             return text
         names = self.stream.names
-        # Beside arrays there may be tables, whose columns have names that are numbers.
+        # Tables among the files may have column names that look like numbers.
         is_name = names is not None and not isinstance(names, range) and text in names
         return text if is_name else int(text)
 
     def take(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
-        """Fetch columns, or what is said of the rows beside them; say which are not there."""
+        """Fetch columns or row metadata; raise for missing names."""
         try:
             if not self.lines:
                 if self.stream.beside and self.stream.names is not None:
@@ -79,7 +79,7 @@ class Source:
                 found = self.stream.take([name for name in names if name not in beside])
                 return {name: beside.get(name, found.get(name)) for name in names}
             found, seen = lines_found(self.lines, names, self.options)
-            found |= self._take_beside_lines([name for name in names if name not in found])
+            found |= self._take_from_other_files([name for name in names if name not in found])
             missing = [name for name in names if name not in found]
             if missing:
                 raise_missing(missing, seen)
@@ -88,17 +88,19 @@ class Source:
             raise CommandError(no_column(self.path, error)) from None
 
     def take_some(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
-        """Fetch those of the columns that are there."""
+        """Fetch those of the columns that exist."""
         if self.lines:
             found = lines_found(self.lines, names, self.options)[0]
-            return found | self._take_beside_lines([name for name in names if name not in found])
+            return found | self._take_from_other_files(
+                [name for name in names if name not in found]
+            )
         wanted = set(names)
-        there = wanted.intersection(name for name in self.stream.names or () if name in wanted)
-        found = self.stream.take([name for name in names if name in there])
+        existing = wanted.intersection(name for name in self.stream.names or () if name in wanted)
+        found = self.stream.take([name for name in names if name in existing])
         return found | self._beside(names)
 
     def exact(self, name: Hashable, values: Any) -> Any:
-        """Return a column that was taken as the integers of its file, where floats have lost them.
+        """Return the exact integers of a fetched column, if they are too large for floats.
 
         Identifiers of 16 digits and more are such integers.
         """
@@ -110,19 +112,19 @@ class Source:
         return values
 
     def _beside(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
-        """Return what is said of the rows by these names; a column goes before that."""
+        """Return the row metadata of these names; columns take precedence."""
         beside = [name for name in names if name in self.stream.beside]
         columns = {*(self.stream.names or ())}.intersection(beside) if beside else ()
         return {str(name): self.stream.beside[str(name)] for name in beside if name not in columns}
 
-    def _take_beside_lines(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
-        """Fetch those of the columns that files of another kind have."""
+    def _take_from_other_files(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
+        """Fetch columns from files that do not have one variable per line."""
         if names and isinstance(self.stream, Files) and len(self.files) > len(self.lines):
             return self.stream.take_some(names)
         return {}
 
     def check(self, names: Sequence[str]) -> None:
-        """Raise unless all these columns are there."""
+        """Raise unless all these columns exist."""
         if self.stream.names is None:
             self.take([self.name(name) for name in names])
             return
@@ -133,16 +135,16 @@ class Source:
 
 
 def files_of(given: Sequence[str]) -> list[str]:
-    """Return the files that are meant by paths and patterns, in their order."""
+    """Expand paths and patterns into files, in order."""
     return [path for one in given for path in paths_of(one)]
 
 
 def check_layer(files: Sequence[str], *, layer: str | None, raw: bool) -> None:
-    """Raise if a matrix of AnnData is asked for, and no file is AnnData."""
+    """Raise if --layer or --raw is given and no file is AnnData."""
     if (raw or layer is not None) and all(file_format(spooled(path)) != "h5ad" for path in files):
         option = "--raw" if raw else f"--layer {layer}"
         raise CommandError(
-            f"{option}: {files[0]} is not an AnnData file (.h5ad). Hint: leave {option} out"
+            f"{option}: expected an AnnData file (.h5ad). Got: {files[0]}. Hint: remove {option}"
         )
 
 
@@ -156,27 +158,29 @@ def open_source(
     ids: Collection[str] = (),
     id_: str | None = None,
 ) -> Source:
-    """Open files of columns, each in the format that its name or its first bytes say.
+    """Open files of columns, each in the format of its suffix or first bytes.
 
     Parameters
     ----------
     files
         The files, in the order of their columns.
     orientation
-        Of text: "samples", "variables", or "auto" to see where `wanted` names are found.
+        Of text: "samples", "variables", or "auto" to infer it from the position of the `wanted`
+        names.
     wanted
         Names that are in the files.
     on_bad
-        Called with name, reason and detail for a line of text that is not all numbers; "pass" has
-        it passed on.
+        Called with name, reason and detail for a line of text that is not all numbers; "pass"
+        yields such lines instead.
     options
-        How they are to be read; what is None goes by each file's suffix and first lines.
+        How files are read; options that are None are inferred from each file's suffix and first
+        lines.
     shown
-        What the user calls them; one file is called by its path.
+        Name of the files in messages; by default the first path.
     ids
-        What rows may be called.
+        Possible row identifiers.
     id_
-        The column that says what they are called, if that is known.
+        The column of row identifiers, if known.
     """
     files = [spooled(path) for path in files]
     formats = [file_format(path) for path in files]
@@ -187,10 +191,13 @@ def open_source(
     is_lines = bool(texts) and orientation == "variables"
     with_commas = [] if options.decimal else [p for p in texts if _has_commas(p, options)]
     if with_commas:
-        note(f"{with_commas[0]}: decimal commas, read as such. Hint: --decimal . if they are none")
+        note(
+            f"{with_commas[0]}: read with decimal commas. Hint: use --decimal . if commas are not "
+            "decimal marks"
+        )
     try:
         stream = open_files(files, cast("Orientation", orientation), options, on_bad, id_)
-    except KeyError as error:  # the message says which layers there are
+    except KeyError as error:  # the message lists the layers
         if options.layer is None:
             raise
         raise CommandError(f"--layer: {message_of(error)}") from None
@@ -212,7 +219,7 @@ def _has_commas(path: str, options: ReadOptions) -> bool:
 def lines_found(
     files: Sequence[tuple[str, str]], names: Sequence[Hashable], options: ReadOptions
 ) -> tuple[dict[Hashable, Any], list[str]]:
-    """Read those of some variables that texts hold, and some names of what else they hold."""
+    """Read some variables from files of lines; also return names of other variables there."""
     found: dict[Hashable, Any] = {}
     seen: list[str] = []
     for path, delimiter in files:
@@ -234,7 +241,7 @@ def lines_found(
 
 
 def numbers_or_labels(cells: Sequence[str], numerals: Numerals) -> Any:
-    """Return an array of numbers if all cells are, of labels otherwise; None is a missing one."""
+    """Return an array of numbers if all cells are numeric, otherwise of labels; None is missing."""
     numbers = numerals.numbers(cells)
     if numbers is not None:
         exact = integers_of(cells) if may_be_inexact(numbers) else None
@@ -250,7 +257,7 @@ def refuse_null(cell: str, path: str, where: str) -> None:
 
 
 def integral(values: Any) -> Any:
-    """Turn floats that are all whole numbers into integers: text does not tell codes from sizes."""
+    """Convert floats that are all whole numbers to integers: text has no types."""
     if values.ndim == 1 and values.dtype.kind == "f" and np.isfinite(values).all():
         whole = values.astype(np.int64) if np.abs(values).max(initial=0) < LARGE else values
         return whole if (whole == values).all() else values

@@ -1,4 +1,4 @@
-"""Signals that end a run: between blocks, and never in the middle of learning or saving."""
+"""Signals that end a run: delivered between blocks, never while learning or saving."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no SIGHUP
-# Signals that follow one so soon are part of it: a service manager sends two at a time.
+# Signals within this many seconds count as one: service managers send two at a time.
 AT_ONCE = 1.0
 
 
 class Interrupted(KeyboardInterrupt):
-    """What a signal is turned into.
+    """Raised by a signal.
 
     Parameters
     ----------
     exit_code
-        128 + the signal's number, as shells have it: 130 for Ctrl-C.
+        128 + the signal's number, as in shells: 130 for Ctrl-C.
     """
 
     def __init__(self, exit_code: int) -> None:
@@ -33,21 +33,21 @@ class Interrupted(KeyboardInterrupt):
 
 
 def exit_code_of(error: KeyboardInterrupt) -> int:
-    """Return the exit code of a run that was interrupted."""
+    """Return the exit code of an interrupted run."""
     return error.exit_code if isinstance(error, Interrupted) else 128 + signal.SIGINT
 
 
 class Interrupts:
-    """Turns SIGINT, SIGTERM and SIGHUP into `Interrupted` where that can do no harm.
+    """Turns SIGINT, SIGTERM and SIGHUP into `Interrupted` at safe points.
 
-    While data are awaited a signal interrupts at once. Inside `held()`, while a block is learnt or
-    a model saved, it waits for the end of that, so that a model and the number of columns it has
-    learnt always agree. A signal that was ignored before, as nohup has it, stays ignored.
+    While waiting for data, a signal interrupts at once. Inside `held()`, while a block is learnt or
+    a model is saved, it is deferred until the end of the block, so that a model and its number of
+    learnt columns always agree. A signal that was ignored before (nohup) stays ignored.
     """
 
     def __init__(self) -> None:
-        self._held = False
-        self._over = False
+        self._deferring = False
+        self._ending = False
         self._pending = 0
         self._raised_at = -AT_ONCE
         self._previous: dict[int, Any] = {}
@@ -73,24 +73,24 @@ class Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold signals back until the end."""
-        self._held = True
+        """Defer signals until the end of the context."""
+        self._deferring = True
         try:
             yield
         finally:
-            self._held = False
+            self._deferring = False
         if self._pending:
             self._interrupt()
 
     def end(self) -> None:
-        """Hear no more signals: what is left to be done is what they ask for."""
-        self._over = True
+        """Ignore further signals: the run is already being ended."""
+        self._ending = True
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
         if number == getattr(signal, "SIGHUP", None):
             self._leave_terminal()
         self._pending = self._pending or number
-        if not self._held and not self._over:
+        if not self._deferring and not self._ending:
             self._interrupt()
 
     def _interrupt(self) -> None:
@@ -99,7 +99,7 @@ class Interrupts:
             raise Interrupted(128 + self._pending)
 
     def _leave_terminal(self) -> None:
-        """Write what was to go to a terminal nowhere if it is gone: it would be an error."""
+        """Redirect output for a closed terminal to the null device: writing would fail."""
         for number in self._terminals:
             if not os.isatty(number):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), number)

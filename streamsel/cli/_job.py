@@ -1,4 +1,4 @@
-"""What a run of `select` or `reduce` stands on: a model, a source of columns, notes of both."""
+"""A run of `select` or `reduce`: a model, a source of columns, and the metadata of both."""
 
 from __future__ import annotations
 
@@ -42,34 +42,34 @@ if TYPE_CHECKING:
     from streamsel.stream._lines import OnBad
     from streamsel.stream._screen import Missing, Screen
 
-# Of chosen variables so many values are fetched to compare them: 8 MB.
+# Values of selected variables fetched to compare them, at most: 8 MB.
 MAX_CELLS = 2**20
-# And text with one variable a line is read again for them, if it is no larger: a second.
+# Size up to which text with one variable per line is read again for that: about a second.
 MAX_BYTES = 2**25
 
 
 class Job:
-    """One pass over the columns of a file, or what is left of it.
+    """One pass over the columns of a file, or over those that remain to be read.
 
     Parameters
     ----------
     request
-        What the user asks for.
+        The settings of the run.
 
     Attributes
     ----------
     model
-        What learns; it has its target.
+        The learner; it has its target.
     notes
-        What is saved beside the model: what it was learnt from, and how far.
+        Metadata saved with the model: what it was learnt from, and the progress.
     source, screen
-        The file, and what is left to read of it.
+        The file, and the screened columns that remain to be read.
     carried
-        Columns that go along into what is written.
+        Columns that are copied to the output.
     skipped
-        What was not learnt.
+        Columns that were not learnt.
     given
-        What it has beside the columns.
+        Inputs other than the columns.
     """
 
     def __init__(self, request: Request) -> None:
@@ -93,14 +93,14 @@ class Job:
         self.given = given = Given(request)
         source = self._open(given)
         given.read(source)
-        # Only the file says what its columns are called: those of an array are numbers.
+        # Column names come from the file: the columns of an array are numbered.
         known = {"covariates": tuple(given.covariates)} if given.covariates else {}
         self.model = request.learner.clone(known)
         self.notes["index"] = given.index
         self._sound(left_out(source.path, given.index))
         self._sound(of_target(columns_of(given.y, request.target), self.model.target))
         with warnings.catch_warnings():
-            # The alarm above has the same content, and the name of the column.
+            # The warning above has the same content, and the name of the column.
             warnings.filterwarnings("ignore", "Expected classes that several rows share")
             self._learn_target()
         self.notes["fingerprint"] = fingerprint(source, given.values())
@@ -117,7 +117,7 @@ class Job:
         compared = Comparison(saved.path, request.file, notes, now, force=request.force)
         compared.check_given()
         if source.stream.names is None:
-            # What tells more is found on the way, if there is one.
+            # A column that differs, if any, is found while reading, and is more specific.
             compared.check_size()
             if saved.is_whole:
                 compared.tell_if_written()
@@ -125,7 +125,7 @@ class Job:
         self.skipped.go_on(notes)
         self.notes = notes | {
             "missing": request.missing,
-            "file": _as_given(request),
+            "file": _file_argument(request),
             "max_skipped": request.max_skipped,
         }
         self.notes["fingerprint"] = {**now, "read": known.get("read")}
@@ -133,7 +133,7 @@ class Job:
         self._screen_source(source, given, compared)
 
     def _learn_target(self) -> None:
-        """Let the model learn the target of the rows that count."""
+        """Let the model learn the target of the used rows."""
         given = self.given
         try:
             if given.counted.kept is None:
@@ -145,27 +145,27 @@ class Job:
             raise self.named(error) from error
 
     def report_target(self) -> None:
-        """Report how the target was taken, and how to change that where its values decided."""
+        """Report how the target was interpreted, and how to change that if it was inferred."""
         target, taken = self.model._target, self.model._target_description()
         if target is None or taken is None:
             return
         text = f"target: {taken}"
         if target.by_rule and target.is_class:
-            text += " (taken as classes; --target-kind numeric takes it as a quantity)"
+            text += " (inferred as classes; --target-kind numeric treats it as numeric)"
         elif target.by_rule:
-            text += " (taken as a quantity; --target-kind class takes its values as classes)"
+            text += " (inferred as numeric; --target-kind class treats its values as classes)"
         log().say("target", text, target=taken, by_rule=target.by_rule)
         self.given.report_left_out()
 
     def _open(self, given: Given) -> Source:
         request = self.request
-        # Whoever reads a part counts its bad lines too.
-        heard: OnBad = "pass" if request.in_parts else self.skipped.on_bad_line
+        # With parts, the reader of a part also counts its bad lines.
+        on_bad: OnBad = "pass" if request.in_parts else self.skipped.on_bad_line
         source = open_source(
             request.files,
             request.orientation,
             given.wanted,
-            heard,
+            on_bad,
             request.reading,
             shown=request.file,
             ids=given.ids(),
@@ -178,14 +178,14 @@ class Job:
     def _screen_source(
         self, source: Source, given: Given, compared: Comparison | None = None
     ) -> None:
-        """Screen what is left to read, after a comparison of what was read."""
+        """Screen the columns that remain, after checking those already read."""
         self.source = source
         self.carried = given.carried
-        # In their order, and quick to find in.
+        # An ordered set.
         self.skipped.left_out = dict.fromkeys(given.left_out)
         self.skipped.strict = self.notes["missing"] == "error"
         self.skipped.named = given.counted.named
-        # Lines that are no columns of numbers do not count where the stream is concerned.
+        # Lines that are not numeric are no columns of the stream.
         n_read = self.notes["columns_read"] - self.notes["bad_lines"]
 
         def check() -> None:
@@ -196,8 +196,8 @@ class Job:
                 self._note_force(compared)
 
         if self.request.in_parts:
-            # Parts are counted, not columns: they are made of all columns again.
-            if n_read and self._look_at(n_read):
+            # Progress is counted in parts, which are formed from all columns again.
+            if n_read and self._fingerprint_read(n_read):
                 check()
             self.screen = self.whole()
             return
@@ -206,13 +206,13 @@ class Job:
         )
 
     def named(self, error: BaseException) -> BaseException:
-        """Return an error that names a row by its identifier, if that is known."""
+        """Return an error whose text names a row by its identifier, if known."""
         if type(error) not in (ValueError, TypeError):
             return error
         return type(error)(self.given.counted.named(str(error)))
 
-    def _look_at(self, n_read: int) -> bool:
-        """Take note of columns that others have read, if the file says what they are called."""
+    def _fingerprint_read(self, n_read: int) -> bool:
+        """Fingerprint the columns read by other processes, if the file has column names."""
         stream = self.source.stream
         if stream.names is None:
             return False
@@ -221,8 +221,8 @@ class Job:
         return True
 
     def note_read_elsewhere(self) -> None:
-        """Note which columns others have read."""
-        if self._look_at(self.notes["columns_read"]):
+        """Record which columns were read by other processes."""
+        if self._fingerprint_read(self.notes["columns_read"]):
             self.notes |= {
                 "last_column": str(self._seen.last),
                 "fingerprint": {**self.notes["fingerprint"], "read": self._seen.as_notes()},
@@ -234,7 +234,7 @@ class Job:
             self.notes["forced"] = list(dict.fromkeys([*before, *compared.told]))
 
     def whole(self) -> Screen:
-        """Return all columns of the file, screened once more; nothing is told of them."""
+        """Return all columns of the file, screened again without reporting."""
         return self._screened(self.source.stream.without(self._left_out()), None)
 
     def _left_out(self) -> list[Hashable]:
@@ -249,13 +249,13 @@ class Job:
         )
 
     def begin(self) -> None:
-        """Count the time of learning from now on."""
+        """Start counting the learning time."""
         self._began = time.monotonic()
 
     def note_progress(self, before: int) -> None:
-        """Note how far the screen has come, after so many columns that are no lines of text."""
+        """Record the progress, given the number of stream columns read by earlier runs."""
         screen, n_bad_lines = self.screen, self.skipped.n_bad_lines
-        # At once: a signal in between must find notes that agree with each other.
+        # One assignment: a signal must find consistent metadata.
         self.notes |= {
             "bad_lines": n_bad_lines,
             "columns_read": before + screen.n_read + n_bad_lines,
@@ -270,7 +270,7 @@ class Job:
         }
 
     def note_time(self) -> None:
-        """Note when it was, how long it took so far, and how much memory."""
+        """Record the time, the learning time so far, and the peak memory."""
         now = time.time()
         self.notes |= {
             "version": __version__,
@@ -280,7 +280,7 @@ class Job:
         }
 
     def look_at_result(self) -> bool:
-        """Sound the alarms that what was found gives cause for; return whether there are any."""
+        """Report warnings about the result; return whether there are any."""
         report, space = self.report(), self.model._space
         found = of_result(report, self.notes, self.request.target) + self.counters.alarms()
         found += [Alarm(*caution) for caution in report.warnings]
@@ -291,21 +291,21 @@ class Job:
         return bool(found)
 
     def check(self, report: Report) -> None:
-        """Warn of what looks wrong about one of the models of a run of many."""
+        """Report warnings about one of the models of a run of many."""
         found = of_result(report, self.notes, self.request.target)
         self._sound([*found, *(Alarm(*caution) for caution in report.warnings)])
 
     def _count_alike(self, report: Report) -> int | None:
-        """Count the variables that repeat one before them; None where looking costs too much."""
+        """Count the variables that nearly repeat an earlier one; None if that is too expensive."""
         names = [row["name"] for row in report.found]
-        # Lines have to be read once more.
+        # Columns in lines must be read again.
         cheap = self.source.stream.names is not None or self._n_bytes() <= MAX_BYTES
         if not cheap or len(names) * report.rows > MAX_CELLS:
             return None
         try:
             return count_alike([*self.screen.take(names).values()])
         except EXPECTED:
-            return None  # the result is there, and is not to be lost by a look at it
+            return None  # an optional check must not lose the result
 
     def _n_bytes(self) -> int:
         return int((self.notes["fingerprint"] or {}).get("bytes", 0))
@@ -317,29 +317,29 @@ class Job:
         self.notes["alarms"] = [alarm._asdict() for alarm in self._alarms]
 
     def report(self) -> Report:
-        """Return what was found."""
+        """Return the report of the model."""
         report: Report = self.model.report()
         return report if self.notes["complete"] else report.unfinished()
 
 
-def _as_given(request: Request) -> str | list[str]:
+def _file_argument(request: Request) -> str | list[str]:
     return request.given[0] if len(request.given) == 1 else list(request.given)
 
 
-def _usual_missing(request: Request) -> Missing:
-    """Return what becomes of missing values where nothing is said of them."""
+def _default_missing(request: Request) -> Missing:
+    """Return how missing values are handled by default."""
     if request.learner.takes_missing:
         return "keep"
-    # Hardly a variant is without one, and means are what users of genotypes expect.
+    # Nearly every variant has missing values, and mean imputation is usual for genotypes.
     is_bed = all(file_format(spooled(path)) == "bed" for path in request.files)
     return "mean" if is_bed else "skip"
 
 
 def _new_notes(request: Request) -> dict[str, Any]:
-    """Return the notes of a run that begins."""
+    """Return the metadata of a new run."""
     return {
         "command": request.command,
-        "file": _as_given(request),
+        "file": _file_argument(request),
         "orientation": request.orientation,
         **notes_on(request.reading),
         "target": list(request.target),
@@ -350,7 +350,7 @@ def _new_notes(request: Request) -> dict[str, Any]:
         "strata": request.strata,
         "dropped": list(request.drop),
         "missing_target": request.missing_target,
-        "missing": request.missing or _usual_missing(request),
+        "missing": request.missing or _default_missing(request),
         "min_count": request.min_count,
         "max_skipped": request.max_skipped,
         "alarms": [],

@@ -1,4 +1,4 @@
-"""JSON as its standard has it: without NaN and infinities, whatever it is made of."""
+"""Strict JSON, without NaN and infinities."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-# No text has a line break in it, as JSON writes texts.
-_OF_NUMBERS = re.compile(r"\[\n[-+.\deE,\s]+\]")
+# JSON escapes line breaks in texts, so this matches only lists of numbers.
+_LIST_OF_NUMBERS = re.compile(r"\[\n[-+.\deE,\s]+\]")
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
     """Write a value as JSON.
 
-    Numbers that are not finite are null; what JSON has no word for is written as text. With an
-    indent a list of numbers stands on one line.
+    Non-finite numbers become null; values without a JSON type are written as text. With an indent,
+    a list of numbers is on one line.
     """
     text = json.dumps(_strict(value), indent=indent, allow_nan=False, default=str)
-    return _OF_NUMBERS.sub(lambda found: f"[{' '.join(found[0][1:-1].split())}]", text)
+    return _LIST_OF_NUMBERS.sub(lambda found: f"[{' '.join(found[0][1:-1].split())}]", text)
 
 
 def _strict(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a run keeps on disk while it goes on, and where it is when it ends before its time."""
+"""Checkpoints of a run, and its end after an interrupt or an error."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Keeper:
     Parameters
     ----------
     job
-        Whose model.
+        The job.
 
     Attributes
     ----------
     unwritten
-        What could not be written, and why, by option: it is told at the end.
+        Outputs that could not be written, by option, with the reason; reported at the end.
     """
 
     def __init__(self, job: Job) -> None:
@@ -44,7 +44,7 @@ class Keeper:
         self._saved_at = time.monotonic()
 
     def save(self) -> bool:
-        """Save the model; a failure is kept for the end, as the result is not to be lost by it."""
+        """Save the model; a failure is reported at the end, so that the result is not lost."""
         from streamsel.persist import save
 
         path = self._job.request.model
@@ -60,7 +60,7 @@ class Keeper:
         return True
 
     def save_in_between(self) -> None:
-        """Save the model if it is time for a checkpoint."""
+        """Save the model if a checkpoint is due."""
         every = self._job.request.checkpoint
         if every is not None and time.monotonic() - self._saved_at >= every:
             self._job.note_time()
@@ -72,48 +72,48 @@ class Keeper:
             self._saved_at = time.monotonic()
 
     def keep_complete(self) -> None:
-        """Save a model that was complete before, if it is wanted elsewhere than where it is."""
+        """Save a model that was complete before, if --model differs from --resume."""
         request = self._job.request
-        note(f"{request.resume} is complete: no more is learnt")
+        note(f"{request.resume} is complete; no columns are learnt")
         listed = request.skipped_file
         if listed not in (None, "-") and not os.path.exists(listed):  # noqa: PTH110 (as given)
-            warn(f"--list-skipped {listed}: not written, as no columns are read")
+            warn(f"--list-skipped {listed}: not written, because no columns are read")
         if request.model != request.resume:
             self.save()
 
-    def _keep(self) -> str:
-        """Save what was learnt so far; say where it is."""
+    def _save_partial(self) -> str:
+        """Save the current state; return a text that says where it is."""
         self._job.note_time()
         n_read = self._job.notes["columns_read"]
         if not n_read:
             return "before the first column was learnt"
         path = self._job.request.model
         if path is None:
-            return f"after {count(n_read, 'column')}; nothing was saved (no --model)"
+            return f"after {count(n_read, 'column')}; the model was not saved (no --model)"
         if not self.save():
             return f"after {count(n_read, 'column')}; {self.unwritten['--model']}"
-        return f"after {count(n_read, 'column')}; what was learnt is in {path}"
+        return f"after {count(n_read, 'column')}; the model was saved to {path}"
 
     def stop(self, exit_code: int) -> Never:
-        """End a run that was interrupted: keep and show what there is."""
+        """End an interrupted run: save the model and show the results so far."""
         job = self._job
-        request, what, further = job.request, self._keep(), []
+        request, state, further = job.request, self._save_partial(), []
         if job.notes["columns_read"]:
             show(job.report(), job.notes, as_json=request.as_json)
-            can_go_on = job.notes["complete"] or not job.model._one_source
-            if request.model is not None and can_go_on and not self.unwritten:
-                words = ["streamsel", request.command, *request.given, *request.readers]
-                words += ["--resume", request.model]
-                further.append(f"to go on: {shlex.join(words)}")
+            can_resume = job.notes["complete"] or not job.model._one_source
+            if request.model is not None and can_resume and not self.unwritten:
+                arguments = ["streamsel", request.command, *request.given, *request.readers]
+                arguments += ["--resume", request.model]
+                further.append(f"to resume: {shlex.join(arguments)}")
         if request.model is not None and job.model._one_source and not job.notes["complete"]:
-            further.append("an --exact run cannot go on; one with --checkpoint or --no-exact can")
+            further.append("a run with --exact cannot be resumed; use --checkpoint or --no-exact")
         if request.out is not None:
             further.append(f"{request.out} was not written")
-        stop(f"interrupted {what}", exit_code, *further)
+        stop(f"interrupted {state}", exit_code, *further)
 
     def fail(self, error: BaseException) -> Never:
-        """End a run that met an error: keep what there is."""
-        # Over a file that can be read again, learning all at once is undone by an error.
+        """End a run after an error: save the model."""
+        # An error undoes multi-pass learning: there is nothing to save.
         if self._job.model._one_source or not self._job.notes["columns_read"]:
             raise error
-        raise CommandError(f"{message_of(error)} (stopped {self._keep()})") from error
+        raise CommandError(f"{message_of(error)} (stopped {self._save_partial()})") from error

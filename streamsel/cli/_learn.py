@@ -1,4 +1,4 @@
-"""A run of `select` or `reduce`: columns in, a model out, whatever happens on the way."""
+"""A run of `select` or `reduce`: learn the columns, save the model, write the results."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from streamsel.columns import Block
     from streamsel.stream._screen import Screen
 
-# What a program is told of a run when it ends, besides how.
-OUTCOME = ("columns_read", "skipped", "complete", "peak_memory")
+# Metadata of a run that the log's end event reports.
+_OUTCOME_KEYS = ("columns_read", "skipped", "complete", "peak_memory")
 
 
 def run(request: Request) -> None:
-    """Learn from a file as asked, save, write and print what comes of it."""
+    """Learn from a file as requested; save, write and print the results."""
     if not stderr_is_terminal():
         leave_it_unsaid()
     with Interrupts() as interrupts:
         _check_outputs(request)
-        with reserved(_written(request)):
+        with reserved(_output_files(request)):
             _run(request, interrupts)
 
 
@@ -52,7 +52,7 @@ def _run(request: Request, interrupts: Interrupts) -> None:
             job.look_at_result()
             keeper.keep_complete()
         else:
-            # Only now is the input known to be right: opening the list empties an older one.
+            # The list is opened after the input is validated, as opening empties an older list.
             with job.skipped.listing():
                 Learning(job, keeper, interrupts).learn()
         finish(job, keeper.unwritten)
@@ -60,10 +60,10 @@ def _run(request: Request, interrupts: Interrupts) -> None:
         interrupts.end()
         keeper.stop(exit_code_of(error))
     finally:
-        log().outcome = {name: job.notes[name] for name in OUTCOME}
+        log().outcome = {name: job.notes[name] for name in _OUTCOME_KEYS}
 
 
-def _written(request: Request) -> dict[str, str | None]:
+def _output_files(request: Request) -> dict[str, str | None]:
     """Return the files that a run writes, by option."""
     return {
         "--resume" if request.model == request.resume else "--model": request.model,
@@ -73,10 +73,10 @@ def _written(request: Request) -> dict[str, str | None]:
 
 
 def _check_outputs(request: Request) -> None:
-    """Find out now what would go wrong only after hours."""
+    """Raise early for problems that would otherwise occur at the end of a long run."""
     if [*request.given, request.target_file].count(STDIN) > 1:
-        raise click.UsageError("-: standard input can be read only once")
-    written = _written(request)
+        raise click.UsageError("-: standard input can be used only once")
+    written = _output_files(request)
     skipped_file = written["--list-skipped"]
     check_distinct(
         written,
@@ -98,16 +98,16 @@ def _check_outputs(request: Request) -> None:
 
 
 class Learning:
-    """The learning of a job: in blocks, or all at once where columns are read in a circle.
+    """Learns the columns of a job: block by block, or in several passes for multi-pass models.
 
     Parameters
     ----------
     job
-        What is learnt.
+        The job.
     keeper
-        Who saves it on the way.
+        Saves checkpoints.
     interrupts
-        What must not interrupt it while it learns a block, or saves.
+        Delays signals while a block is learnt or the model is saved.
     """
 
     def __init__(self, job: Job, keeper: Keeper, interrupts: Interrupts) -> None:
@@ -116,17 +116,19 @@ class Learning:
         self._interrupts = interrupts
 
     def learn(self) -> None:
-        """Learn all that is left to read.
+        """Learn all columns that remain.
 
         Raises
         ------
         CommandError
-            If that ends before its time by an error; what the model has learnt until then is saved.
+            If an error ends the run early; the state so far is saved.
         """
         job = self._job
         total, done = job.screen.n_columns, job.notes["columns_read"]
         n_columns = None if total is None else total + done
-        log().begin(job.request.command, **_about(job), n_columns=n_columns, columns_read=done)
+        log().begin(
+            job.request.command, **_begin_facts(job), n_columns=n_columns, columns_read=done
+        )
         job.report_target()
         job.begin()
         try:
@@ -141,11 +143,11 @@ class Learning:
                 if job.request.in_parts:
                     learn_in_parts(job, self._keeper, bar, self._interrupts)
                 elif job.model._one_source:
-                    self._learn_at_once(bar)
+                    self._learn_in_passes(bar)
                 else:
                     self._learn_in_blocks(bar)
                 if job.model._reads_again and not job.skipped.refused["refused"]:
-                    self._read_again(bar)
+                    self._second_pass(bar)
         except EXPECTED as error:
             with self._interrupts.held():
                 self._keeper.fail(job.named(error))
@@ -154,7 +156,7 @@ class Learning:
         with self._interrupts.held():
             job.notes["complete"] = True
             job.note_time()
-            # What was learnt comes first: nothing that is found in it may cost it.
+            # Save before the checks, so that they cannot lose the result.
             self._keeper.save()
             if job.look_at_result():
                 self._keeper.save()
@@ -182,22 +184,22 @@ class Learning:
     def _learn_block(self, block: Block) -> None:
         self._job.model.learn_columns(block.values, names=block.names)
 
-    def _read_again(self, bar: Meter) -> None:
-        """Read all columns once more, for what the model did not keep of them."""
+    def _second_pass(self, bar: Meter) -> None:
+        """Read all columns once more, for data that the model did not keep."""
         from streamsel.stream._base import ColumnStream
 
         screen = self._job.whole()
-        # Of what is bad a second reading has nothing new to tell.
+        # Bad columns were reported in the first pass.
         self._job.skipped.listening = False
 
         def watched() -> Iterator[Block]:
-            for n_read, block in _counted(screen):
+            for n_read, block in _with_counts(screen):
                 yield block
-                bar.update(n_read, reading="second reading")
+                bar.update(n_read, reading="second pass")
 
         self._job.model.learn_loadings(ColumnStream(watched, n_rows=screen.n_rows))
 
-    def _learn_at_once(self, bar: Meter) -> None:
+    def _learn_in_passes(self, bar: Meter) -> None:
         from streamsel.stream._base import ColumnStream
 
         job, screen, n_passes = self._job, self._job.screen, 0
@@ -205,14 +207,14 @@ class Learning:
         def watched() -> Iterator[Block]:
             nonlocal n_passes
             n_passes += 1
-            # Of what is bad a second pass has nothing new to tell.
+            # Bad columns were reported in the first pass.
             job.skipped.listening = n_passes == 1
-            for n_read, block in _counted(screen):
+            for n_read, block in _with_counts(screen):
                 if n_passes == 1:
                     job.counters.look_at(block)
                 yield block
                 job.note_progress(0)
-                reading = _reading(job.model, n_passes) if n_passes > 1 else ""
+                reading = _pass_text(job.model, n_passes) if n_passes > 1 else ""
                 bar.update(n_read, reading=reading)
 
         job.model.learn_columns(
@@ -221,8 +223,8 @@ class Learning:
         job.note_progress(0)
 
 
-def _about(job: Job) -> dict[str, Any]:
-    """Tell programs what begins."""
+def _begin_facts(job: Job) -> dict[str, Any]:
+    """Return the facts of the begin event of the log."""
     request, model = job.request, job.model
     return {
         "file": request.given,
@@ -232,7 +234,7 @@ def _about(job: Job) -> dict[str, Any]:
     }
 
 
-def _counted(screen: Screen) -> Iterator[tuple[int, Block]]:
+def _with_counts(screen: Screen) -> Iterator[tuple[int, Block]]:
     """Yield the blocks of a screen, each with the number of columns up to its end."""
     n_read = 0
     for block in screen.blocks():
@@ -240,8 +242,8 @@ def _counted(screen: Screen) -> Iterator[tuple[int, Block]]:
         yield n_read, block
 
 
-def _reading(model: Any, number: int) -> str:
-    """Say which reading it is, of how many as it looks now, and what it has proven."""
+def _pass_text(model: Any, number: int) -> str:
+    """Return a text with the number of the pass, the expected total, and how many are proven."""
     expected = max(number, math.ceil(model.n_passes_expected))
     proven = f"{model.n_certified} of {len(model.selected)} proven"
-    return f"reading {number} of about {expected}, {proven}"
+    return f"pass {number} of about {expected}, {proven}"

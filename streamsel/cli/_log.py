@@ -1,4 +1,4 @@
-"""What is said on stderr: lines for people, or JSON for programs that watch."""
+"""The log on stderr: text lines for people, or JSON events for programs."""
 
 from __future__ import annotations
 
@@ -21,22 +21,21 @@ VARIABLES = {"log_format": "STREAMSEL_LOG_FORMAT", "quiet": "STREAMSEL_QUIET"}
 
 
 class Log:
-    """Says what happens, an event a line.
+    """Writes events to stderr, one per line.
 
     Parameters
     ----------
     as_json
-        Whether a line is a JSON object: `time`, `level`, `event`, `message`, and what else is known
-        of it.
+        Whether a line is a JSON object: `time`, `level`, `event`, `message`, and further fields.
     quiet
-        Whether nothing but errors is said.
+        Whether only errors are written.
 
     Attributes
     ----------
     known_as
-        Names under which the user knows some files: path -> name.
+        Display names of some files: path -> name.
     outcome
-        What is known of the work when the command ends, for programs.
+        Fields of the end event, for programs.
     """
 
     def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
@@ -49,21 +48,21 @@ class Log:
     def say(
         self, event: str, message: str = "", *further: str, level: Level = "info", **facts: Any
     ) -> None:
-        """Say that something happened.
+        """Write an event.
 
         Parameters
         ----------
         event
-            What: `target`, `begin`, `copying`, `progress`, `checkpoint`, `skipped`, `note`,
+            The kind: `target`, `begin`, `copying`, `progress`, `checkpoint`, `skipped`, `note`,
             `warning`, `alarm`, `error`, `interrupted` or `end`.
         message
-            In words; without them only programs are told.
+            Text for people; events without one appear only in JSON.
         *further
             Lines that follow.
         level
-            How grave it is.
+            Severity.
         **facts
-            What programs are told besides.
+            Further fields for programs.
         """
         if self.quiet and level != "error":
             return
@@ -72,14 +71,14 @@ class Log:
         elif message:
             mark = f"{event}: " if event in ("warning", "alarm", "error") else ""
             for line in (mark + message, *further):
-                _write(f"streamsel: {shown(self._as_user_knows(line))}", event == "alarm")
+                _write(f"streamsel: {shown(self._with_display_names(line))}", event == "alarm")
 
     def begin(self, command: str, **facts: Any) -> None:
-        """Tell programs what begins."""
+        """Write the begin event (JSON only)."""
         self.say("begin", version=__version__, command=command, **facts)
 
     def end(self, exit_code: int) -> None:
-        """Say that the command ends."""
+        """Write the end event (JSON only)."""
         if self.as_json and not self.quiet:
             seconds = round(time.monotonic() - self._began, 3)
             facts = {"version": __version__, "exit_code": exit_code, "seconds": seconds}
@@ -93,29 +92,29 @@ class Log:
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         line = {"time": now, "level": level, "event": event}
         if message:
-            line["message"] = self._as_user_knows(message)
+            line["message"] = self._with_display_names(message)
         _write(as_json(line | facts))
 
-    def _as_user_knows(self, text: str) -> str:
+    def _with_display_names(self, text: str) -> str:
         for path, name in self.known_as.items():
             text = text.replace(path, name)
         return text
 
 
-def _write(line: str, is_marked: bool = False) -> None:
-    # Colours are for terminals that have some: click takes them out elsewhere.
-    has_none = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    text = click.style(line, fg="yellow") if is_marked and not has_none else line
+def _write(line: str, is_warning: bool = False) -> None:
+    # click removes colours if stderr is not a terminal.
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    text = click.style(line, fg="yellow") if is_warning and not is_plain else line
     try:
         click.echo(text, err=True)
     except OSError:
-        # Whoever reads it has gone, or its disk is full: no reason for a run to end.
+        # The reader is gone or the disk is full: not a reason to end the run.
         silence(sys.stderr)
 
 
 def silence(stream: TextIO) -> None:
-    """Send what is still to be written nowhere."""
-    # Otherwise Python complains while it closes the stream at exit.
+    """Redirect a stream to the null device."""
+    # Otherwise Python reports an error when it closes the stream at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -123,34 +122,34 @@ _log = Log()
 
 
 def log() -> Log:
-    """Return where things are said."""
+    """Return the current log."""
     return _log
 
 
 def begin_log(args: Sequence[str]) -> None:
-    """Begin to say things, in the format that the arguments or the environment ask for.
+    """Start a log in the format given by the arguments or the environment.
 
-    They have not been understood yet: what is wrong with them must be said too.
+    The arguments are not parsed yet: errors in them must be logged too.
     """
-    global _log  # noqa: PLW0603 (warnings come from anywhere, and know no context)
-    asked = os.environ.get(VARIABLES["log_format"], "")
+    global _log  # noqa: PLW0603 (warnings have no click context)
+    format_ = os.environ.get(VARIABLES["log_format"], "")
     for i, arg in enumerate(args):
         name, sign, value = arg.partition("=")
         if name == "--log-format":
-            asked = value if sign else "".join(args[i + 1 : i + 2])
-    _log = Log(as_json=asked == "json")
+            format_ = value if sign else "".join(args[i + 1 : i + 2])
+    _log = Log(as_json=format_ == "json")
 
 
 def take_log_format(_: click.Context, __: click.Parameter, value: str) -> None:
-    """Go on in the format that was asked for."""
+    """Set the format of the log."""
     _log.as_json = value == "json"
 
 
 def take_quiet(_: click.Context, __: click.Parameter, value: bool) -> None:
-    """Say no more but errors, if that was asked for."""
+    """Set whether only errors are written."""
     _log.quiet = value
 
 
 def stderr_is_terminal() -> bool:
-    """Whether somebody watches who can be shown something that moves."""
+    """Return whether stderr is a terminal that may show a progress bar."""
     return not _log.as_json and not _log.quiet and sys.stderr.isatty()

@@ -1,4 +1,4 @@
-"""Models that were learnt apart, of other columns or other rows, put together."""
+"""Merge models that were fitted on different columns or different rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from streamsel.cli._outputs import check_distinct, check_writable
 from streamsel.cli._report import show_info
 from streamsel.stream._formats import suffix_of
 
-# What is known of the merged model too, where the runs agree in it.
-SHARED = (
+# Metadata copied to the merged model if all runs agree.
+_SHARED_KEYS = (
     "target",
     "target_file",
     "id",
@@ -28,20 +28,20 @@ SHARED = (
     "min_count",
     "orientation",
 )
-# What every run has noted. Notes of models that were saved in Python may be anything.
-NUMBER = (int, float)
-RUN: dict[str, tuple[type, ...]] = {
+# Metadata that every run has. Models saved in Python may have any metadata.
+_NUMBER = (int, float)
+_RUN_TYPES: dict[str, tuple[type, ...]] = {
     "columns_read": (int,),
     "complete": (bool,),
     "dropped": (list,),
     "skipped": (dict,),
     "filled": (int,),
-    "seconds": NUMBER,
+    "seconds": _NUMBER,
 }
 
 
 def merge(given: Sequence[str], out: str, along: str, *, as_json: bool) -> None:
-    """Merge saved models in their order, save what comes out, and print what it holds.
+    """Merge saved models in order, save the result, and print its contents.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def merge(given: Sequence[str], out: str, along: str, *, as_json: bool) -> None:
     check_writable(out, "--out")
     _check_several(paths)
     log().begin("merge", file=paths, along=along)
-    known = [_known(path) for path in paths]
+    known = [_metadata_of(path) for path in paths]
     runs = [run for each in known for run in _runs_of(each)]
     if along == "columns":
         _check_named(runs)
@@ -83,19 +83,19 @@ def merge(given: Sequence[str], out: str, along: str, *, as_json: bool) -> None:
 
 
 def _check_several(paths: Sequence[str]) -> None:
-    """Refuse one model, and one that comes twice."""
+    """Refuse a single model, and a model given twice."""
     if len(paths) == 1:
-        raise CommandError(f"{paths[0]}: one model, and nothing to merge it with")
+        raise CommandError(f"expected at least 2 models to merge. Got: {paths[0]}")
     seen: dict[Path, str] = {}
     for path in paths:
-        where = Path(path).resolve()
-        if where in seen:
-            raise CommandError(f"{path}: the same file as {seen[where]}, which comes before it")
-        seen[where] = path
+        resolved = Path(path).resolve()
+        if resolved in seen:
+            raise CommandError(f"{path}: the same file as {seen[resolved]}, given before")
+        seen[resolved] = path
 
 
-def _known(path: str) -> dict[str, Any]:
-    """Return what was noted of a model, and where it is."""
+def _metadata_of(path: str) -> dict[str, Any]:
+    """Return the metadata of a model, with its path."""
     from streamsel.persist import read_notes
 
     notes = read_notes(path)
@@ -104,22 +104,22 @@ def _known(path: str) -> dict[str, Any]:
 
 
 def _is_run(notes: Any) -> bool:
-    """Whether these are the notes of a run of select or reduce."""
+    """Return whether this is the metadata of a run of select or reduce."""
     if not isinstance(notes, Mapping) or not all(
-        isinstance(notes.get(name), types) for name, types in RUN.items()
+        isinstance(notes.get(name), types) for name, types in _RUN_TYPES.items()
     ):
         return False
     files = notes.get("file")
     return (
         all(isinstance(n, int) for n in notes["skipped"].values())
         and all(isinstance(file, str) for file in (files if isinstance(files, list) else [files]))
-        and isinstance(notes.get("peak_memory"), (*NUMBER, NoneType))
+        and isinstance(notes.get("peak_memory"), (*_NUMBER, NoneType))
         and isinstance(notes.get("fingerprint"), (Mapping, NoneType))
     )
 
 
 def _is_merge(notes: Any) -> bool:
-    """Whether these are the notes of a merge."""
+    """Return whether this is the metadata of a merge."""
     return (
         isinstance(notes, Mapping)
         and notes.get("command") == "merge"
@@ -136,7 +136,7 @@ def _is_merge(notes: Any) -> bool:
 
 
 def _runs_of(known: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield what was noted of each run that a model is made of."""
+    """Yield the metadata of each run that a model consists of."""
     if "merged" not in known:
         yield known
     for each in known.get("merged", ()):
@@ -144,7 +144,7 @@ def _runs_of(known: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _check_sources(runs: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse two runs that have read the same columns of the same rows, under whatever path."""
+    """Refuse two runs that have read the same columns of the same rows, under any path."""
     seen: dict[str, str] = {}
     for run in runs:
         if read := (run.get("fingerprint") or {}).get("read"):
@@ -158,8 +158,9 @@ def _check_named(runs: Sequence[Mapping[str, Any]]) -> None:
     numbered = [run["model"] for run in runs if _is_numbered(run)]
     if len(numbered) > 1:
         raise CommandError(
-            f"{numbered[1]}: learnt from .npy files, as {numbered[0]} was, whose columns have no "
-            "names but numbers from 0. Hint: learn tables with names, or all files in one run"
+            f"{numbered[1]}: learnt from .npy files, like {numbered[0]}; their columns have "
+            "no names, only numbers from 0. Hint: use tables with column names, or one run "
+            "over all files"
         )
 
 
@@ -169,12 +170,12 @@ def _is_numbered(run: Mapping[str, Any]) -> bool:
 
 
 def notes_of(known: Sequence[Mapping[str, Any]], along: str) -> dict[str, Any]:
-    """Say of a merged model what is known of those that it was made of.
+    """Return the metadata of a merged model.
 
     Parameters
     ----------
     known
-        Of each of these where it is, and what was noted beside it.
+        Path and metadata of each of its models.
     along
         How they were merged.
     """
@@ -187,8 +188,8 @@ def notes_of(known: Sequence[Mapping[str, Any]], along: str) -> dict[str, Any]:
     }
     for each in known:
         if not each.get("complete", True):
-            note(f"caution: {each['model']}: its run was not complete")
-    for name in SHARED:
+            note(f"{each['model']}: its run is incomplete")
+    for name in _SHARED_KEYS:
         if runs and all(name in run and run[name] == runs[0].get(name) for run in runs):
             merged[name] = runs[0][name]
     if not runs:

@@ -1,7 +1,7 @@
-"""Which method is asked for, and with which parameters: by the learner's own rules.
+"""The method that the options choose and its parameters, validated by the learner's own rules.
 
-`--help` has no use for a learner: it is fetched when it is made, or when the help on it is asked
-for by name.
+`--help` imports no learner: one is imported when it is created, or when its help is asked for by
+name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from streamsel.cli._sections import Record
     from streamsel.params import Rule
 
-# A learner's words on a parameter, for the user of an option.
+# A parameter in an error message of a learner; replaced by its option.
 PARAMETER_OF = re.compile(r"The '(\S+)' parameter of \w+ ")
 
 
@@ -36,7 +36,7 @@ class MethodCommand(Command):
     Parameters
     ----------
     kind
-        As the catalogue has it; None for methods of all kinds.
+        The kind in the catalogue; None for methods of all kinds.
     """
 
     def __init__(self, *args: Any, kind: str | None, **settings: Any) -> None:
@@ -44,8 +44,8 @@ class MethodCommand(Command):
         self.kind = kind
 
     def records(self, ctx: click.Context) -> Iterator[tuple[str, Record]]:
-        """Yield what the help page lists."""
-        method = ctx.params.get("method")  # if it stands before --help
+        """Yield the entries of the help page: section title, and left and right column."""
+        method = ctx.params.get("method")  # set if --method precedes --help
         records = list(super().records(ctx))
         last = max(i for i, (title, _) in enumerate(records) if title == LEARNER) + 1
         if method is None:
@@ -56,16 +56,16 @@ class MethodCommand(Command):
         else:
             yield from self._records_with(method, ctx, records[:last])
         yield from records[last:]
-        # Where either kind is asked what it is worth, no results of a learner are shown.
-        for word, said in WORDS.get(self.kind or "", {}).items():
-            yield "Words of the results", (word, said)
+        # Commands for both kinds print no results of a learner, so need no glossary.
+        for term, meaning in WORDS.get(self.kind or "", {}).items():
+            yield "Glossary", (term, meaning)
 
     def _records_with(
         self, method: str, ctx: click.Context, records: Iterable[tuple[str, Record]]
     ) -> Iterator[tuple[str, Record]]:
-        """Yield the records that apply to a method, with its defaults, and its other parameters."""
+        """Yield the options that apply to a method, with its defaults, and its other parameters."""
         cls = catalogue.fetch(method)
-        rules, told = rules_of(cls), _told(cls)
+        rules, descriptions = rules_of(cls), _described(cls)
         defaults = default_texts(cls)
         says = {option.get_help_record(ctx): option.parameter for option in _options(self)}
         for title, record in records:
@@ -77,37 +77,39 @@ class MethodCommand(Command):
                 yield title, (spelt, text)
         for name, rule in rules.items():
             if name not in says.values():
-                text = f"{told.get(name, '')}{rule}  [default: {defaults[name]}]"
+                text = f"{descriptions.get(name, '')}{rule}  [default: {defaults[name]}]"
                 yield LEARNER, (f"--set {name}=VALUE", text)
 
 
 def learner_of(ctx: click.Context) -> Any:
-    """Make the learner that the options ask for.
+    """Create the learner that the options describe.
 
     Raises
     ------
     click.UsageError
-        For a parameter that the method does not have, that is said twice, or that it refuses.
+        For a parameter that the method does not have, that is given twice, or that is invalid.
     """
     method = _method(ctx)
     cls = catalogue.fetch(method)
     rules = rules_of(cls)
-    said = {name: value for name, (_, value) in parameters_said(ctx, method).items()}
+    given_values = {name: value for name, (_, value) in parameters_said(ctx, method).items()}
     if ctx.params["event"] is not None and "target" in rules:
-        said["target"] = "survival"
-    bounded = "max_pool_bytes" in rules or said.get("max_candidates") is not None
-    if said.get("exact") and not bounded:
-        raise click.UsageError("--exact goes with --max-candidates: without, all is exact", ctx)
-    if _reads_again(ctx) and "max_candidates" in said and "exact" in rules:
-        said.setdefault("exact", True)
+        given_values["target"] = "survival"
+    bounded = "max_pool_bytes" in rules or given_values.get("max_candidates") is not None
+    if given_values.get("exact") and not bounded:
+        raise click.UsageError(
+            "--exact requires --max-candidates; without it the selection is always exact", ctx
+        )
+    if _may_reread(ctx) and "max_candidates" in given_values and "exact" in rules:
+        given_values.setdefault("exact", True)
     try:
-        return cls(**said)
+        return cls(**given_values)
     except ValueError as error:
-        raise click.UsageError(_in_terms_of_options(str(error), ctx), ctx) from error
+        raise click.UsageError(_with_option_names(str(error), ctx), ctx) from error
 
 
 def _method(ctx: click.Context) -> str:
-    """Return the method that is asked for; by default, without a target, the first without one."""
+    """Return the chosen method; with --no-target and no --method, the first without a target."""
     method: str = ctx.params["method"]
     is_default = ctx.get_parameter_source("method") is ParameterSource.DEFAULT
     if not (is_default and ctx.params.get("no_target")):
@@ -116,8 +118,8 @@ def _method(ctx: click.Context) -> str:
     return next(name for name in names if catalogue.fetch(name).takes_no_target)
 
 
-def _reads_again(ctx: click.Context) -> bool:
-    """Whether a run may read its files again; one that is to go on after a kill reads them once."""
+def _may_reread(ctx: click.Context) -> bool:
+    """Return whether a run may read its files again; runs that must be resumable read them once."""
     given = ctx.params
     return (
         "exact" in given
@@ -128,30 +130,30 @@ def _reads_again(ctx: click.Context) -> bool:
 
 
 def parameters_said(ctx: click.Context, method: str) -> dict[str, tuple[str, Any]]:
-    """Return the parameters of a method that were said: how each was spelt, and its value.
+    """Return the parameters of a method that the user set: the option used, and the value.
 
     Raises
     ------
     click.UsageError
-        For one that the method does not have, that is said twice, or that its rule refuses.
+        For a parameter that the method does not have, that is given twice, or that is invalid.
     """
     rules = rules_of(catalogue.fetch(method))
-    said: dict[str, tuple[str, Any]] = {}
-    for name, spelt, value in _said(ctx):
+    given_values: dict[str, tuple[str, Any]] = {}
+    for name, spelt, value in _given_parameters(ctx):
         if name not in rules:
             raise click.UsageError(_no_such(name, spelt, method, rules), ctx)
-        if name in said:
-            raise click.UsageError(f"{spelt}: {name} was said before", ctx)
-        said[name] = spelt, _read(rules[name], spelt, value, ctx)
-    return said
+        if name in given_values:
+            raise click.UsageError(f"{spelt}: {name} is given more than once", ctx)
+        given_values[name] = spelt, _read(rules[name], spelt, value, ctx)
+    return given_values
 
 
 def _options(command: click.Command) -> list[Option]:
     return [option for option in command.params if isinstance(option, Option)]
 
 
-def _said(ctx: click.Context) -> Iterator[tuple[str, str, Any]]:
-    """Yield the parameters that were given: name, how that was spelt, and what."""
+def _given_parameters(ctx: click.Context) -> Iterator[tuple[str, str, Any]]:
+    """Yield the parameters that were set: name, the option used, and value."""
     spelt = {option.name: option.spelt(ctx) for option in _options(ctx.command)}
     for option in _options(ctx.command):
         given = ctx.get_parameter_source(str(option.name)) is not ParameterSource.DEFAULT
@@ -162,7 +164,7 @@ def _said(ctx: click.Context) -> Iterator[tuple[str, str, Any]]:
     for text in ctx.params["set"]:
         name, sign, value = text.partition("=")
         if not sign:
-            raise click.UsageError(f"{spelt['set']} {text}: say PARAM=VALUE", ctx)
+            raise click.UsageError(f"{spelt['set']} {text}: expected PARAM=VALUE", ctx)
         yield name.strip(), f"{spelt['set']} {name.strip()}", value.strip()
 
 
@@ -184,8 +186,8 @@ def _no_such(name: str, spelt: str, method: str, rules: Mapping[str, Rule]) -> s
     return f"{spelt}: {method} has no such parameter. Hint: {hint}"
 
 
-def _in_terms_of_options(text: str, ctx: click.Context) -> str:
-    """Put what a learner says of its parameters in terms of what the user can say."""
+def _with_option_names(text: str, ctx: click.Context) -> str:
+    """Return a learner's error message with its parameters replaced by options."""
     spelt = {o.parameter: o.spelt(ctx) for o in _options(ctx.command) if o.parameter is not None}
     text = " ".join(text.split())
     text = PARAMETER_OF.sub(lambda found: f"{spelt.get(found[1], f'--set {found[1]}')} ", text)
@@ -194,18 +196,20 @@ def _in_terms_of_options(text: str, ctx: click.Context) -> str:
     return text
 
 
-def _told(cls: type) -> dict[str, str]:
-    """Return what the docstring says of each parameter, in a sentence."""
+def _described(cls: type) -> dict[str, str]:
+    """Return the first sentence of each parameter's description in the docstring."""
     _, _, rest = inspect.cleandoc(cls.__doc__ or "").partition("Parameters\n----------\n")
-    told: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     names: list[str] = []
     for line in rest.partition("\n\n")[0].split("\n"):
         if line[:1].strip():
             names = [name.strip() for name in line.split(",")]
         for name in names:
-            told[name] = f"{told.get(name, '')} {line.strip()}" if line[:1] == " " else ""
+            descriptions[name] = (
+                f"{descriptions.get(name, '')} {line.strip()}" if line[:1] == " " else ""
+            )
     marks = str.maketrans("", "", "`$\\")
     return {
         name: text.translate(marks).strip().split(". ")[0].rstrip(".") + "; "
-        for name, text in told.items()
+        for name, text in descriptions.items()
     }

@@ -1,6 +1,6 @@
-"""The options that `select` and `reduce` share.
+"""Options shared by several commands.
 
-An option that says a parameter of a learner is a text: the learner's rule reads it.
+An option that sets a parameter of a learner is passed as text: the learner's rule parses it.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
 INPUT, LEARNER, OUTPUT, LONG = "Input", "Method", "Output", "Long runs"
 
-# What --resume means where no model is named: the one that --model names.
+# Value of --resume without a MODEL: the file of --model.
 THAT_OF_MODEL = ""
 
 
 def option(*names: str, section: str, **settings: Any) -> Decorator:
-    """Make a click option that stands in a section of the help page."""
+    """Return a click option that belongs to a section of the help page."""
     return click.option(*names, cls=Option, section=section, **settings)
 
 
 def names_option(
     *names: str, section: str = INPUT, metavar: str = "NAME", **settings: Any
 ) -> Decorator:
-    """Make an option that takes names: said several times, or with commas between."""
+    """Return an option that takes names, repeated or separated by commas."""
     return option(
         *names,
         type=Name(),
@@ -46,16 +46,16 @@ def names_option(
 
 
 def _split_names(_: click.Context, __: click.Parameter, values: Sequence[str]) -> list[str]:
-    """Split names at commas, but not inside double quotes."""
+    """Split names at commas outside double quotes."""
     try:
         rows = [row for value in values for row in csv.reader([value], skipinitialspace=True)]
     except csv.Error as error:
-        raise click.BadParameter(f"{error}. Hint: put the name in double quotes") from error
+        raise click.BadParameter(f"{error}. Hint: write the name in double quotes") from error
     return [name.strip() for row in rows for name in row]
 
 
 def all_of(*decorators: Decorator) -> Decorator:
-    """Make one decorator of several, the first on top."""
+    """Combine several decorators into one, the first on top."""
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         for decorator in reversed(decorators):
@@ -70,28 +70,28 @@ delimiter_option = option(
     type=Delimiter(),
     metavar="C",
     section=INPUT,
-    help="Character between the cells of a text file, or tab; otherwise the suffix and the first "
-    "line say.",
+    help="Character between the cells of a text file, or tab; inferred from the suffix and the "
+    "first line if not given.",
 )
 
 decimal_option = option(
     "--decimal",
     type=click.Choice([".", ","]),
     section=INPUT,
-    help="Decimal mark of a text file; otherwise a comma if the first lines have numbers with one "
-    "and none with a point, and cells are parted by something else. Where every comma may set off "
-    "thousands it must be said.",
+    help="Decimal mark of a text file. If not given: a comma if the first lines have numbers "
+    "with a decimal comma and none with a point, and cells are not separated by commas. "
+    "Required where every comma might be a thousands separator.",
 )
 
 na_values_option = names_option(
     "--na-values",
     metavar="CELL",
-    help="Cell of a text file that stands for a missing value, such as . or '<0.01', besides the "
-    "usual ones: empty, NA, N/A, NaN, nan, null, NULL, None, n/a, #N/A, and - among numbers; "
-    "several as with --target.",
+    help="Cell of a text file that means a missing value, such as . or '<0.01', in addition to "
+    "the usual ones: empty, NA, N/A, NaN, nan, null, NULL, None, n/a, #N/A, and - among "
+    "numbers. May be repeated or comma-separated.",
 )
 
-# Which matrix of an AnnData file.
+# The matrix of an AnnData file.
 layer_options = all_of(
     option(
         "--layer",
@@ -103,18 +103,18 @@ layer_options = all_of(
         "--raw",
         is_flag=True,
         section=INPUT,
-        help="Read raw of an .h5ad file instead of X: mostly the counts of all genes.",
+        help="Read raw of an .h5ad file, usually the counts of all genes, instead of X.",
     ),
 )
 
 keep_option = names_option(
     "--keep",
     section=OUTPUT,
-    help="Columns that go along into what is written, such as identifier and target; several as "
-    "with --target.",
+    help="Column to copy to the output, such as an identifier or the target. May be repeated or "
+    "comma-separated.",
 )
 
-# Before all others: what they are may stand in the file.
+# Eager: the file may set the other options.
 config_option = option(
     "--config",
     metavar="FILE",
@@ -122,8 +122,8 @@ config_option = option(
     is_eager=True,
     callback=take_config,
     section=INPUT,
-    help="Take options that are not given from this TOML file: a table for each command, its keys "
-    "long options.",
+    help="Read options that are not given elsewhere from this TOML file: one table per command, "
+    "with long option names as keys.",
 )
 
 log_options = all_of(
@@ -137,8 +137,7 @@ log_options = all_of(
         expose_value=False,
         envvar=VARIABLES["log_format"],
         section=LONG,
-        help="What stderr has where it is no terminal: now and then a line of text, or a JSON "
-        "object for everything that happens.",
+        help="Log format when stderr is not a terminal: periodic text lines, or JSON events.",
     ),
     option(
         "--quiet",
@@ -148,7 +147,7 @@ log_options = all_of(
         expose_value=False,
         envvar=VARIABLES["quiet"],
         section=LONG,
-        help="Say nothing but errors.",
+        help="Print errors only.",
     ),
 )
 
@@ -162,45 +161,45 @@ input_options = all_of(
     names_option(
         "--target",
         "-t",
-        help="Column to be explained; several: repeat it, or put commas between.",
+        help="Target column. May be repeated or comma-separated.",
     ),
     option(
         "--target-file",
         metavar="FILE",
         type=click.Path(),
         section=INPUT,
-        help="Take the target from this file: npy, text with one value a line, or a table (its "
-        "columns --target, or all).",
+        help="Read the target from this file: .npy, text with one value per line, or a table "
+        "(the columns of --target, or all).",
     ),
     option(
         "--id",
         metavar="COLUMN",
         section=INPUT,
-        help="Column of identifiers, by which FILE and the --target-file are joined, in whatever "
-        "order they are; FILE_COLUMN=TARGET_COLUMN if it has two names. Of text with one variable "
-        "a line FILE's identifiers are its header. Never a candidate.",
+        help="Column of identifiers by which the rows of FILE and --target-file are joined, in "
+        "any order; FILE_COLUMN=TARGET_COLUMN if the names differ. In text with one "
+        "variable per line, the identifiers of FILE are in its header. Never a candidate.",
     ),
     option(
         "--by-position",
         is_flag=True,
         section=INPUT,
-        help="Match FILE and the --target-file row after row, though both have identifiers.",
+        help="Match the rows of FILE and --target-file by position, even if both have identifiers.",
     ),
     option(
         "--event",
         metavar="NAME",
         section=INPUT,
-        help="Column that says whether the --target, a time, ended in an event (1) or was cut "
-        "short before (0): relevance is then that of Cox's score test.",
+        help="Column of event indicators: 1 if the time in --target ended in an event, 0 if it "
+        "was censored. Relevance is then that of Cox's score test.",
     ),
     option(
         "--target-kind",
         metavar="KIND",
         section=INPUT,
         parameter="target",
-        help="Whether the target is labels (class), quantities (numeric), or time and event "
-        "(survival); auto takes whole numbers of 2 to 20 distinct values, at most one for every "
-        "two rows, as labels, and other numbers as quantities.  [default: auto]",
+        help="Type of the target: labels (class), numbers (numeric), or time and event "
+        "(survival); auto treats integers with 2 to 20 distinct values, at most one for "
+        "every two rows, as labels and other numbers as numeric.  [default: auto]",
     ),
     option(
         "--missing-target",
@@ -209,20 +208,19 @@ input_options = all_of(
         show_default=True,
         section=INPUT,
         help="Rows without a target (an empty or NA cell, NaN, -9 with a .bed FILE, an --id that "
-        "the --target-file lacks): leave them out, or stop.",
+        "is not in --target-file): drop them, or stop with an error.",
     ),
     names_option(
         "--covariate",
         parameter="covariates",
-        help="Column given which everything is asked, such as age or batch: of FILE, or of the "
-        "--target-file; several as with --target.",
+        help="Covariate, such as age or batch, for which all results are adjusted: a column of "
+        "FILE or --target-file. May be repeated or comma-separated.",
     ),
     option(
         "--weights",
         metavar="NAME",
         section=INPUT,
-        help="Column that says how much each row counts, 0 or above: of FILE, or of the "
-        "--target-file.",
+        help="Column of sample weights, 0 or above, in FILE or --target-file.",
     ),
     option(
         "--orientation",
@@ -230,8 +228,8 @@ input_options = all_of(
         default="auto",
         show_default=True,
         section=INPUT,
-        help="What a line of a text file is: a sample (a header names the columns) or a variable "
-        "(its name comes first); auto sees where the target's name is.",
+        help="Content of a line of a text file: a sample (a header names the columns) or a "
+        "variable (its name comes first); auto infers it from where the target's name is.",
     ),
     delimiter_option,
     decimal_option,
@@ -239,23 +237,24 @@ input_options = all_of(
     layer_options,
     names_option(
         "--drop",
-        help="Column to leave out, such as another outcome, or a pattern of names in quotes: "
-        "'f0_*'; several as with --target.",
+        help="Column to exclude, such as another outcome, or a quoted pattern of names: 'f0_*'. "
+        "May be repeated or comma-separated.",
     ),
     option(
         "--keep-index",
         is_flag=True,
         section=INPUT,
-        help="Take a column that only numbers the rows, such as pandas' unnamed index, as a "
-        "candidate; otherwise it is left out, with a warning.",
+        help="Treat a column that only numbers the rows, such as pandas' unnamed index, as a "
+        "candidate; otherwise it is excluded with a warning.",
     ),
     option(
         "--missing",
         type=click.Choice(["skip", "mean", "keep", "error"]),
         section=INPUT,
-        help="Columns with missing or infinite values: leave them out, put the mean in place, keep "
-        "those with missing ones, or stop at the first (and at the first with text).  [default: "
-        "keep where the method takes missing values; otherwise mean of .bed files, skip of others]",
+        help="Columns with missing or infinite values: skip them, impute the mean, keep those "
+        "with missing values, or stop with an error at the first (or at the first with "
+        "text).  [default: keep if the method accepts missing values; otherwise mean for "
+        ".bed files, skip for others]",
     ),
     option(
         "--min-count",
@@ -263,28 +262,31 @@ input_options = all_of(
         default=0,
         metavar="N",
         section=INPUT,
-        help="Leave out columns that differ from their most frequent value in fewer than N rows: "
-        "a word of one document, a variant of one sample.",
+        help="Skip columns that differ from their most frequent value in fewer than N rows, such "
+        "as a word of one document or a variant of one sample.",
     ),
     option(
         "--max-skipped",
         type=click.FloatRange(min=0, max=1),
         metavar="SHARE",
         section=INPUT,
-        help="Fail, and write no results, if more than this share of the columns had to be left "
-        "out; if not given more than 0.1 are an alarm.",
+        help="Fail without writing results if more than this share of the columns is skipped; if "
+        "not given, a share above 0.1 causes a warning.",
     ),
 )
 
 
-def _beside_default(kind: str | None) -> str:
+def _default_advice(kind: str | None) -> str:
     if kind != "selector":
         return ""
-    return " BackwardElimination selects 10 and more variables as well, where all fit in memory."
+    return (
+        " BackwardElimination is an alternative for 10 or more variables if all columns fit in "
+        "memory."
+    )
 
 
 def method_options(kind: str | None) -> Decorator:
-    """Return the options that say a method of a kind, or of any, and any parameter of it."""
+    """Return the options that set a method of a kind (None for any kind) and its parameters."""
     methods = catalogue.names(kind)
     return all_of(
         option(
@@ -293,11 +295,11 @@ def method_options(kind: str | None) -> Decorator:
             default=methods[0],
             show_default=True,
             metavar="NAME",
-            # Before --help, which then tells of this method.
+            # Eager, so that a later --help describes this method.
             is_eager=True,
             section=LEARNER,
-            help="One of those below; with --help after it: its parameters, and their defaults."
-            + _beside_default(kind),
+            help="Method, one of those below; --method NAME --help shows its parameters and their "
+            "defaults." + _default_advice(kind),
         ),
         option(
             "--set",
@@ -305,7 +307,7 @@ def method_options(kind: str | None) -> Decorator:
             metavar="PARAM=VALUE",
             multiple=True,
             section=LEARNER,
-            help="Any parameter of the method; otherwise it is as the method has it.",
+            help="Set any parameter of the method; others keep their defaults. May be repeated.",
         ),
     )
 
@@ -316,40 +318,41 @@ permutation_options = all_of(
         metavar="B",
         section=LEARNER,
         parameter="permutations",
-        help="Compare with B permuted targets in the same pass: noise floor and p-values then hold "
-        "for counts, rare variants and small classes, too; 1000 is usual.  [default: 0]",
+        help="Compare with B permutations of the target, in the same pass: noise floor and "
+        "p-values are then also valid for counts, rare variants and small classes; 1000 is "
+        "usual.  [default: 0]",
     ),
     option(
         "--strata",
         metavar="NAME",
         section=INPUT,
-        help="Column of groups, such as batch or family, within which the target is permuted: of "
-        "FILE, or of the --target-file.",
+        help="Column of groups, such as batch or family, within which the target is permuted, in "
+        "FILE or --target-file.",
     ),
 )
-# Of the rows that a saved model is applied to.
+# For commands that apply a saved model.
 orientation_option = option(
     "--orientation",
     type=click.Choice(["auto", "samples", "variables"]),
     default="auto",
     show_default=True,
     section=INPUT,
-    help="What a line of a text file is; auto sees where the model's variables are.",
+    help="Content of a line of a text file; auto infers it from where the model's variables are.",
 )
 json_option = option(
     "--json",
     "as_json",
     is_flag=True,
     section=OUTPUT,
-    help="Print JSON. Otherwise: a table on a terminal, tab-separated values elsewhere.",
+    help="Print JSON instead of a table (on a terminal) or tab-separated values (elsewhere).",
 )
 no_target_option = option(
     "--no-target",
     is_flag=True,
     section=INPUT,
-    help="Select the variables that explain all the others, by ProjSe.",
+    help="Select the variables that explain all others (ProjSe by default).",
 )
-# Of many models that learn at once.
+# For commands that learn many models together.
 max_memory_option = option(
     "--max-memory",
     type=click.IntRange(min=1),
@@ -357,16 +360,15 @@ max_memory_option = option(
     show_default=True,
     metavar="MB",
     section=LONG,
-    help="What the models that learn in one pass may hold together; FILE is read as often as that "
-    "takes.",
+    help="Memory limit for the models of one pass; FILE is read in as many passes as needed.",
 )
 candidates_each_option = option(
     "--max-candidates",
     metavar="M",
     section=LEARNER,
     parameter="max_candidates",
-    help="Let each model keep no more candidates than this, in constant memory; a method that has "
-    "no such parameter refuses it.",
+    help="Keep at most M candidates per model, in constant memory; an error for methods without "
+    "this parameter.",
 )
 
 output_options = all_of(
@@ -375,7 +377,8 @@ output_options = all_of(
         metavar="N",
         section=LEARNER,
         parameter="n_jobs",
-        help="Threads; -1 for one a core. The result does not depend on it.  [default: 1]",
+        help="Number of threads; -1 for one per core. The result does not depend on it.  "
+        "[default: 1]",
     ),
     option(
         "--model",
@@ -383,7 +386,7 @@ output_options = all_of(
         metavar="FILE",
         type=click.Path(),
         section=OUTPUT,
-        help="Save the model, for transform, info, --resume and streamsel.load.",
+        help="Save the model to this file, for transform, info, --resume and streamsel.load.",
     ),
     option(
         "--out",
@@ -391,7 +394,8 @@ output_options = all_of(
         metavar="FILE",
         type=click.Path(),
         section=OUTPUT,
-        help="Write the resulting columns, as .parquet, .feather, .arrow, .npy, .csv or .tsv.",
+        help="Write the selected variables or components to this file (.parquet, .feather, "
+        ".arrow, .npy, .csv or .tsv).",
     ),
     keep_option,
     json_option,
@@ -401,7 +405,8 @@ output_options = all_of(
         metavar="FILE",
         type=click.Path(),
         section=OUTPUT,
-        help="Write name, reason and detail of every column left out, as it is met; - for stderr.",
+        help="Write name, reason and detail of every skipped column to this file during the run; "
+        "- for stderr.",
     ),
     option(
         "--resume",
@@ -410,35 +415,36 @@ output_options = all_of(
         is_flag=False,
         flag_value=THAT_OF_MODEL,
         section=LONG,
-        help="Go on where the run that saved this model stopped, and save there again; begin if "
-        "there is none, and write the outputs again if it is complete. Without MODEL, after FILE: "
-        "that of --model.",
+        help="Continue the run that saved MODEL, and save there again; start a new run if the "
+        "file does not exist; write the outputs again if the run is complete. Without "
+        "MODEL, after FILE: the file of --model.",
     ),
     option(
         "--force",
         is_flag=True,
         section=LONG,
-        help="With --resume: go on although FILE or the target is not as it was.",
+        help="With --resume: continue even if FILE or the target has changed.",
     ),
     option(
         "--checkpoint",
         metavar="SECONDS",
         type=click.FloatRange(min=0),
         section=LONG,
-        help="Save the model this often while it learns.",
+        help="Interval between saves of the model during the run.",
     ),
     option(
         "--workers",
         metavar="N",
         type=click.IntRange(min=1),
         section=LONG,
-        help="Let N processes read parts of the files. The result does not depend on N.",
+        help="Read parts of the files in N processes. The result does not depend on N.",
     ),
     option(
         "--scheduler",
         metavar="ADDRESS",
         section=LONG,
-        help="Let the workers of a Dask scheduler read them: where all see the same files.",
+        help="Read parts of the files on the workers of a Dask scheduler; all must have access "
+        "to the same files.",
     ),
     log_options,
 )

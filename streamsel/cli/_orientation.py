@@ -1,4 +1,4 @@
-"""Whether a line of a text file is a sample or a variable: by names, and by identifiers."""
+"""Infer whether a line of a text file is a sample or a variable, from names or identifiers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from streamsel.cli._inputs import Source
 
-# Identifiers are looked for in so many cells of the first lines, and are some if so many are known.
-_CELLS = 8
-_LINES = 5
-_SHARE = 0.5
-_SAYS = {
-    "samples": "--orientation samples fits: a line is a sample, below a header of names",
-    "variables": "--orientation variables fits: a line is a variable, its name first",
+# Cells and lines searched for identifiers, and the share that must be known identifiers.
+_MAX_CELLS = 8
+_MAX_LINES = 5
+_MIN_SHARE = 0.5
+_HINTS = {
+    "samples": "use --orientation samples: each line is a sample, below a header of names",
+    "variables": "use --orientation variables: each line is a variable that begins with its name",
 }
 
 
@@ -34,48 +34,49 @@ def text_orientation(
     *,
     alone: bool = True,
 ) -> str:
-    """Find out whether a line of text is a sample or a variable, by where names are found.
+    """Return "samples" or "variables": the content of a line, inferred from where names are found.
 
     Parameters
     ----------
     paths
         The files.
     wanted
-        Names to look for.
+        Names to search for.
     delimiter
-        Between cells; None to find out.
+        Delimiter of cells; None to infer it.
     ids
-        What samples may be called.
+        Possible identifiers of samples.
     alone
         Whether the names must be in one of these files.
     """
-    looks = []
+    guesses = []
     for path in paths if wanted or ids else ():
         by_ids = _by_ids(path, delimiter, ids)
         if by_ids:
             return by_ids[0]
-        found, looks_like = _orientation_of(path, wanted, delimiter) if wanted else (False, "")
+        found, guess = _orientation_of(path, wanted, delimiter) if wanted else (False, "")
         if found:
-            return looks_like
-        looks += [looks_like] if looks_like else []
-    if looks and alone:
-        # Found nowhere: whoever says so should look for what comes close in the right place.
-        return looks[0]
+            return guess
+        guesses += [guess] if guess else []
+    if guesses and alone:
+        # Not found: the caller reports close matches, from where the names seem to be.
+        return guesses[0]
     raise CommandError(
-        f"{paths[0]}: is a line a sample or a variable? Hint: say --orientation samples "
-        "(a header names the columns) or --orientation variables (a line begins with its name)"
+        f"{paths[0]}: cannot infer whether a line is a sample or a variable. Hint: use "
+        "--orientation samples (a header names the columns) or --orientation variables (a "
+        "line begins with its name)"
     )
 
 
 def _orientation_of(path: str, wanted: Sequence[str], delimiter: str | None) -> tuple[bool, str]:
-    """Return whether a text has one of some names, and what its lines then are, or look like."""
+    """Return whether a text has one of the names, and the (possibly guessed) line content."""
     with open_text(path) as file, text_of(path):
         lines = (line for _, line in numbered_lines(file, path))
         line = next(lines, "")
         delimiter = delimiter_of(path, delimiter)
         first = [cell.strip() for cell in split_cells(line, delimiter)] if line else []
         if not set(wanted).isdisjoint(first):
-            # A variable's line may stand first, where a header would: then numbers follow its name.
+            # The first line may be a variable, not a header: then numbers follow its name.
             is_variable = first[0] in wanted and all(map(is_number, first[1:])) and len(first) > 1
             return True, "variables" if is_variable else "samples"
         second = split_off_name(next(lines, ""), delimiter)[0]
@@ -86,51 +87,51 @@ def _orientation_of(path: str, wanted: Sequence[str], delimiter: str | None) -> 
 
 
 def _by_ids(path: str, delimiter: str | None, ids: Collection[str]) -> list[str]:
-    """Return what a line may be, by where the first lines have identifiers."""
-    # Numbers stand everywhere.
+    """Return the possible contents of a line, by where the first lines have identifiers."""
+    # Numbers may be data.
     known = {value for value in ids if not is_number(value)}
     if not known:
         return []
     with open_text(path) as file, text_of(path):
-        lines = [line for _, line in itertools.islice(numbered_lines(file, path), _LINES)]
-    mark = delimiter_of(path, delimiter)
-    rows = [[cell.strip() for cell in split_cells(line, mark)] for line in lines]
+        lines = [line for _, line in itertools.islice(numbered_lines(file, path), _MAX_LINES)]
+    separator = delimiter_of(path, delimiter)
+    rows = [[cell.strip() for cell in split_cells(line, separator)] for line in lines]
     if not rows:
         return []
     header = rows[0][1:]
-    is_above = header and sum(cell in known for cell in header) >= _SHARE * len(header)
-    columns = itertools.zip_longest(*(row[:_CELLS] for row in rows[1:]), fillvalue="")
-    is_beside = any(all(cell in known for cell in cells) for cells in columns)
-    return [*(["variables"] if is_above else []), *(["samples"] if is_beside else [])]
+    in_header = header and sum(cell in known for cell in header) >= _MIN_SHARE * len(header)
+    columns = itertools.zip_longest(*(row[:_MAX_CELLS] for row in rows[1:]), fillvalue="")
+    in_rows = any(all(cell in known for cell in cells) for cells in columns)
+    return [*(["variables"] if in_header else []), *(["samples"] if in_rows else [])]
 
 
 def orientation_that_fits(source: Source, ids: Collection[str] = (), n: int | None = None) -> str:
-    """Say which orientation fits a text better than the one it was read in; nothing if none does.
+    """Return a hint if the other orientation fits a text better than the one used; otherwise "".
 
     Parameters
     ----------
     source
         The file.
     ids
-        What its samples are called.
+        Identifiers of its samples.
     n
-        How many there are.
+        Number of samples.
     """
     texts = [path for path in source.files if file_format(path) == "text"]
-    if not texts or source.format not in _SAYS:
+    if not texts or source.format not in _HINTS:
         return ""
-    path, (other,) = texts[0], {*_SAYS} - {source.format}
+    path, (other,) = texts[0], {*_HINTS} - {source.format}
     if ids:
-        # A matrix of samples by samples has them on both sides.
-        return _SAYS[other] if _by_ids(path, source.options.delimiter, ids) == [other] else ""
+        # A matrix of samples by samples has identifiers on both axes.
+        return _HINTS[other] if _by_ids(path, source.options.delimiter, ids) == [other] else ""
     with open_text(path) as file, text_of(path):
         lines = numbered_lines(file, path)
         if other == "samples":
-            # Less the header.
+            # Without the header.
             fits = sum(1 for _ in lines) - 1 == n
         else:
             two = [line for _, line in itertools.islice(lines, 2)]
-            # Less the name.
-            mark = delimiter_of(path, source.options.delimiter)
-            fits = len(split_cells(two[-1], mark)) - 1 == n
-    return _SAYS[other] if fits else ""
+            # Without the name.
+            separator = delimiter_of(path, source.options.delimiter)
+            fits = len(split_cells(two[-1], separator)) - 1 == n
+    return _HINTS[other] if fits else ""

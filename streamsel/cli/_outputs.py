@@ -1,4 +1,4 @@
-"""The files the command writes: known to be writable before a long run, whole or not at all."""
+"""Output files: checked for writability before a long run, and written completely or not at all."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from streamsel.files import try_writing, whole_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-# Errors that tell of a file itself, not of its directory.
-_OF_THE_FILE = frozenset({errno.EISDIR, errno.EINVAL, errno.ENAMETOOLONG, errno.ELOOP})
+# Errors about the file itself rather than its directory.
+_FILE_ERRORS = frozenset({errno.EISDIR, errno.EINVAL, errno.ENAMETOOLONG, errno.ELOOP})
 
 SUFFIXES = (".parquet", ".feather", ".arrow", ".npy", ".csv", ".tsv")
 
 
 def check_writable(path: str, option: str) -> None:
-    """Fail now if this file could not be written after hours of work."""
+    """Raise now if a file could not be written at the end of the run."""
     directory = Path(os.path.realpath(path)).parent
     try:
         try_writing(path)
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise CommandError(f"{option} {path}: there is no directory {directory}") from error
+        raise CommandError(f"{option} {path}: no such directory: {directory}") from error
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        if error.errno in _OF_THE_FILE:
+        if error.errno in _FILE_ERRORS:
             raise CommandError(f"{option} {path}: {reason}") from error
         raise CommandError(
             f"{option} {path}: the directory {directory} is not writable ({reason})"
@@ -44,12 +44,12 @@ def check_writable(path: str, option: str) -> None:
 
 
 def check_distinct(outputs: Mapping[str, str | None], inputs: Mapping[str, str | None]) -> None:
-    """Refuse to write over what is read, or to the same file twice.
+    """Refuse to overwrite an input, or to write two outputs to the same file.
 
     Parameters
     ----------
     outputs, inputs
-        Paths by what the user calls them; None where there is none.
+        Paths by option or argument name; None if not given.
     """
     known = {what: path for what, path in inputs.items() if path is not None}
     for option, path in outputs.items():
@@ -69,12 +69,12 @@ def _same_file(one: str, other: str) -> bool:
 
 
 def check_table(path: str) -> None:
-    """Fail now if a table cannot be written to this file, or in this format."""
+    """Raise now if a table cannot be written to this file or in this format."""
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise click.UsageError(
-            f"--out {path}: unknown format {suffix!r}. Hint: the name must end in one of "
-            f"{', '.join(SUFFIXES)}"
+            f"--out {path}: expected a file name that ends in {', '.join(SUFFIXES)}. Got: "
+            f"{suffix!r}"
         )
     if suffix in SUFFIXES[:3] and find_spec("pyarrow") is None:
         raise CommandError(
@@ -84,9 +84,9 @@ def check_table(path: str) -> None:
 
 
 def write_table(path: str, names: Sequence[Any], columns: Sequence[Any]) -> None:
-    """Write columns of equal length to a file in the format that its suffix says.
+    """Write columns of equal length to a file in the format of its suffix.
 
-    The dtype of the columns is kept where the format can (in .npy it is one for all).
+    The dtype of the columns is kept if the format allows it (.npy has one for all columns).
     """
     titles = [str(name) for name in names]
     writers: dict[str, Callable[[Any, Sequence[str], Sequence[Any]], None]] = {
@@ -97,16 +97,16 @@ def write_table(path: str, names: Sequence[Any], columns: Sequence[Any]) -> None
         ".csv": partial(_write_text, ","),
         ".tsv": partial(_write_text, "\t"),
     }
-    with whole_file(path) as beside:
-        writers[Path(path).suffix.lower()](beside, titles, columns)
+    with whole_file(path) as temporary:
+        writers[Path(path).suffix.lower()](temporary, titles, columns)
 
 
 def write_csv(file: IO[str], names: Sequence[Any], columns: Sequence[Any], delimiter: str) -> None:
-    """Write columns of equal length as text: a header, then one row a line."""
+    """Write columns of equal length as text: a header, then one line per row."""
     writer = row_writer(file, delimiter)
     writer.writerow([str(name) for name in names])
     if columns:
-        # tolist gives Python's numbers, whose repr is the shortest that reads back the same.
+        # tolist returns Python numbers, whose repr is the shortest that round-trips.
         rows: Iterable[tuple[Any, ...]] = zip(*(c.tolist() for c in columns), strict=True)
         writer.writerows(rows)
 
@@ -136,7 +136,7 @@ def _arrow_table(names: Sequence[str], columns: Sequence[Any]) -> Any:
 def _write_parquet(path: Path, names: Sequence[str], columns: Sequence[Any]) -> None:
     import pyarrow.parquet as pq
 
-    # Arrow takes no path that is not UTF-8.
+    # Arrow rejects paths that are not UTF-8.
     with path.open("wb") as file:
         pq.write_table(_arrow_table(names, columns), file)
 

@@ -1,4 +1,4 @@
-"""`streamsel report`: the page of a saved model."""
+"""The command `report`: a report of a saved model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streamsel.cli._options import (
 from streamsel.cli._sections import Command
 
 
-@click.command(cls=Command, short_help="Tell what a saved model has found, as a page.")
+@click.command(cls=Command, short_help="Write a report of a saved model.")
 @config_option
 @click.argument("model", type=click.Path())
 @option(
@@ -27,8 +27,8 @@ from streamsel.cli._sections import Command
     type=click.Path(),
     multiple=True,
     section=INPUT,
-    help="Draw the rows of this file too: of its columns only those are read that the model uses; "
-    "repeat it for several.",
+    help="Also plot the rows of this file; only the columns that the model uses are read. May be "
+    "repeated.",
 )
 @orientation_option
 @delimiter_option
@@ -37,16 +37,16 @@ from streamsel.cli._sections import Command
     metavar="FILE",
     type=click.Path(),
     section=INPUT,
-    help="Show how often each variable is selected from other samples: FILE is what streamsel "
-    "stability --json has printed.",
+    help="Also show how often each variable is selected on subsamples: FILE is the output of "
+    "streamsel stability --json.",
 )
 @option(
     "--format",
     "form",
     type=click.Choice(["html", "json", "md"]),
     section=OUTPUT,
-    help="html, a page; md, the same without pictures; json, all that was found. If not given the "
-    "suffix of --out says, or it is html.",
+    help="html, a self-contained page; md, the same without figures; json, all results. By "
+    "default inferred from the suffix of --out, else html.",
 )
 @option(
     "--out",
@@ -54,18 +54,18 @@ from streamsel.cli._sections import Command
     metavar="FILE",
     type=click.Path(),
     section=OUTPUT,
-    help="Write to this file; otherwise it is printed.",
+    help="Write to this file instead of stdout.",
 )
 @log_options
 def report(model: str, out: str | None, **options: Any) -> None:
-    """Tell what MODEL, saved by select or reduce, has found, whether to believe it, and from what.
+    """Write a report of MODEL, saved by select or reduce: results, reliability and provenance.
 
-    The page is one HTML file: it fetches nothing, can be read on a telephone and in the dark, and
-    can be sent to anybody.
+    The HTML report is a single file without external resources. It adapts to small screens and to
+    dark mode.
 
     \b
       streamsel report genes.model -o genes.html
-    """  # noqa: D301 (\b is a character that click knows)
+    """  # noqa: D301 (\b is a click escape)
     from streamsel.cli._write_page import write_page
 
     write_page(model, out, **options)

@@ -1,4 +1,4 @@
-"""The command that draws what a saved model has found."""
+"""The command `plot`: plot the results of a saved model."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 KINDS = ("relevance", "null", "path", "scree", "loadings", "scatter", "heatmap", "stability")
 FORMATS = (".svg", ".png", ".pdf")
-# What is said to some pictures only.
-_OF = {
+# Options that apply to some kinds only.
+_KINDS_OF_OPTION = {
     "--data": ("heatmap", "scatter"),
     "--by": ("scatter",),
     "--component": ("loadings",),
@@ -35,15 +35,15 @@ _OF = {
 
 
 def _one_kind(_: click.Context, __: click.Parameter, kinds: Sequence[str]) -> str:
-    """Return the kind that was asked for."""
     if len(kinds) != 1:
         raise click.BadParameter(
-            f"one kind a picture. Got: {', '.join(kinds)}. Hint: run it once for each"
+            f"expected one kind per figure. Got: {', '.join(kinds)}. Hint: run the command "
+            "once per kind"
         )
     return kinds[0]
 
 
-@click.command("plot", cls=Command, short_help="Draw what a saved model has found.")
+@click.command("plot", cls=Command, short_help="Plot the results of a saved model.")
 @config_option
 @click.argument("model", type=click.Path())
 @option(
@@ -53,24 +53,24 @@ def _one_kind(_: click.Context, __: click.Parameter, kinds: Sequence[str]) -> st
     required=True,
     callback=_one_kind,
     section=OUTPUT,
-    help="What to draw. Relevance of the columns by arrival (relevance) and against noise (null); "
-    "of selectors the order of selection (path) and correlations (heatmap, with --data); of "
-    "extractors what components have (scree), are made of (loadings), and where they place rows "
-    "(scatter). For stability MODEL is what streamsel stability --json has printed.",
+    help="What to plot. All models: relevance by arrival of the columns (relevance) and compared "
+    "with noise (null). Selectors: order of selection (path), correlations (heatmap, with "
+    "--data). Extractors: scree plot (scree), loadings (loadings), positions of rows "
+    "(scatter). For stability MODEL is the output of streamsel stability --json.",
 )
 @option(
     "--data",
     metavar="FILE",
     type=click.Path(),
     section=INPUT,
-    help="Rows to draw: of heatmap, and of scatter unless MODEL holds those that it has learnt. "
-    "Only the columns that are needed are read.",
+    help="Rows to plot: required by heatmap, and by scatter unless MODEL keeps the rows that it "
+    "has learnt. Only the columns that are needed are read.",
 )
 @option(
     "--by",
     metavar="NAME",
     section=INPUT,
-    help="Column of --data by which scatter colours rows: labels or numbers.",
+    help="Column of --data, labels or numbers, that colours the points of scatter.",
 )
 @orientation_option
 @delimiter_option
@@ -79,7 +79,7 @@ def _one_kind(_: click.Context, __: click.Parameter, kinds: Sequence[str]) -> st
     type=click.IntRange(min=0),
     metavar="N",
     section=OUTPUT,
-    help="Of loadings: the number of the component, as in its name.  [default: 0]",
+    help="Component plotted by loadings, by its number.  [default: 0]",
 )
 @option(
     "--out",
@@ -88,21 +88,21 @@ def _one_kind(_: click.Context, __: click.Parameter, kinds: Sequence[str]) -> st
     type=click.Path(),
     required=True,
     section=OUTPUT,
-    help="Write to this file, as .svg, .png or .pdf: 85 mm wide, a column of a journal.",
+    help="Write to this file, as .svg, .png or .pdf; the width is 85 mm, one journal column.",
 )
 @log_options
 def plot(model: str, kind: str, out: str, **options: Any) -> None:
-    """Draw what MODEL, saved by select or reduce, has found.
+    """Plot the results of MODEL, saved by select or reduce.
 
     \b
       streamsel plot genes.model --kind relevance -o relevance.svg
       streamsel plot genes.model --kind heatmap --data expression.parquet -o together.pdf
-    """  # noqa: D301 (\b is a character that click knows)
+    """  # noqa: D301 (\b is a click escape)
     from streamsel import extras
     from streamsel.cli._outputs import check_distinct, check_writable
     from streamsel.files import whole_file
 
-    _check_said(kind, options)
+    _check_options(kind, options)
     suffix = os.path.splitext(out)[1].lower()  # noqa: PTH122 (a string, as the user gave it)
     if suffix not in FORMATS:
         raise click.UsageError(
@@ -112,24 +112,26 @@ def plot(model: str, kind: str, out: str, **options: Any) -> None:
     check_distinct({"--out": out}, {"MODEL": model, "--data": options["data"]})
     extras.matplotlib()
     check_writable(out, "--out")
-    drawn: Any = _drawn(model, kind, options)
-    with whole_file(out) as beside:
-        drawn.figure.savefig(beside, format=suffix[1:])
+    drawn: Any = _plot_model(model, kind, options)
+    with whole_file(out) as temporary:
+        drawn.figure.savefig(temporary, format=suffix[1:])
 
 
-def _check_said(kind: str, options: dict[str, Any]) -> None:
-    """Refuse what says nothing of this picture, and this picture without what it needs."""
-    for name, kinds in _OF.items():
+def _check_options(kind: str, options: dict[str, Any]) -> None:
+    """Refuse options that do not apply to this kind, and a kind without the options it requires."""
+    for name, kinds in _KINDS_OF_OPTION.items():
         if options[name.lstrip("-")] is not None and kind not in kinds:
-            raise click.UsageError(f"{name} is of --kind {' and '.join(kinds)}. Got: {kind}")
+            raise click.UsageError(
+                f"{name} is only valid with --kind {' or '.join(kinds)}. Got: {kind}"
+            )
     if kind == "heatmap" and options["data"] is None:
-        raise click.UsageError("--kind heatmap needs --data FILE: rows that have the variables")
+        raise click.UsageError("--kind heatmap requires --data FILE")
     if options["by"] is not None and options["data"] is None:
-        raise click.UsageError("--by names a column of --data FILE, which is not given")
+        raise click.UsageError("--by requires --data FILE")
 
 
-def _drawn(path: str, kind: str, options: dict[str, Any]) -> Axes:
-    """Draw a picture of a saved model."""
+def _plot_model(path: str, kind: str, options: dict[str, Any]) -> Axes:
+    """Plot a saved model."""
     from streamsel import plot
     from streamsel.cli._apply import notes_of
     from streamsel.persist import load
@@ -137,8 +139,8 @@ def _drawn(path: str, kind: str, options: dict[str, Any]) -> Axes:
     if kind == "stability":
         return plot.stability(read_stability(path))
     model = load(path)
-    if kind in _OF["--data"]:
-        return _of_rows(model, kind, options, notes_of(path))
+    if kind in _KINDS_OF_OPTION["--data"]:
+        return _plot_rows(model, kind, options, notes_of(path))
     complete = notes_of(path).get("complete", True)
     shown = model if complete else model.report().unfinished()
     if kind == "loadings":
@@ -147,8 +149,8 @@ def _drawn(path: str, kind: str, options: dict[str, Any]) -> Axes:
     return drawn
 
 
-def _of_rows(model: Any, kind: str, options: dict[str, Any], notes: dict[str, Any]) -> Axes:
-    """Draw rows of a file, or those that the model holds."""
+def _plot_rows(model: Any, kind: str, options: dict[str, Any], notes: dict[str, Any]) -> Axes:
+    """Plot rows of a file, or those that the model keeps."""
     from streamsel import plot
     from streamsel.cli._apply import columns_there, needs_and_makes
     from streamsel.cli._inputs import files_of, open_source
@@ -177,7 +179,7 @@ def _of_rows(model: Any, kind: str, options: dict[str, Any], notes: dict[str, An
 
 
 def read_stability(path: str) -> Any:
-    """Read what `streamsel stability --json` has printed."""
+    """Read the output of `streamsel stability --json`."""
     import json
 
     from streamsel.evaluate import SubsampleStability
@@ -187,6 +189,6 @@ def read_stability(path: str) -> Any:
             return SubsampleStability.from_dict(json.load(file))
     except (ValueError, TypeError, KeyError) as error:
         raise CommandError(
-            f"{path}: not what streamsel stability --json prints. Hint: streamsel stability FILE "
-            "... --json > stability.json"
+            f"{path}: expected the output of streamsel stability --json. Hint: streamsel "
+            "stability FILE ... --json > stability.json"
         ) from error

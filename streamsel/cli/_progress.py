@@ -1,6 +1,6 @@
-"""Progress on stderr: columns a second, time left, best so far, memory.
+"""Progress on stderr: columns per second, time left, best result so far, memory.
 
-A terminal has a bar. Where there is none, a line comes now and then.
+A terminal shows a progress bar; otherwise a line is written periodically.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ FIRST_LINE, LONGEST_GAP = 10.0, 60.0  # seconds
 
 
 class Meter(Protocol):
-    """Watches a run."""
+    """Shows the progress of a run."""
 
     def __enter__(self) -> Self:
-        """Begin to show progress."""
+        """Start showing progress."""
 
     def __exit__(
         self,
@@ -37,19 +37,19 @@ class Meter(Protocol):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Take what was shown off the screen."""
+        """Remove the display."""
 
     def compiling(self) -> None:
-        """Say that the program is being compiled."""
+        """Show that code is being compiled."""
 
     def begin(self) -> None:
-        """Say what is being done, and count its time from now on."""
+        """Show the title, and restart the clock."""
 
     def update(self, n_read: int, model: Any = None, *, reading: str = "") -> None:
-        """Take note of the columns read so far, and of the best of what the model has found.
+        """Record the columns read so far, and the best result of the model.
 
-        What is said of the reading may change at every column; another one begins when fewer
-        columns have been read than before.
+        `reading` describes the current pass and may change at every column. A smaller `n_read` than
+        before starts a new pass.
         """
 
 
@@ -73,7 +73,7 @@ class Silence:
 
 
 class Bar:
-    """A progress bar with a line below it: what is best so far and the memory in use.
+    """A progress bar with a line below it: the best result so far, and the memory in use.
 
     Parameters
     ----------
@@ -140,32 +140,32 @@ class Bar:
         self._progress.stop()
 
     def compiling(self) -> None:
-        """Say that the program is being compiled."""
-        self._progress.update(self._task, description="compiling, once")
+        """Show that code is being compiled."""
+        self._progress.update(self._task, description="compiling (first use)")
 
     def begin(self) -> None:
-        """Say what is being done, and count its time from now on."""
+        """Show the title, and restart the clock."""
         self._progress.reset(self._task, description=self._title, completed=self._n_before)
 
     def update(self, n_read: int, model: Any = None, *, reading: str = "") -> None:
-        """Show the columns read so far, and the best of what the model has found."""
+        """Show the columns read so far, and the best result of the model."""
         if n_read < self._n_read:
             self._progress.reset(self._task)
         self._n_read = n_read
-        described = f"{self._title} ({reading})" if reading else self._title
-        self._progress.update(self._task, completed=n_read, description=described)
+        description = f"{self._title} ({reading})" if reading else self._title
+        self._progress.update(self._task, completed=n_read, description=description)
         start = time.monotonic()
         if model is not None and start >= self._best_at:
             self._best = best_of(model)
-            # A selector may have to select in order to answer: spend a twentieth of the time on it.
+            # This may run a selection: spend at most a twentieth of the time on it.
             self._best_at = time.monotonic() + max(0.2, 20 * (time.monotonic() - start))
 
 
 class Pace:
-    """When the next line is due: not in a short run, and more rarely the longer a run takes.
+    """Schedule of progress lines: none in a short run, and fewer the longer a run takes.
 
-    The first comes after 10 s, and so does the next; from 100 s on when a tenth of the time so far
-    has passed again, and from 10 min on every minute.
+    A line is due after 10 s, and again after 10 s; from 100 s on whenever another tenth of the
+    elapsed time has passed; and from 10 min on every minute.
     """
 
     def __init__(self) -> None:
@@ -173,7 +173,7 @@ class Pace:
         self._next = self.began + FIRST_LINE
 
     def is_due(self) -> bool:
-        """Whether a line is due now; if so the next is put off."""
+        """Return whether a line is due; if so, schedule the next."""
         now = time.monotonic()
         if now < self._next:
             return False
@@ -182,7 +182,7 @@ class Pace:
 
 
 class Lines:
-    """Says how far it is, a line now and then: where stderr is no terminal.
+    """Writes periodic progress lines, for stderr that is not a terminal.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class Lines:
         self._n_columns = n_columns
         self._n_before = self._n_read = n_read
         self._pace = Pace()
-        self._reading_began = self._pace.began
+        self._pass_began = self._pace.began
 
     def __enter__(self) -> Self:
         return self
@@ -205,17 +205,17 @@ class Lines:
         pass
 
     def compiling(self) -> None:
-        """Do nothing: that is said by a terminal only."""
+        """Do nothing: only terminals show this."""
 
     def begin(self) -> None:
-        """Count the time from now on."""
+        """Restart the clock."""
         self._pace = Pace()
-        self._reading_began = self._pace.began
+        self._pass_began = self._pace.began
 
     def update(self, n_read: int, model: Any = None, *, reading: str = "") -> None:
-        """Say how far it is, if it is time to."""
+        """Write the progress, if a line is due."""
         if n_read < self._n_read:
-            self._n_before, self._reading_began = 0, time.monotonic()
+            self._n_before, self._pass_began = 0, time.monotonic()
         self._n_read = n_read
         if self._pace.is_due():
             facts = self._facts(n_read, reading) | best_facts(model)
@@ -223,7 +223,7 @@ class Lines:
 
     def _facts(self, n_read: int, reading: str) -> dict[str, Any]:
         now = time.monotonic()
-        rate = (n_read - self._n_before) / max(now - self._reading_began, 1e-9)
+        rate = (n_read - self._n_before) / max(now - self._pass_began, 1e-9)
         n_left = None if self._n_columns is None else self._n_columns - n_read
         return {
             "columns_read": n_read,
@@ -236,7 +236,7 @@ class Lines:
 
 
 def progress_text(facts: Mapping[str, Any]) -> str:
-    """Put the facts of a line of progress in words."""
+    """Return the text of a progress line."""
     total, left, memory = (facts[name] for name in ("n_columns", "seconds_left", "memory"))
     done = f"{facts['columns_read']:,}" + ("" if total is None else f" of {total:,}") + " columns"
     parts = [
@@ -250,7 +250,7 @@ def progress_text(facts: Mapping[str, Any]) -> str:
 
 
 def meter(title: str, n_columns: int | None, n_read: int = 0) -> Meter:
-    """Return a progress bar if stderr is a terminal; lines, or silence, otherwise."""
+    """Return a progress bar for a terminal, otherwise periodic lines, or nothing if quiet."""
     if log().quiet:
         return Silence()
     return Bar(title, n_columns, n_read) if stderr_is_terminal() else Lines(n_columns, n_read)
@@ -258,7 +258,7 @@ def meter(title: str, n_columns: int | None, n_read: int = 0) -> Meter:
 
 @contextmanager
 def spooling(name: str) -> Iterator[Callable[[int], None]]:
-    """Show how much of something has been copied: yields what to call with the number of bytes."""
+    """Show how much has been copied; yields a function to call with the number of bytes."""
     if stderr_is_terminal():
         from rich.console import Console
         from rich.text import Text
@@ -281,7 +281,7 @@ def spooling(name: str) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def stages() -> Iterator[Callable[[str, int, int], None] | None]:
-    """Show work in stages: yields what to call with a stage, how much is done, and of how much.
+    """Show work in stages; yields a function to call with the stage, the amount done and the total.
 
     Yields None, and shows nothing, if stderr is not a terminal.
     """
@@ -302,16 +302,16 @@ def stages() -> Iterator[Callable[[str, int, int], None] | None]:
 
 
 def best_of(model: Any) -> str:
-    """Name the most relevant thing that the model has found, or how much there is to find."""
+    """Return a text with the best result of a model so far, or the number of results."""
     return best_text(best_facts(model))
 
 
 def best_facts(model: Any) -> dict[str, Any]:
-    """Return the most relevant thing that a model has found, or how much there is to find."""
+    """Return the best result of a model so far, or the number of results."""
     if (n := getattr(model, "n_above_noise", None)) is not None:
         return {"n_above_noise": n}
     if model is None or hasattr(getattr(model, "_columns", None), "gram"):
-        # To ask for components would solve for them.
+        # Reading the components would compute them.
         return {}
     relevance = {name: value for name, value in model.relevance.items() if math.isfinite(value)}
     if not relevance:
@@ -321,7 +321,7 @@ def best_facts(model: Any) -> dict[str, Any]:
 
 
 def best_text(facts: Mapping[str, Any]) -> str:
-    """Put in words what is best."""
+    """Return the best result as text."""
     if "n_above_noise" in facts:
         return f"{facts['n_above_noise']:,} above noise"
     return f"best {shown(facts['best'][:40])} {facts['relevance']:.4f}" if "best" in facts else ""

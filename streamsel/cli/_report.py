@@ -1,4 +1,4 @@
-"""What a model has found: for a terminal, for a pipe (tab-separated), or as JSON."""
+"""Print the results of a model: as a table, tab-separated values or JSON."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 TOP_LOADINGS = 5
 TOP_MODELS = 20
-# What is known of a variable that was selected; a method may know more.
+# Report columns of a selected variable; a method may add others.
 OF_SELECTED = ("name", "relevance", "score", "round", "certified", "above_noise", "arrival")
 
 
 def n_found(report: Report) -> int:
-    """Return how many there are; components without a variable are none, unless of any.
+    """Return the number of results; components without loadings do not count.
 
-    Or unless they are made of rows: of landmarks.
+    They do count if any variable may be used, or if components are built from landmark rows.
     """
     if report.facts.get("any_variable") or "n_landmarks" in report.facts:
         return len(report.found)
@@ -46,7 +46,7 @@ def n_found(report: Report) -> int:
 
 
 def show(report: Report, notes: Any, *, as_json: bool) -> None:
-    """Print what a model has found and the notes of the run it is from, as stdout likes it."""
+    """Print the results of a model, and the metadata of its run, in the format for stdout."""
     if as_json:
         alarms = notes.get("alarms", []) if isinstance(notes, Mapping) else []
         known = {"streamsel": __version__, **report.as_dict(), "alarms": alarms, "notes": notes}
@@ -59,7 +59,7 @@ def show(report: Report, notes: Any, *, as_json: bool) -> None:
 
 
 def _show_text(report: Report) -> None:
-    """Print tab-separated values: a line for every variable, or for every loading."""
+    """Print tab-separated values: a line per variable, or per loading."""
     writer = row_writer(sys.stdout, "\t")
     if report.kind == "selected":
         writer.writerow(report.found[0] if report.found else OF_SELECTED)
@@ -67,15 +67,15 @@ def _show_text(report: Report) -> None:
         return
     writer.writerow(["component", "relevance", "above_noise", "variable", "loading", "weight"])
     empty = dict.fromkeys(("variable", "loading", "weight"))
-    of_rows = [empty] if "n_landmarks" in report.facts else []
+    if_empty = [empty] if "n_landmarks" in report.facts else []
     for row in report.found:
-        for loading in row["loadings"] or of_rows:
+        for loading in row["loadings"] or if_empty:
             cells = [row["name"], row["relevance"], row["above_noise"], *loading.values()]
             writer.writerow(map(_cell, cells))
 
 
 def _cell(value: Any) -> str:
-    """Write a value as text: an empty cell is one that does not apply."""
+    """Return a value as text; an empty cell means not applicable."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -106,7 +106,7 @@ def _table(title: str) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    # Names and titles are Text everywhere: a name such as [red] is no markup.
+    # Names and titles are Text, so that a name such as [red] is not parsed as markup.
     return Table(title=Text(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
 
 
@@ -124,36 +124,36 @@ def _selection(report: Report) -> Table:
 
     rows = report.found
     table = _table(f"{count(len(rows), 'variable')} of {report.columns_seen:,} selected")
-    has_rounds = any(row["round"] != rows[0]["round"] for row in rows)
+    show_rounds = any(row["round"] != rows[0]["round"] for row in rows)
     needed = is_certificate_needed(report)
-    has_doubts = needed and not all(row["certified"] for row in rows)
-    further = [name for name in (rows[0] if rows else ()) if name not in OF_SELECTED]
+    show_certified = needed and not all(row["certified"] for row in rows)
+    extra = [name for name in (rows[0] if rows else ()) if name not in OF_SELECTED]
     table.add_column("", justify="right", style="dim")
     table.add_column("variable", overflow="fold", style="bold")
     table.add_column("relevance", justify="right")
     table.add_column("score", justify="right")
-    if has_rounds:
+    if show_rounds:
         table.add_column("round", justify="right")
-    if has_doubts:
+    if show_certified:
         table.add_column("certified")
-    for name in further:
+    for name in extra:
         table.add_column(name.replace("_", " "), justify="right")
     table.add_column("")
     for rank, row in enumerate(rows, start=1):
         mark, style = _mark(row["above_noise"])
         cells: list[str | Text] = [_decimals(row["relevance"]), _decimals(row["score"])]
-        if has_rounds:
+        if show_rounds:
             cells.append(str(row["round"]))
-        if has_doubts:
+        if show_certified:
             cells.append("yes" if row["certified"] else "")
-        cells += [Text(shown(_cell(row[name]))) for name in further]
+        cells += [Text(shown(_cell(row[name]))) for name in extra]
         table.add_row(str(rank), Text(shown(row["name"])), *cells, mark, style=style)
     return table
 
 
 def _components(report: Report) -> Table:
     if "n_landmarks" in report.facts:
-        return _of_landmarks(report)
+        return _landmark_components(report)
     from rich.text import Text
 
     variables = {loading["variable"] for row in report.found for loading in row["loadings"]}
@@ -170,7 +170,7 @@ def _components(report: Report) -> Table:
         mark, style = _mark(row["above_noise"])
         largest = Text()
         for loading in row["loadings"][:TOP_LOADINGS]:
-            # No line may end between a weight and its variable: \xa0 does not break.
+            # \xa0 prevents a line break between a weight and its variable.
             value = loading["loading"]
             size = "?" if value is None else f"{value:+.2f}"
             largest.append(f"{size}\xa0", style="cyan" if style is None else None)
@@ -182,8 +182,8 @@ def _components(report: Report) -> Table:
     return table
 
 
-def _of_landmarks(report: Report) -> Table:
-    """Return a table of components that no variable has a loading on."""
+def _landmark_components(report: Report) -> Table:
+    """Return a table of components without loadings on variables."""
     table = _table(
         f"{count(len(report.found), 'component')} out of {count(report.columns_seen, 'column')}"
     )
@@ -195,7 +195,7 @@ def _of_landmarks(report: Report) -> Table:
 
 
 def _footer(report: Report, notes: Any) -> list[str]:
-    """Return what the table leaves open: the target, noise, what was read and left out."""
+    """Return the lines below a table: target, noise floor, columns read and skipped."""
     lines = [] if report.target is None else [f"Target: {report.target}."]
     if report.noise_floor is not None:
         lines.append(
@@ -205,16 +205,16 @@ def _footer(report: Report, notes: Any) -> list[str]:
         )
     if report.inflation is not None:
         lines.append(
-            f"Inflation factor {report.inflation:.2f}: the median statistic of all columns, 1 if "
-            "none is associated."
+            f"Inflation factor {report.inflation:.2f}: the median statistic of all columns; 1 "
+            "if no column is associated with the target."
         )
     n_above = report.facts.get("n_above_noise")
     if n_above is not None:
-        lines.append(f"{count(n_above, 'variable')} above it.")
+        lines.append(f"{count(n_above, 'variable')} above the noise floor.")
     if "n_landmarks" in report.facts:
         lines.append(
             f"New rows are compared with {count(report.facts['n_landmarks'], 'landmark')} by "
-            f"{count(report.facts['n_variables'], 'variable')}, which have "
+            f"{count(report.facts['n_variables'], 'variable')}, which explain "
             f"{report.facts['share_of_variance']:.0%} of the variance."
         )
     if caution := report.facts.get("caution"):
@@ -229,7 +229,7 @@ def _footer(report: Report, notes: Any) -> list[str]:
         f"{seconds_text(notes['seconds'])}"
         + (f" and {n_passes:.3g} passes" if n_passes > 1 else "")
         + (f", {bytes_text(notes['peak_memory'])} of memory" if notes.get("peak_memory") else "")
-        + (f"; left out: {skipped}." if skipped else ".")
+        + (f"; skipped: {skipped}." if skipped else ".")
     )
     if filled := filled_text(notes):
         lines.append(f"{filled}.")
@@ -237,16 +237,16 @@ def _footer(report: Report, notes: Any) -> list[str]:
 
 
 def _assumption(report: Report) -> str:
-    """Return what the noise floor stands on."""
+    """Return how the noise floor was determined."""
     if report.n_permutations is not None:
         return f"by {report.n_permutations:,} permutations"
     if report.normal_scores:
-        return "by normal scores of the target, whose tails are heavy"
-    return "if columns or target are normal"
+        return "from normal scores of the target, as its tails are heavy"
+    return "assuming normal columns or target"
 
 
 def show_info(path: str, report: Report, notes: Any, *, as_json: bool) -> None:
-    """Print what a model file holds."""
+    """Print the contents of a model file."""
     if as_json or not sys.stdout.isatty():
         if not as_json:
             _show_facts_as_text(path, report, notes)
@@ -275,7 +275,7 @@ def _show_facts_as_text(path: str, report: Report, notes: Any) -> None:
 
 
 def facts(path: str, report: Report, notes: Any) -> list[tuple[str, str]]:
-    """List what is known of a model besides what it has found."""
+    """Return facts about a model other than its results, as pairs of label and text."""
     parameters = ", ".join(f"{k}={v!r}" for k, v in report.parameters.items())
     rows = [
         ("model file", path),
@@ -284,14 +284,14 @@ def facts(path: str, report: Report, notes: Any) -> list[tuple[str, str]]:
         ("columns seen", f"{report.columns_seen:,}"),
     ]
     if report.target is not None:
-        rows.append(("target taken as", report.target))
+        rows.append(("target type", report.target))
     if report.columns_constant:
         rows.append(("constant", f"{report.columns_constant:,}"))
     known = {k: v for k, v in report.facts.items() if k != "pool_complete"}
     n_certified = known.pop("n_certified", None)
     if n_certified is not None and is_certificate_needed(report):
         rows.append(("certified", f"{n_certified} of {len(report.found)}"))
-    if n_passes := known.pop("n_passes", 0):  # a model that learnt from rows has made none
+    if n_passes := known.pop("n_passes", 0):  # 0 if the model learnt from rows
         rows.append(("passes", f"{n_passes:.3g}"))
     known |= notes if isinstance(notes, Mapping) else {"notes": notes}
     for name, value in known.items():
@@ -301,7 +301,6 @@ def facts(path: str, report: Report, notes: Any) -> list[tuple[str, str]]:
 
 
 def _are_models(merged: Any) -> bool:
-    """Whether these are notes of models."""
     return isinstance(merged, Sequence) and all(
         isinstance(notes, Mapping) and "model" in notes for notes in merged
     )
@@ -312,19 +311,19 @@ def _is_alarm(each: Any) -> bool:
 
 
 def _models(merged: Sequence[Mapping[str, Any]]) -> str:
-    """List the models that one was merged of, with the files that they were learnt from."""
-    told = []
+    """Return a list of the merged models, with the files that they were learnt from."""
+    texts = []
     for notes in merged[:TOP_MODELS]:
         files = notes.get("file", [])
         of = ", ".join(map(str, files if isinstance(files, list | tuple) else [files]))
-        told.append(f"{notes['model']} ({of})" if of else str(notes["model"]))
+        texts.append(f"{notes['model']} ({of})" if of else str(notes["model"]))
     if len(merged) > TOP_MODELS:
-        told.append(f"and {len(merged) - TOP_MODELS:,} more")
-    return ", ".join(told)
+        texts.append(f"and {len(merged) - TOP_MODELS:,} more")
+    return ", ".join(texts)
 
 
 def _fact(name: str, value: Any) -> str:
-    # Notes may be anybody's: a name alone says nothing of what is under it.
+    # Metadata may come from the user: check the type of each value.
     is_number = type(value) in (int, float) and math.isfinite(value)
     if name == "seconds" and is_number:
         return seconds_text(value)

@@ -1,4 +1,4 @@
-"""What the user asks of a run of `select` or `reduce`."""
+"""The settings of a run of `select` or `reduce`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from streamsel.stream._read_options import ReadOptions
     from streamsel.stream._screen import Missing
 
-# What stands for standard input.
+# The path that means standard input.
 STDIN = "-"
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asks of a run.
+    """The settings of a run.
 
     Parameters
     ----------
@@ -36,38 +36,39 @@ class Request:
     files
         These files, in the order of their columns.
     learner
-        A fresh one, of the method and the parameters asked for.
+        A new learner with the given method and parameters.
     weights
-        Name of the column that says how much each row counts.
+        Name of the column of sample weights.
     strata
         Name of the column of groups within which the target is permuted.
     target, target_file
-        Where the target is; neither of them learns without one.
+        Columns and file of the target; both empty to learn without a target.
     id, by_position
-        Which columns of FILE and of the target's file say which row is which, as `--id` has them;
-        whether their rows are taken as they stand.
+        The identifier columns of FILE and of the target file, as in `--id`; whether their rows are
+        matched by position.
     missing_target
-        "drop" where rows without a target are left out, "error" where they end the run.
+        "drop" to drop rows without a target, "error" to stop.
     drop
-        Names of columns to leave out.
+        Names of columns to exclude.
     keep_index
         Whether columns that only number the rows are candidates.
     orientation, missing, min_count, max_skipped
         As the options of the same names.
     reading
-        How files are to be read.
+        How files are read.
     keep
-        Names of columns that go along into `out`.
+        Names of columns that are copied to `out`.
     model, resume, out, skipped_file
-        Files to write, to go on from, and to write.
+        The model to write, the model to resume, the table of results, and the list of skipped
+        columns.
     saved
-        What is in the file to go on from; None to begin.
+        The content of `resume`; None to start a new run.
     force
-        Whether to go on although the file or the target has changed.
+        Whether to continue if the file or the target has changed.
     checkpoint
-        Seconds between saves of the model while it learns; None for none.
+        Seconds between saves of the model during the run; None for no checkpoints.
     workers, scheduler
-        How many processes read parts of the files, or the address of the Dask scheduler whose
+        Number of processes that read parts of the files, or the address of the Dask scheduler whose
         workers do; None for neither.
     as_json
         Whether the result is printed as JSON.
@@ -105,7 +106,7 @@ class Request:
 
     @property
     def file(self) -> str:
-        """What the files are called in a message."""
+        """The name of the files in messages."""
         first, last = self.given[0], self.given[-1]
         return " to ".join(
             "standard input" if path == STDIN else path for path in dict.fromkeys((first, last))
@@ -113,29 +114,29 @@ class Request:
 
     @property
     def in_parts(self) -> bool:
-        """Whether others read parts of the files."""
+        """Whether parts of the files are read by other processes."""
         return self.workers is not None or self.scheduler is not None
 
     @property
     def readers(self) -> list[str]:
-        """Who reads parts of the files, as it is said."""
+        """The options that choose the processes that read parts."""
         if self.workers is not None:
             return ["--workers", str(self.workers)]
         return [] if self.scheduler is None else ["--scheduler", self.scheduler]
 
     @property
     def covariates(self) -> Sequence[str]:
-        """Names of the columns given which everything is asked."""
+        """Names of the covariates."""
         return [str(name) for name in self.learner.covariates or ()]
 
     @property
     def of_rows(self) -> list[str]:
-        """Names of the columns that say something of each row but are not learnt."""
+        """Names of the columns of weights and strata."""
         return [name for name in (self.weights, self.strata) if name is not None]
 
 
 def make_request(ctx: click.Context) -> Request:
-    """Check what click cannot: options that exclude or need each other, and the parameters."""
+    """Return the settings of a run; check dependencies between options, and the parameters."""
     from streamsel.cli._inputs import check_layer, files_of
 
     _take_event(ctx)
@@ -144,7 +145,7 @@ def make_request(ctx: click.Context) -> Request:
     check_layer(files, layer=options["layer"], raw=options["raw"])
     _check_workers(ctx)
     if options["by_position"] and options["id"] is not None:
-        raise click.UsageError("--id joins rows by name, --by-position by place: say one", ctx)
+        raise click.UsageError("--id and --by-position are mutually exclusive", ctx)
     model, resume = _model_files(ctx)
     saved = None if resume is None else read_saved(resume, str(ctx.info_name))
     if saved is None:
@@ -153,7 +154,10 @@ def make_request(ctx: click.Context) -> Request:
         _check_missing(ctx, saved)
         options, learner = {**options, **agreed(ctx, saved)}, saved.model.clone()
         if saved.is_lost:
-            note(f"--resume {resume}: a run with --exact has no middle to go on from: begins anew")
+            note(
+                f"--resume {resume}: a run with --exact cannot be continued; starting from the "
+                "beginning"
+            )
             saved = None
     return Request(
         command=str(ctx.info_name),
@@ -189,38 +193,38 @@ def make_request(ctx: click.Context) -> Request:
 
 
 def _take_event(ctx: click.Context) -> None:
-    """Let times and events be the target, where events are named."""
+    """Make time and event the target, if --event is given."""
     options, event = ctx.params, ctx.params["event"]
     if event is None:
         return
     if len(options["target"]) != 1:
-        raise click.UsageError("--event goes with one --target, the time", ctx)
+        raise click.UsageError("--event requires exactly one --target, the time", ctx)
     if options["target_kind"] not in (None, "survival"):
-        raise click.UsageError("--event makes the target a time: --target-kind survival", ctx)
+        raise click.UsageError("--event requires --target-kind survival", ctx)
     options["target"] = [*options["target"], event]
 
 
 def _model_files(ctx: click.Context) -> tuple[str | None, str | None]:
-    """Return where the model is to be saved, and what is to be gone on from."""
+    """Return the path where the model is saved, and that of the run to resume."""
     model, resume = ctx.params["model"], ctx.params["resume"]
     if resume == THAT_OF_MODEL:
         if model is None:
-            raise click.UsageError("--resume needs a MODEL, or --model FILE", ctx)
+            raise click.UsageError("--resume requires MODEL or --model FILE", ctx)
         resume = model
     model = model or resume
     if ctx.params["checkpoint"] is not None and model is None:
-        raise click.UsageError("--checkpoint needs --model FILE to save to", ctx)
+        raise click.UsageError("--checkpoint requires --model FILE", ctx)
     if ctx.params["force"] and resume is None:
-        raise click.UsageError("--force goes with --resume", ctx)
+        raise click.UsageError("--force requires --resume", ctx)
     if ctx.params["keep"] and ctx.params["out"] is None:
-        raise click.UsageError("--keep goes with --out FILE, into which the columns go", ctx)
+        raise click.UsageError("--keep requires --out FILE", ctx)
     return model, resume
 
 
 def _learner_to_begin(ctx: click.Context, resume: str | None) -> Any:
-    """Return a learner of what is asked for, if all is said that it takes to begin."""
+    """Return the learner of a new run; raise if a required option is missing."""
     if resume is not None:
-        note(f"--resume {resume}: there is no such file yet: begins")
+        note(f"--resume {resume}: no such file; starting a new run")
     learner = learner_of(ctx)
     _check_target(ctx, learner)
     if ctx.params["missing"] == "keep" and not learner.takes_missing:
@@ -234,47 +238,57 @@ def _check_missing(ctx: click.Context, saved: Saved) -> None:
 
 
 def _check_workers(ctx: click.Context) -> None:
-    """Refuse what does not go with parts that others read."""
+    """Refuse options that cannot be combined with parallel reading."""
     workers, scheduler = ctx.params["workers"], ctx.params["scheduler"]
     if workers is not None and scheduler is not None:
-        raise click.UsageError("--workers starts processes, --scheduler has some: say one", ctx)
+        raise click.UsageError("--workers and --scheduler are mutually exclusive", ctx)
     if (workers or scheduler) and ctx.params["skipped_file"] is not None:
         raise click.UsageError(
-            "--list-skipped goes without --workers and --scheduler, which count what they skip", ctx
+            "--list-skipped cannot be combined with --workers or --scheduler, which only "
+            "count skipped columns",
+            ctx,
         )
 
 
 def _check_target(ctx: click.Context, learner: Any) -> None:
-    """Refuse a target, or none, where the method cannot learn with that."""
+    """Raise if the method cannot learn with, or without, the given target."""
     options, method = ctx.params, type(learner).__name__
     has_target, without = options["target"] or options["target_file"], options.get("no_target")
     if without and has_target:
-        raise click.UsageError("--no-target goes without --target and --target-file", ctx)
+        raise click.UsageError("--no-target cannot be combined with --target or --target-file", ctx)
     if not learner.supervised:
         if has_target:
-            raise click.UsageError(f"{method} learns without a target, and takes none", ctx)
+            raise click.UsageError(
+                f"{method} is unsupervised and takes no target. Hint: remove --target and "
+                "--target-file",
+                ctx,
+            )
         has_target, without = False, True
     elif without and not learner.takes_no_target:
-        raise click.UsageError(f"--no-target: {method} selects by a target", ctx)
+        raise click.UsageError(f"--no-target: {method} requires a target", ctx)
     if not has_target and not without:
-        ways = "--target NAME or --target-file FILE"
-        ways += ", or --no-target" if "no_target" in options and learner.takes_no_target else ""
-        raise click.UsageError(f"What is to be explained? Say {ways}.", ctx)
+        alternatives = "--target NAME or --target-file FILE"
+        alternatives += (
+            ", or --no-target" if "no_target" in options and learner.takes_no_target else ""
+        )
+        raise click.UsageError(f"Missing option: {alternatives}.", ctx)
     covariates = learner.covariates or ()
     if covariates and not has_target:
-        raise click.UsageError("--covariate goes with a target", ctx)
+        raise click.UsageError("--covariate requires a target", ctx)
     for name in ("weights", "strata"):
         column = options.get(name)
         also = () if name == "strata" else covariates
         if column is not None and column in {*also, *options["target"]}:
-            which = "target" if name == "strata" else "target or covariate"
-            raise click.UsageError(f"--{name} {column}: it is {which}", ctx)
+            roles = "target" if name == "strata" else "target or covariate"
+            raise click.UsageError(f"--{name} {column}: already used as {roles}", ctx)
     if options.get("strata") is not None and not getattr(learner, "permutations", 0):
-        raise click.UsageError("--strata goes with --permutations, such as 1000", ctx)
+        raise click.UsageError("--strata requires --permutations, for example 1000", ctx)
     if both := set(covariates).intersection(options["target"]):
-        raise click.UsageError(f"--covariate {min(both)}: it is the target", ctx)
+        raise click.UsageError(f"--covariate {min(both)}: already used as target", ctx)
 
 
 def takes_none(method: str) -> str:
-    """Say that a method cannot be left columns with missing values."""
-    return f"--missing keep: {method} takes no missing values. Hint: --missing mean, or skip"
+    """Return the message for a method that does not accept missing values."""
+    return (
+        f"--missing keep: {method} does not accept missing values. Hint: use --missing mean or skip"
+    )

@@ -1,4 +1,4 @@
-"""Outputs that one run writes at a time: a lock beside each, and an error for a second run."""
+"""Locks that prevent two runs from writing the same output at the same time."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ if sys.platform != "win32":
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# How much of a name that of its lock repeats.
-_KEPT = 60
+# Longest file name, in bytes, that is part of the lock's name; longer ones are hashed.
+_MAX_NAME_BYTES = 60
 
 
 @contextmanager
 def reserved(outputs: Mapping[str, str | None]) -> Iterator[None]:
-    """Let no other run write the same files meanwhile.
+    """Prevent other runs from writing the same files.
 
-    The lock is advisory, and ends with the process, however that ends. Where the file system has no
-    locks, and on Windows, nothing is locked.
+    The locks are advisory and end with the process, however it ends. On Windows, and on file
+    systems without locks, nothing is locked.
 
     Parameters
     ----------
     outputs
-        Paths by option; None where there is none.
+        Paths by option; None if not given.
 
     Raises
     ------
     CommandError
-        For a file that another run writes; it names that run.
+        For a file that another run is writing, with that run.
     """
     with ExitStack() as stack:
         for option, path in outputs.items():
@@ -49,11 +49,11 @@ def reserved(outputs: Mapping[str, str | None]) -> Iterator[None]:
 
 
 def lock_of(path: str) -> Path:
-    """Return the file that is locked while a path is written."""
+    """Return the lock file of a path."""
     target = Path(os.path.realpath(path))
     name = target.name
-    if len(os.fsencode(name)) > _KEPT:
-        name = hashlib.sha256(os.fsencode(name)).hexdigest()[:_KEPT]
+    if len(os.fsencode(name)) > _MAX_NAME_BYTES:
+        name = hashlib.sha256(os.fsencode(name)).hexdigest()[:_MAX_NAME_BYTES]
     return target.with_name(f".lock-{name}")
 
 
@@ -65,17 +65,17 @@ def _locked(option: str, path: str) -> Iterator[None]:
         if opened is not None:
             with suppress(OSError):
                 os.truncate(opened, 0)
-                os.write(opened, _this_run().encode())
+                os.write(opened, _run_description().encode())
         yield
     finally:
         if opened is not None:
-            # Before it is unlocked, as then it may be the file of another run.
+            # Removed before unlocking, as it may then belong to another run.
             lock.unlink(missing_ok=True)
             os.close(opened)
 
 
 def _open_locked(lock: Path, what: str) -> int | None:
-    """Return a lock file that is locked; None where that cannot be."""
+    """Open and lock a lock file; None if that is not possible."""
     while True:
         try:
             opened = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
@@ -87,19 +87,19 @@ def _open_locked(lock: Path, what: str) -> int | None:
             other = os.read(opened, 1000).decode(errors="replace").strip()
             os.close(opened)
             raise CommandError(
-                f"{what}: another run is writing this file{other and f' ({other})'}. "
-                "Hint: wait for its end, or name another file"
+                f"{what}: another run is writing this file{other and f' ({other})'}. Hint: "
+                "wait for it to end, or use another file"
             ) from None
         except OSError:  # a file system without locks
             os.close(opened)
             lock.unlink(missing_ok=True)
             return None
-        # The run that had it may have removed it in between, and another made it again.
+        # Meanwhile its owner may have removed it and another run created it again.
         with suppress(OSError):
             if os.path.samestat(os.fstat(opened), lock.stat()):
                 return opened
         os.close(opened)
 
 
-def _this_run() -> str:
+def _run_description() -> str:
     return f"process {os.getpid()} on {platform.node()}, since {utc(time.time())}"

@@ -1,4 +1,4 @@
-"""What comes of a run: columns written, what was found printed, and why it is less than asked."""
+"""Outputs of a run: write columns, print results, and explain fewer results than requested."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 
 def finish(job: Job, unwritten: dict[str, str]) -> None:
-    """Write and print what came of a run.
+    """Write and print the results of a run.
 
     Parameters
     ----------
     job
         The run.
     unwritten
-        What could not be written before, and why, by option.
+        Outputs that could not be written, by option, with the reason.
 
     Raises
     ------
     CommandError
-        If nothing came of it, or a file could not be written; what there is has been printed.
+        If there are no results, or a file could not be written; the results are printed first.
     """
     check_skipped(job)
     out, report = job.request.out, job.report()
@@ -53,33 +53,33 @@ def finish(job: Job, unwritten: dict[str, str]) -> None:
         raise CommandError(f"nothing was {done}: {_why_no_more(job, report)}")
     if asked is not None and n < asked:
         done = {"select": "selected", "reduce": "built"}[job.request.command]
-        note(f"{asked} asked for, {n} {done}: {_why_no_more(job, report)}")
+        note(f"{done} {n} of {asked} requested: {_why_no_more(job, report)}")
     if unwritten:
         raise CommandError("; ".join(unwritten.values()))
 
 
 def check_skipped(job: Job) -> None:
-    """Fail if more columns were left out than may be."""
+    """Raise if more columns were skipped than --max-skipped allows."""
     notes, path = job.notes, job.request.model
     if notes["max_skipped"] is None:
         return
     found = left_out(notes)
     if found is not None:
-        kept = "" if path is None else f"; what was learnt is in {path}"
+        kept = "" if path is None else f"; the model was saved to {path}"
         raise CommandError(
-            f"--max-skipped {notes['max_skipped']:g}: {found.text} (no results{kept})"
+            f"--max-skipped {notes['max_skipped']:g}: {found.text} (results not written{kept})"
         )
 
 
 def show(report: Report, notes: Any, *, as_json: bool) -> None:
-    """Print what was found; say what was left out."""
+    """Print the results, and how many columns were skipped."""
     show_report(report, notes, as_json=as_json)
     if "caution" in report.facts and not sys.stdout.isatty():
         note(f"caution: {report.facts['caution']}")
-    left_out = skipped_text(notes["skipped"])
-    if left_out and not sys.stdout.isatty():
+    skipped = skipped_text(notes["skipped"])
+    if skipped and not sys.stdout.isatty():
         n_skipped = sum(notes["skipped"].values())
-        note(f"left out {count(n_skipped, 'column')}: {left_out}")
+        note(f"skipped {count(n_skipped, 'column')}: {skipped}")
     filled = filled_text(notes)
     if filled and not sys.stdout.isatty():
         note(filled)
@@ -89,18 +89,18 @@ def _why_no_more(job: Job, report: Report) -> str:
     n_usable = report.columns_seen - report.columns_constant
     if not n_usable:
         n_read = job.notes["columns_read"]
-        return f"of {count(n_read, 'column')} read none could be used"
+        return f"none of {count(n_read, 'column')} read could be used"
     if report.asked is None and report.kind == "selected":
-        return f"none of {count(n_usable, 'column')} passes"
+        return f"none of {count(n_usable, 'column')} passes the selection criterion"
     n = n_found(report)
     if n == n_usable:
         return f"only {count(n_usable, 'column')} could be used"
     if report.parameters.get("after_rank") == "stop":
-        return "there is nothing left to explain (--after-rank stop)"
-    # All but the mean, and what covariates take.
-    n_free = report.rows - 1 - len(job.model.covariates or ())
-    if report.kind == "components" and n >= n_free:
-        return f"{count(report.rows, 'row')} have no more"
+        return "the target is explained in full (--after-rank stop)"
+    # Degrees of freedom after the mean and the covariates.
+    max_components = report.rows - 1 - len(job.model.covariates or ())
+    if report.kind == "components" and n >= max_components:
+        return f"{count(report.rows, 'row')} allow no more components"
     why: str = job.model._why_no_more
     return why
 
@@ -117,12 +117,12 @@ def _write(job: Job, out: str, report: Report) -> None:
 
 
 def _components(job: Job) -> Any:
-    """Return the components of the rows that were learnt."""
+    """Return the components of the training rows."""
     if hasattr(job.model, "landmarks") or job.model.takes_missing:
-        # New rows are placed by landmarks, or with means in their gaps: those that were learnt
-        # are known better.
+        # transform_many approximates: by landmarks, or with means for missing values. The
+        # embedding of the training rows is more accurate.
         return job.model.embedding
-    # What they are made of is read again, and nothing else.
+    # Only the columns that the components use are read again.
     if job.given.counted.kept is None:
         return job.model.transform_many(job.whole())
     return job.model.transform_many(
@@ -131,10 +131,10 @@ def _components(job: Job) -> Any:
 
 
 def in_all_rows(job: Job, names: Sequence[Hashable]) -> dict[Hashable, Any]:
-    """Return columns with a value in every row of FILE, also in those that do not count.
+    """Return columns with a value in every row of FILE, including rows that are not used.
 
-    There a value that is missing, or infinite, is the mean of the others where `--missing mean`
-    has it in the rows that count, and NaN otherwise.
+    In the latter a missing or infinite value is the mean of the used rows with `--missing mean`,
+    and NaN otherwise.
     """
     found, kept = job.screen.take(names), job.given.counted.kept
     if kept is None:
@@ -143,12 +143,12 @@ def in_all_rows(job: Job, names: Sequence[Hashable]) -> dict[Hashable, Any]:
     others[kept.index] = False
     whole = job.source.stream.take(names)
     for name in names:
-        values, mine = (_dense(columns[name]) for columns in (whole, found))
+        values, used = (_dense(columns[name]) for columns in (whole, found))
         if values.dtype.kind not in "biu":
-            values = np.array(values, dtype=mine.dtype)
-            fill = mine.mean() if job.notes["missing"] == "mean" else np.nan
+            values = np.array(values, dtype=used.dtype)
+            fill = used.mean() if job.notes["missing"] == "mean" else np.nan
             values[others & ~np.isfinite(values)] = fill
-            values[kept.index] = mine
+            values[kept.index] = used
         whole[name] = values
     return whole
 

@@ -1,4 +1,4 @@
-"""Where to go on in a file that an interrupted run has read in part."""
+"""Resume reading a file after the columns that an interrupted run has read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def rest_of(
     seen: Fingerprint,
     check: Callable[[], None],
 ) -> ColumnStream:
-    """Return what comes after the first columns of a stream, and take note of what comes.
+    """Return the unread columns of a stream, and fingerprint the columns as they are read.
 
     Parameters
     ----------
@@ -32,10 +32,10 @@ def rest_of(
     n_read
         Columns that have been read, not counting those left out.
     seen
-        Takes note of the columns.
+        Fingerprint, updated with the columns.
     check
-        Called when the columns before have been noted, and none after them: now if the stream knows
-        its names, and else while it is read, for lines are read one after the other anyway.
+        Called when the earlier columns, and no others, are in the fingerprint: immediately if the
+        stream has column names, otherwise during iteration, as lines are read one after the other.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def rest_of(
     if kept.names is not None and n_read:
         seen.look_at(kept, n_read)
         check()
-        rest = stream.skip(_in_file(stream.names or (), frozenset(left_out), n_read))
+        rest = stream.skip(_file_position(stream.names or (), frozenset(left_out), n_read))
         rest, start = rest.without(left_out) if left_out else rest, n_read
     return ColumnStream(
         lambda: _unread(rest.blocks(), start, n_read, seen, check),
@@ -58,8 +58,8 @@ def rest_of(
     )
 
 
-def _in_file(names: Sequence[Hashable], left_out: frozenset[Hashable], n_read: int) -> int:
-    """Return the position in the file after n_read columns that are not left out."""
+def _file_position(names: Sequence[Hashable], left_out: frozenset[Hashable], n_read: int) -> int:
+    """Return the position in the file after n_read columns that are not excluded."""
     position = n_read
     for i, name in enumerate(names):
         if i > position:
@@ -75,19 +75,19 @@ def _unread(
     seen: Fingerprint,
     check: Callable[[], None],
 ) -> Iterator[Block]:
-    """Yield what comes after n_read columns; the blocks begin at a position before or there."""
+    """Yield the columns after the first n_read; the blocks start at `position`, at or before it."""
     unchecked = position < n_read
     for block in blocks:
         width = len(block.names)
-        known = min(width, max(0, n_read - position))
-        if known:
-            seen.add(part_of(block, 0, known), position)
-        if unchecked and position + known == n_read:
+        n_known = min(width, max(0, n_read - position))
+        if n_known:
+            seen.add(part_of(block, 0, n_known), position)
+        if unchecked and position + n_known == n_read:
             check()
             unchecked = False
-        if known < width:
+        if n_known < width:
             seen.add(block, position)
-            yield part_of(block, known, width) if known else block
+            yield part_of(block, n_known, width) if n_known else block
         position += width
     if unchecked:
         check()

@@ -1,4 +1,4 @@
-"""Columns that only number the rows: the index that pandas writes, and others like it."""
+"""Columns that only number the rows, such as the index that pandas writes."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from streamsel.cli._inputs import Source
     from streamsel.columns import Block
 
-# What pandas, R and databases call them.
-NAMES = frozenset(
+# Names used by pandas, R and databases.
+_USUAL_NAMES = frozenset(
     ["", "Unnamed: 0", "Unnamed: 0.1", "index", "Index", "level_0", "rowid", "ROWID", "rownames"]
 ) | {f"__index_level_{i}__" for i in range(4)}
-# Fewer rows than this count up by chance.
-_FEW = 8
-_EXAMPLES = 3
+# Fewer rows may be consecutive by chance.
+_MIN_ROWS = 8
+_MAX_EXAMPLES = 3
 
 
 def row_numbers(source: Source, apart: Collection[str]) -> list[str]:
-    """Return the columns of a file that have such a name, and number the rows.
+    """Return the columns of a file that have such a name and number the rows.
 
-    Of text with one variable a line only the first is looked at.
+    In text with one variable per line only the first variable is checked.
 
     Parameters
     ----------
@@ -44,13 +44,13 @@ def row_numbers(source: Source, apart: Collection[str]) -> list[str]:
         return []
     if names is None:
         names = [_first_variable(path, delimiter) for path, delimiter in source.lines]
-    found = sorted(NAMES.intersection(names).difference(apart))
+    found = sorted(_USUAL_NAMES.intersection(names).difference(apart))
     columns = source.take_some(found) if found else {}
     return [str(name) for name, values in columns.items() if counts_up(values)]
 
 
 def _first_variable(path: str, delimiter: str) -> str:
-    """Return the name of the first variable of a text with one a line."""
+    """Return the name of the first variable of text with one variable per line."""
     first = find_layout(path, ReadOptions(delimiter)).first_line
     with open_text(path) as file, text_of(path):
         lines = (line for number, line in numbered_lines(file, path) if number >= first)
@@ -65,18 +65,20 @@ def counts_up(values: Any) -> bool:
 
 
 def left_out(path: str, names: Sequence[str]) -> list[Alarm]:
-    """Return the warning for columns that are left out, as they number the rows."""
+    """Return the warning for columns that are excluded because they number the rows."""
     if not names:
         return []
     listed = ", ".join(map(repr, names))
-    verb = "numbers the rows, and is" if len(names) == 1 else "number the rows, and are"
+    verb = "numbers the rows and is" if len(names) == 1 else "number the rows and are"
     return [
-        Alarm("index", f"{path}: {listed} {verb} left out. Hint: --keep-index makes it a candidate")
+        Alarm(
+            "index", f"{path}: {listed} {verb} excluded. Hint: --keep-index keeps it as a candidate"
+        )
     ]
 
 
 class Counters:
-    """Finds columns that count up with the rows, though they have another name.
+    """Finds columns with other names that number the rows.
 
     Parameters
     ----------
@@ -88,22 +90,24 @@ class Counters:
         self.names = list(known)
 
     def look_at(self, block: Block) -> None:
-        """Look at the columns of a block: at their first value, which rules out most."""
+        """Check the columns of a block; the first value rules out most."""
         values = block.values
-        if is_sparse(values) or values.dtype.kind not in "iuf" or len(values) < _FEW:
+        if is_sparse(values) or values.dtype.kind not in "iuf" or len(values) < _MIN_ROWS:
             return
         first = values[0]
         for j in np.flatnonzero((first == 0) | (first == 1)).tolist():
-            if values[1, j] != first[j] + 1 or len(self.names) > _EXAMPLES:
+            if values[1, j] != first[j] + 1 or len(self.names) > _MAX_EXAMPLES:
                 continue
             if counts_up(values[:, j]) and str(block.names[j]) not in self.names:
                 self.names.append(str(block.names[j]))
 
     def alarms(self) -> list[Alarm]:
-        """Return the warning for what was found."""
+        """Return the warning for the columns found."""
         if not self.names:
             return []
-        listed = ", ".join(self.names[:_EXAMPLES]) + (", ..." if self.names[_EXAMPLES:] else "")
+        listed = ", ".join(self.names[:_MAX_EXAMPLES]) + (
+            ", ..." if self.names[_MAX_EXAMPLES:] else ""
+        )
         verb = "counts" if len(self.names) == 1 else "count"
-        text = f"{listed} {verb} up with the rows, and may number them"
-        return [Alarm("index", f"{text}. Hint: --drop leaves out what does")]
+        text = f"{listed} {verb} up with the rows and may only number them"
+        return [Alarm("index", f"{text}. Hint: --drop excludes such columns")]

@@ -1,4 +1,4 @@
-"""Tables as text, that read back as they were."""
+"""CSV text that reads back unchanged."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import IO, Any
 
 
 def row_writer(file: IO[str], delimiter: str) -> Any:
-    """Return a `csv.writer` of lines that end as Unix ends them.
+    """Return a `csv.writer` whose lines end in a line feed.
 
-    Cells with any kind of line break are quoted. Left to itself Python before 3.13 does not quote a
-    carriage return unless lines end with one.
+    Cells with any kind of line break are quoted. Python before 3.13 does not quote a carriage
+    return unless lines end with one.
     """
     return csv.writer(_UnixLines(file), delimiter=delimiter, lineterminator="\r\n")
 
 
 class _UnixLines:
-    """Takes lines, one at a time, that end in a carriage return and a line feed."""
+    """Replaces the CR LF at the end of each line by LF."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""What an earlier run has left to go on from, and whether it is the run that is asked for now."""
+"""The saved model of an earlier run, and checks that its options agree with the current ones."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from streamsel.stream._read_options import ReadOptions
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# What the notes of a run say: types, and what those of older versions meant by saying nothing.
-_NOTES: dict[str, tuple[tuple[type, ...], Any]] = {
+# Metadata of a run: types, and the values implied by older versions that lack a key.
+_METADATA: dict[str, tuple[tuple[type, ...], Any]] = {
     "command": ((str,), ""),
     "columns_read": ((int,), 0),
     "last_column": ((str,), ""),
@@ -52,22 +52,22 @@ _NOTES: dict[str, tuple[tuple[type, ...], Any]] = {
     "listed": ((list, type(None)), None),
 }
 
-# Options that say how files are read.
+# Options that set how files are read.
 READING = ("delimiter", "decimal", "na_values", "layer", "raw")
 
 
 @dataclass(frozen=True)
 class Saved:
-    """A model that a run has saved, and its notes.
+    """A model that a run has saved, and its metadata.
 
     Parameters
     ----------
     path
-        Where they are.
+        The model file.
     model
-        What it has learnt.
+        The model.
     notes
-        What it was learnt from, and how far.
+        Metadata: what it was learnt from, and the progress.
     """
 
     path: str
@@ -76,24 +76,24 @@ class Saved:
 
     @property
     def is_whole(self) -> bool:
-        """Whether that run came to its end."""
+        """Whether that run is complete."""
         return bool(self.notes["complete"])
 
     @property
     def is_lost(self) -> bool:
-        """Whether that run was cut short and cannot be taken up in the middle."""
+        """Whether that run was interrupted and cannot be continued."""
         return bool(self.model._one_source) and not self.is_whole
 
 
 def read_saved(path: str, command: str) -> Saved | None:
-    """Read what a run of a command has saved; None if there is no such file.
+    """Read the saved model of an earlier run; None if there is no such file.
 
     Raises
     ------
     CommandError
-        For a model that no run of this command has saved.
+        For a model that was not saved by a run of this command.
     ValueError
-        For a file that is damaged, or no model.
+        For a file that is damaged, or not a model.
     """
     from streamsel.persist import load, read_notes
 
@@ -103,37 +103,40 @@ def read_saved(path: str, command: str) -> Saved | None:
         return None
     model, notes = load(path), read_notes(path)
     if not isinstance(notes, dict) or not {"command", "columns_read"} <= notes.keys():
-        raise CommandError(f"--resume {path}: not a model that this command has saved")
-    notes |= {name: default for name, (_, default) in _NOTES.items() if name not in notes}
-    for name, (kinds, _) in _NOTES.items():
+        raise CommandError(f"--resume {path}: expected a model saved by streamsel {command}")
+    notes |= {name: default for name, (_, default) in _METADATA.items() if name not in notes}
+    for name, (kinds, _) in _METADATA.items():
         if not isinstance(notes[name], kinds):
-            raise CommandError(f"--resume {path}: its notes make no sense ({name})")
+            raise CommandError(f"--resume {path}: corrupt metadata ({name})")
     for reason, example in list(notes["examples"].items()):
         if not (isinstance(example, list) and [*map(type, example)] == [str, str, str]):
-            raise CommandError(f"--resume {path}: its notes make no sense (examples: {reason})")
+            raise CommandError(f"--resume {path}: corrupt metadata (examples: {reason})")
     if notes["command"] != command:
-        raise CommandError(f"--resume {path}: saved by streamsel {notes['command']}")
+        raise CommandError(
+            f"--resume {path}: expected a model saved by streamsel {command}. Got: one saved by "
+            f"streamsel {notes['command']}"
+        )
     return Saved(path, model, notes)
 
 
 def agreed(ctx: click.Context, saved: Saved) -> dict[str, Any]:
-    """Return the options of a run that goes on: as the one before had them.
+    """Return the options of a resumed run, taken from the earlier run.
 
     Raises
     ------
     CommandError
-        For an option that says otherwise than that run: it would make another model.
+        For an option that differs from that run: the model would be another one.
     """
     notes = saved.notes
-    for spelt, known, said in _told_twice(ctx, saved):
-        if known != said:
+    for spelt, known, current in _repeated_options(ctx, saved):
+        if known != current:
             raise CommandError(
-                f"--resume {saved.path}: that run has {spelt} {_text(known)}. Got: {spelt} "
-                f"{_text(said)}. Hint: leave {spelt} out to go on, or begin another --model"
+                f"--resume {saved.path}: the saved run has {spelt} {_text(known)}. Got: "
+                f"{spelt} {_text(current)}. Hint: omit {spelt} to resume, or use another --model"
             )
-    if is_said(ctx, "n_jobs"):  # which changes no result
+    if is_said(ctx, "n_jobs"):  # the result does not depend on it
         saved.model.n_jobs = parameters_said(ctx, type(saved.model).__name__)["n_jobs"][1]
-    max_skipped = ctx.params["max_skipped"]  # which changes no model
+    max_skipped = ctx.params["max_skipped"]  # the model does not depend on it
     if max_skipped is None:
         max_skipped = notes["max_skipped"]
     return {
@@ -153,14 +156,14 @@ def agreed(ctx: click.Context, saved: Saved) -> dict[str, Any]:
 
 
 def reading_of(options: Mapping[str, Any], notes: Mapping[str, Any] | None = None) -> ReadOptions:
-    """Return how files are to be read.
+    """Return how files are read.
 
     Parameters
     ----------
     options
-        Of the command, which may have some of them.
+        Options of the command, which may lack some.
     notes
-        Of the model that is applied: what no option says of cells and layers is as that run had it.
+        Metadata of the applied model: defaults for options on cells and layers.
     """
     known = {} if notes is None else notes
     cells, layer, raw = options.get("na_values"), options.get("layer"), options.get("raw")
@@ -169,41 +172,41 @@ def reading_of(options: Mapping[str, Any], notes: Mapping[str, Any] | None = Non
     if layer is None and not raw:
         layer, raw = known.get("layer"), known.get("raw")
     if layer is not None and raw:
-        raise click.UsageError("--raw: what raw keeps has no layers. Hint: leave out --layer")
+        raise click.UsageError("--raw and --layer are mutually exclusive")
     return ReadOptions(
         delimiter=options.get("delimiter"),
         decimal=options.get("decimal"),
         na_values=tuple(cells or ()),
         layer=layer if isinstance(layer, str) else None,
         raw=raw is True,
-        # Of a run a screen counts them.
+        # During a run the screen imputes and counts them.
         genotypes="mean" if known.get("missing") == "mean" else "keep",
     )
 
 
 def notes_on(reading: ReadOptions) -> dict[str, Any]:
-    """Return what is noted of how files were read."""
+    """Return the metadata on how files were read."""
     noted = {name: getattr(reading, name) for name in READING}
     return noted | {"na_values": list(reading.na_values), "raw": reading.raw or None}
 
 
 def is_said(ctx: click.Context, name: str) -> bool:
-    """Tell whether the user has said an option: on the line, or wherever else it may be said."""
+    """Return whether the user set an option, on the command line or elsewhere."""
     return ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
 
 
-def _told_twice(ctx: click.Context, saved: Saved) -> Iterator[tuple[str, Any, Any]]:
-    """Yield what was said and is known: the option, what the model has, and what was said."""
+def _repeated_options(ctx: click.Context, saved: Saved) -> Iterator[tuple[str, Any, Any]]:
+    """Yield options that are both saved and set: the option, the saved and the new value."""
     options, notes, method = ctx.params, saved.notes, type(saved.model).__name__
     if is_said(ctx, "method"):
         yield "--method", method, options["method"]
     for name, (spelt, value) in parameters_said(ctx, method).items():
         known = getattr(saved.model, name)
-        if name == "covariates":  # those of an array are numbers
+        if name == "covariates":  # names of array columns are numbers
             yield spelt, [str(column) for column in known or ()], list(value)
         elif name != "n_jobs":
             yield spelt, known, value
-    yield from _targets(ctx, notes)
+    yield from _target_options(ctx, notes)
     for name in ("id", "weights", "strata"):
         if name in options and is_said(ctx, name):
             yield f"--{name}", notes[name], options[name]
@@ -218,13 +221,13 @@ def _told_twice(ctx: click.Context, saved: Saved) -> Iterator[tuple[str, Any, An
     for name in (*READING, "min_count", "missing_target"):
         if is_said(ctx, name):
             yield f"--{name.replace('_', '-')}", notes[name], options[name]
-    # Where nothing was to be missing, nothing was: from here on it may be.
+    # With --missing error there was none so far, so any choice is consistent.
     if options["missing"] is not None and notes["missing"] != "error":
         yield "--missing", notes["missing"], options["missing"]
 
 
-def _targets(ctx: click.Context, notes: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Yield what is known and said of the target; its file may have moved."""
+def _target_options(ctx: click.Context, notes: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield saved and new options on the target; the path of its file may change."""
     options = ctx.params
     target, file = options["target"], options["target_file"]
     has_target = bool(notes["target"] or notes["target_file"])
@@ -238,7 +241,7 @@ def _targets(ctx: click.Context, notes: dict[str, Any]) -> Iterator[tuple[str, A
 
 
 def _text(value: Any) -> str:
-    """Write a value as the user does."""
+    """Return a value as on the command line."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):

@@ -1,7 +1,6 @@
-"""A click command whose `--help` lists its options in sections, and whose options have variables.
+"""Click classes for help pages with sections, and options with environment variables.
 
-An option is also said by STREAMSEL_<COMMAND>_<OPTION>, in the environment, and by a file
-(`--config`).
+An option can also be set by the variable STREAMSEL_<COMMAND>_<OPTION>, and by a file (`--config`).
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ Record = tuple[str, str]
 
 
 class Option(click.Option):
-    """An option that stands in a section of the help page.
+    """An option that belongs to a section of the help page.
 
     Parameters
     ----------
     section
         Title of the section.
     parameter
-        The learner's parameter that it says, if it says one: it is read by the learner's rule.
+        The learner's parameter that it sets, if any: the learner's rule parses the value.
     """
 
     def __init__(
@@ -39,7 +38,7 @@ class Option(click.Option):
         self.parameter = parameter
 
     def spelt(self, ctx: click.Context) -> str:
-        """Return what the user said it by."""
+        """Return the option, variable or key by which the user set it."""
         source = ctx.get_parameter_source(str(self.name))
         if source is ParameterSource.ENVIRONMENT:
             return next(name for name in self._variables(ctx) if os.environ.get(name))
@@ -48,12 +47,12 @@ class Option(click.Option):
         return " / ".join(sorted(self.opts, key=len, reverse=True))
 
     def _variables(self, ctx: click.Context) -> list[str]:
-        """Return the variables that may say it."""
+        """Return the environment variables that can set it."""
         own = f"{ctx.auto_envvar_prefix}_{key_of(self)}".upper().replace("-", "_")
         return [own, *([self.envvar] if isinstance(self.envvar, str) else [])]
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
-        """Return what the environment says: a variable is called as the long option is."""
+        """Return the value of the environment variable named after the long option."""
         if ctx.auto_envvar_prefix is None:
             return None
         found = map(os.environ.get, self._variables(ctx))
@@ -62,7 +61,7 @@ class Option(click.Option):
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
     ) -> tuple[Any, list[str]]:
-        """Take its value; say by what it was said, if it is wrong."""
+        """Parse its value; an error names the option, variable or key that set it."""
         try:
             return super().handle_parse_result(ctx, opts, args)
         except click.BadParameter as error:
@@ -71,29 +70,29 @@ class Option(click.Option):
 
 
 class Several(click.Argument):
-    """Arguments, as many as there are; a file (`--config`) may say them."""
+    """An argument with any number of values, which may come from a file (`--config`)."""
 
     def consume_value(
         self, ctx: click.Context, opts: Mapping[str, Any]
     ) -> tuple[Any, ParameterSource]:
-        """Return what was said, and where."""
-        # Before click 8.3 none of them on the command line is an empty tuple, and wins.
-        said = {name: value for name, value in opts.items() if name != self.name or value != ()}
-        return super().consume_value(ctx, said)
+        """Return the value and its source."""
+        # Before click 8.3 an absent argument is an empty tuple that overrides other sources.
+        given = {name: value for name, value in opts.items() if name != self.name or value != ()}
+        return super().consume_value(ctx, given)
 
 
 class Command(click.Command):
-    """A command that shows its options section by section, those without one last."""
+    """A command that shows its options by section, those without a section last."""
 
     def records(self, ctx: click.Context) -> Iterator[tuple[str, Record]]:
-        """Yield what the help page lists: a section, and what stands on the left and right."""
+        """Yield the entries of the help page: section title, and left and right column."""
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None and isinstance(parameter, click.Option):
                 yield getattr(parameter, "section", "Other"), record
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, in the order in which they were declared."""
+        """Write the options, in the order of their declaration."""
         sections: dict[str, list[Record]] = {}
         for title, record in self.records(ctx):
             sections.setdefault(title, []).append(record)

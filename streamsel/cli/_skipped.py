@@ -1,4 +1,4 @@
-"""What a run does not learn: counted by reason, and listed if that was asked for."""
+"""Columns that a run skips: counted by reason, and listed on request."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
 
 
 class Skipped:
-    """Columns that are met and not learnt.
+    """Columns that were read but not learnt.
 
-    The screen counts most of them by itself, and tells `list_` of each. What it never sees comes
-    to `on_bad_line`, and what the learner will not have to `refuse`.
+    The screen counts most of them and passes each to `list_`. Lines that never reach the screen
+    come through `on_bad_line`, and columns that the learner rejects through `refuse`.
 
     Parameters
     ----------
     path
-        Where they are listed; "-" is stderr, None nowhere.
+        The file that lists them; "-" is stderr, None is no list.
 
     Attributes
     ----------
     refused
-        How many, of those that the screen has not counted: reason -> number.
+        Counts of columns that the screen has not counted: reason -> number.
     listening
-        Whether text lines that are not numbers are news.
+        Whether text lines that are not numeric are recorded.
     strict
-        Whether the first of those is an error.
+        Whether the first of these is an error.
     left_out
-        Names of which nothing is to be said: they were not to be learnt.
+        Names of columns that are not reported: they were not to be learnt.
     examples
-        Of some reasons the first column: its name, the detail, and the cell.
+        For some reasons the first column: its name, the detail, and the cell.
     named
-        Makes of a text about a row one that has its identifier, if that is known.
+        Adds identifiers, if known, to a text about a row.
     """
 
     def __init__(self, path: str | None) -> None:
@@ -58,24 +58,24 @@ class Skipped:
         self.examples: dict[str, list[str]] = {}
         self.named: Callable[[str], str] = str
         self._path = path
-        self._to: io.FileIO | None = None
+        self._file: io.FileIO | None = None
         self._n_bad_lines = 0
         self._n_known = 0
-        # How much of the list an earlier run of it has written; None to begin it.
+        # Size of the list written by an earlier run; None to start a new list.
         self._n_bytes: int | None = None
 
     @property
     def listed(self) -> list[Any] | None:
-        """The list and how long it is; None if there is none."""
+        """Path and size of the list; None if there is none."""
         return None if self._n_bytes is None else [self._path, self._n_bytes]
 
     @property
     def n_bad_lines(self) -> int:
-        """Lines of text, in this run and those before it, that are not all numbers."""
+        """Number of non-numeric lines of text, in this run and earlier ones."""
         return max(self._n_bad_lines, self._n_known)
 
     def go_on(self, notes: Mapping[str, Any]) -> None:
-        """Take up what an earlier run has counted and told of."""
+        """Continue with the counts of an earlier run."""
         self.refused.update(notes["skipped"])
         self.examples |= notes["examples"]
         self._n_known = notes["bad_lines"]
@@ -84,7 +84,7 @@ class Skipped:
 
     @contextmanager
     def listing(self) -> Iterator[None]:
-        """Write the list, if it was asked for."""
+        """Write the list during the context, if requested."""
         if self._path is None or self._path == "-":
             yield
             return
@@ -92,20 +92,20 @@ class Skipped:
         known = self._n_bytes if path.exists() else None
         with path.open("wb" if known is None else "ab", buffering=0) as file:
             if known is not None:
-                # What was listed after the model was saved, by a run that was killed, comes again.
+                # Lines written after the last save of a killed run are written again.
                 file.truncate(min(known, file.tell()))
-            self._to, self._n_bytes = file, file.seek(0, os.SEEK_END)
+            self._file, self._n_bytes = file, file.seek(0, os.SEEK_END)
             try:
                 yield
             finally:
                 self.to_disk()
-                self._to = None
+                self._file = None
 
     def to_disk(self) -> None:
-        """Let the list survive a power failure, before a model that knows of it."""
-        if self._to is not None and self._n_bytes is not None:
-            with suppress(OSError):  # a file system that cannot
-                os.fsync(self._to.fileno())
+        """Flush the list to disk, before a model that refers to it is saved."""
+        if self._file is not None and self._n_bytes is not None:
+            with suppress(OSError):  # a file system without fsync
+                os.fsync(self._file.fileno())
 
     def list_(self, name: Hashable, reason: str, detail: str) -> None:
         """Write a line of the list."""
@@ -115,15 +115,15 @@ class Skipped:
             self.examples.setdefault(reason, [str(name), str(detail), cell])
         cells = str(name), reason, " ".join(detail.split())
         if self._path == "-":
-            _say(*cells)
-        elif self._to is not None and self._n_bytes is not None:
+            _print_skipped(*cells)
+        elif self._file is not None and self._n_bytes is not None:
             line = io.StringIO(newline="")
             row_writer(line, "\t").writerow(cells)
-            # A name that cannot be encoded is to end no run.
-            self._n_bytes += self._to.write(line.getvalue().encode("utf-8", "backslashreplace"))
+            # A name that cannot be encoded must not end the run.
+            self._n_bytes += self._file.write(line.getvalue().encode("utf-8", "backslashreplace"))
 
     def on_bad_line(self, name: Hashable, reason: str, detail: str) -> None:
-        """Take note of a line of text that is not all numbers."""
+        """Record a line of text that is not numeric."""
         if not self.listening or name in self.left_out:
             return
         self._n_bad_lines += 1
@@ -139,7 +139,7 @@ class Skipped:
         self.list_(name, reason, detail)
 
 
-def _say(name: str, reason: str, detail: str) -> None:
+def _print_skipped(name: str, reason: str, detail: str) -> None:
     """List a column on stderr."""
     if log().as_json:
         log().say("skipped", name=name, reason=reason, detail=detail)
@@ -148,11 +148,11 @@ def _say(name: str, reason: str, detail: str) -> None:
 
 
 def learn_good(learn: Callable[[Block], None], block: Block, skipped: Skipped) -> None:
-    """Learn a block; of one that is refused all columns but those that are refused alone."""
+    """Learn a block; if it is rejected, learn all columns that are not rejected on their own."""
     try:
         learn(block)
     except ValueError as error:
-        # A name that the model holds, or values too large to be squared: find out which.
+        # A name that the model already has, or an overflow: bisect to find the column.
         if len(block.names) == 1:
             skipped.refuse(block.names[0], "refused", message_of(error))
             return

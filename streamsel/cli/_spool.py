@@ -1,4 +1,4 @@
-"""What can be read once, a pipe or standard input, made a file that can be read again."""
+"""Copy a pipe or standard input to a temporary file that can be read more than once."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from streamsel.stream._line_bound import FIRST_BYTES, LineBound
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_PIECE = 1 << 20
+_CHUNK_BYTES = 1 << 20
 _MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\x93NUMPY": ".npy"}
 _GZIP = b"\x1f\x8b"
-# Seconds after which it is said that a named pipe has no writer.
+# Seconds until the user is told that a named pipe has no writer.
 PATIENCE = 3.0
 
 
 def spooled(path: str, *, is_table: bool = False) -> str:
-    """Return a file that can be read more than once: the one that is meant, or a copy of a pipe.
+    """Return a file that can be read more than once: the given one, or a copy of a pipe.
 
-    A copy is made once a command, in the directory that `tempfile` says (TMPDIR), and is gone when
-    the command ends.
+    Each pipe is copied once per command, to the directory of `tempfile` (TMPDIR); the copy is
+    removed when the command ends.
 
     Parameters
     ----------
     path
         A file, a named pipe or process substitution, or "-" for standard input.
     is_table
-        Whether text must be a table, even of one column.
+        Whether text must be a table, even if it has only one column.
 
     Raises
     ------
     CommandError
-        If standard input is a terminal, or there is no room for the copy.
+        If standard input is a terminal, or the copy cannot be written.
     """
     if path != STDIN and not _is_pipe(path):
         return path
@@ -55,13 +55,13 @@ def spooled(path: str, *, is_table: bool = False) -> str:
         import tempfile
 
         name = "standard input" if path == STDIN else path
-        # A signal ends it as it ends a run: what was copied is removed.
+        # Signals raise here as in a run, so that the copy is removed.
         with Interrupts():
             try:
                 directory = root.with_resource(tempfile.TemporaryDirectory(prefix="streamsel-"))
                 copies[path] = str(_copy(path, name, Path(directory), is_table=is_table))
             except KeyboardInterrupt as error:
-                stop(f"interrupted while {name} was copied", exit_code_of(error))
+                stop(f"interrupted while copying {name}", exit_code_of(error))
         log().known_as[copies[path]] = name
     return copies[path]
 
@@ -70,14 +70,14 @@ def _is_pipe(path: str) -> bool:
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116 (the error names the file as the user did)
     except OSError:
-        return False  # whoever opens it says so
+        return False  # reported when it is opened
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 @contextmanager
 def waiting_for_writer(path: str) -> Iterator[None]:
-    """Say what is waited for where opening a named pipe takes more than a few seconds."""
-    text = f"{path}: a named pipe that no program writes to yet; waiting for one (Ctrl-C ends it)"
+    """Print a note if opening a named pipe takes more than a few seconds."""
+    text = f"{path}: waiting for a program to write to this named pipe (Ctrl-C to stop)"
     timer = threading.Timer(PATIENCE, note, [text])
     timer.daemon = True
     timer.start()
@@ -97,39 +97,40 @@ def _opened(path: str) -> Iterator[IO[bytes]]:
         return
     if sys.stdin is None or sys.stdin.isatty():
         raise CommandError(
-            "standard input is a terminal, and no file. Hint: streamsel ... - < FILE, or a pipe"
+            "expected a file or pipe on standard input. Got: a terminal. Hint: streamsel ... "
+            "- < FILE"
         )
     yield sys.stdin.buffer
 
 
 def _copy(path: str, name: str, directory: Path, *, is_table: bool) -> Path:
-    """Copy what can be read once; return the copy, whose name ends as its format does."""
+    """Copy a pipe; return the copy, with the suffix of its format."""
     copy, n_bytes, is_text = directory / "copy", 0, True
-    # Text without line endings would be copied until there is no room left.
+    # Stop endless text without line breaks before the disk is full.
     bound = LineBound(name, FIRST_BYTES, FIRST_BYTES)
     with _opened(path) as source, spooling(name) as show:
         try:
             with copy.open("wb") as file:
-                while piece := source.read(_PIECE):
+                while chunk := source.read(_CHUNK_BYTES):
                     if not n_bytes:
-                        is_text = not piece.startswith((*_MAGIC, _GZIP))
+                        is_text = not chunk.startswith((*_MAGIC, _GZIP))
                     if is_text:
-                        bound.check(piece)
-                    file.write(piece)
-                    n_bytes += len(piece)
+                        bound.check(chunk)
+                    file.write(chunk)
+                    n_bytes += len(chunk)
                     show(n_bytes)
         except OSError as error:
             raise CommandError(
-                f"{name}: no copy could be kept in {directory.parent} after {n_bytes:,} bytes "
-                f"({error.strerror or error}). Hint: TMPDIR names another directory"
+                f"{name}: cannot copy it to {directory.parent}: {error.strerror or error} "
+                f"(after {n_bytes:,} bytes). Hint: set TMPDIR to another directory"
             ) from error
     if not n_bytes:
-        raise CommandError(f"{name}: nothing came")
+        raise CommandError(f"{name}: no data")
     return copy.rename(directory / f"copy{_suffix(copy, is_table=is_table)}")
 
 
 def _suffix(copy: Path, *, is_table: bool) -> str:
-    """Return what the name of a file of such content would end in."""
+    """Return the file suffix for the content of a copy."""
     import gzip
 
     from streamsel.stream._cells import find_delimiter
@@ -139,14 +140,14 @@ def _suffix(copy: Path, *, is_table: bool) -> str:
         for magic, suffix in _MAGIC.items():
             if start.startswith(magic):
                 return suffix
-    packed = ".gz" if start.startswith(_GZIP) else ""
+    compression = ".gz" if start.startswith(_GZIP) else ""
     try:
-        with gzip.open(copy) if packed else copy.open("rb") as file:
-            line = file.readline(_PIECE)
-    except (OSError, EOFError):  # whoever reads it says so
+        with gzip.open(copy) if compression else copy.open("rb") as file:
+            line = file.readline(_CHUNK_BYTES)
+    except (OSError, EOFError):  # reported when it is read
         line = b""
-    mark = find_delimiter(line.decode(errors="replace"), None, "")
-    if mark == "\t":
-        return ".tsv" + packed
-    # Text without one may be a list of values.
-    return (".csv" if is_table or mark.encode() in line else ".txt") + packed
+    separator = find_delimiter(line.decode(errors="replace"), None, "")
+    if separator == "\t":
+        return ".tsv" + compression
+    # Text without a delimiter may be a list of values.
+    return (".csv" if is_table or separator.encode() in line else ".txt") + compression

@@ -1,4 +1,4 @@
-"""The command `stability`: how often each variable is selected of half the rows."""
+"""The command `stability`: selection frequencies on subsamples of the rows."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from streamsel.cli._options import (
     option,
 )
 
-DRAWS = "Subsamples"
+_SUBSAMPLES = "Subsamples"
 
 
 @click.command(
-    cls=MethodCommand, kind="selector", short_help="Say how stable a selection is: by subsamples."
+    cls=MethodCommand,
+    kind="selector",
+    short_help="Measure the stability of a selection on subsamples.",
 )
 @input_options
 @no_target_option
@@ -34,7 +36,7 @@ DRAWS = "Subsamples"
     metavar="K",
     section=LEARNER,
     parameter="k",
-    help="Number of variables to select; every method has its default.",
+    help="Number of variables to select; the default depends on the method.",
 )
 @candidates_each_option
 @option(
@@ -43,8 +45,8 @@ DRAWS = "Subsamples"
     default=50,
     show_default=True,
     metavar="M",
-    section=DRAWS,
-    help="How many are drawn.",
+    section=_SUBSAMPLES,
+    help="Number of subsamples.",
 )
 @option(
     "--share",
@@ -52,8 +54,8 @@ DRAWS = "Subsamples"
     default=0.5,
     show_default=True,
     metavar="X",
-    section=DRAWS,
-    help="Share of the rows that each has; of classes the same share of each.",
+    section=_SUBSAMPLES,
+    help="Share of the rows in each subsample; stratified by class.",
 )
 @option(
     "--seed",
@@ -61,8 +63,8 @@ DRAWS = "Subsamples"
     default=1,
     show_default=True,
     metavar="N",
-    section=DRAWS,
-    help="Of the draws.",
+    section=_SUBSAMPLES,
+    help="Random seed of the subsamples.",
 )
 @option(
     "--out",
@@ -70,22 +72,23 @@ DRAWS = "Subsamples"
     metavar="FILE",
     type=click.Path(),
     section=OUTPUT,
-    help="Write how often each variable was selected, as .csv, .tsv, .parquet, .feather or .arrow.",
+    help="Write the selection frequency of each variable, as .csv, .tsv, .parquet, .feather or "
+    ".arrow.",
 )
 @max_memory_option
 @json_option
 @log_options
 @click.pass_context
 def stability(ctx: click.Context, /, **_: Any) -> None:
-    """Select of many subsamples of the rows of FILE, and say how much that agrees.
+    """Select variables on many subsamples of the rows of FILE, and measure how well they agree.
 
-    Each block of columns is handed to all models: FILE is read once. With --set exact=yes every
-    model reads it by itself.
+    All models learn from the same pass over FILE. With --set exact=yes each model reads FILE
+    separately.
 
     \b
       streamsel stability expression.parquet --target survival -k 20
       streamsel stability expression.parquet --target survival -k 20 --json > stability.json
-    """  # noqa: D301 (\b is a character that click knows)
+    """  # noqa: D301 (\b is a click escape)
     from streamsel.cli._crowd import run
     from streamsel.cli._stable import judge
 

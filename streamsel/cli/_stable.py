@@ -1,4 +1,4 @@
-"""What `stability` does, and what it prints."""
+"""Run `stability` and print its results."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from streamsel.cli._job import Job
 
 TITLES = ("name", "count", "frequency", "rank")
-# A table on a terminal has no more lines than this.
-MOST_SHOWN = 25
+# Longest table on a terminal, in rows.
+_MAX_TABLE_ROWS = 25
 
 
 def judge(job: Job, interrupts: Interrupts, *, options: dict[str, Any]) -> None:
-    """Learn the subsamples, and write and print what they select."""
+    """Learn the subsamples, and write and print the selection frequencies."""
     drawn = Subsampling(
         job.request.learner.clone({"covariates": job.model.covariates}),
         job.given.y,
@@ -46,20 +46,20 @@ def judge(job: Job, interrupts: Interrupts, *, options: dict[str, Any]) -> None:
     show(job, found, _show_table, TITLES, _lines(found), _words(found))
     if not found.frequency:
         n = job.notes["columns_read"]
-        raise CommandError(f"nothing was selected of {count(n, 'column')} in any subsample")
+        raise CommandError(f"no variable was selected from {count(n, 'column')} in any subsample")
 
 
 def _lines(found: SubsampleStability) -> Iterator[list[Any]]:
-    """Yield a line of values a variable."""
+    """Yield a row of values per variable."""
     for row in found.as_dict()["frequency"]:
         share, rank = f"{row['frequency']:.6g}", row["rank"]
         yield [row["name"], row["count"], share, "" if rank is None else rank]
 
 
 def _words(found: SubsampleStability) -> list[str]:
-    """Say how stable it is."""
+    """Return sentences that summarise the stability."""
     if found.index is None:
-        return ["stability is undefined: nothing, or everything, is selected"]
+        return ["stability is undefined: no variable, or every variable, is selected"]
     value, low, high = found.index
     frequency = found.frequency
     n_often = sum(frequency.get(name, 0.0) >= 0.8 for name in found.selected)
@@ -69,8 +69,9 @@ def _words(found: SubsampleStability) -> list[str]:
             f"{found.verdict} (below {POOR:g} is poor, above {EXCELLENT:g} excellent)"
         ),
         (
-            f"{n_often} of the {len(found.selected)} selected of all rows stand in 80 % or more "
-            f"of {found.n_subsamples} subsamples of {found.rows_drawn:,} of {found.rows:,} rows"
+            f"{n_often} of the {len(found.selected)} variables selected on all rows are "
+            f"selected in 80 % or more of {found.n_subsamples} subsamples of "
+            f"{found.rows_drawn:,} of {found.rows:,} rows"
         ),
     ]
 
@@ -87,13 +88,13 @@ def _show_table(found: SubsampleStability) -> None:
     table.add_column("selected", justify="right")
     table.add_column("rank", justify="right")
     rows = found.as_dict()["frequency"]
-    for row in rows[:MOST_SHOWN]:
+    for row in rows[:_MAX_TABLE_ROWS]:
         rank = "" if row["rank"] is None else str(row["rank"])
         table.add_row(Text(shown(row["name"])), f"{row['frequency']:.0%}", rank)
     console.print(table)
-    if len(rows) > MOST_SHOWN:
-        more = count(len(rows) - MOST_SHOWN, "variable")
-        console.print(Text(f"and {more} more: --out FILE has them", style="dim"))
+    if len(rows) > _MAX_TABLE_ROWS:
+        more = count(len(rows) - _MAX_TABLE_ROWS, "variable")
+        console.print(Text(f"and {more} more (use --out FILE to list all)", style="dim"))
     for line in _words(found):
         console.print(Text(f"{line[0].upper()}{line[1:]}.", style="dim"))
 

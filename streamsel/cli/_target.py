@@ -1,4 +1,4 @@
-"""What is to be explained, and given what: read from the file of columns or from one of its own."""
+"""Read target and covariates from the file of columns or from a separate file."""
 
 from __future__ import annotations
 
@@ -32,32 +32,30 @@ if TYPE_CHECKING:
 
 
 class TargetFile:
-    """A file that holds the target, and may hold covariates.
+    """A file with the target, and possibly covariates and identifiers.
 
-    It is .npy (one value, or one row of values, an observation), a table with a header (.csv, .tsv,
-    .parquet, .feather, .arrow), or text with one value a line.
+    It is .npy (one value, or one row of values, per observation), a table with a header (.csv,
+    .tsv, .parquet, .feather, .arrow), or text with one value per line.
 
     Parameters
     ----------
     path
-        Where it is.
+        The file.
     names
-        Of the target's columns in a table; none of them for all but the covariates and the
-        identifiers.
+        Target columns of a table; empty for all columns except covariates and identifiers.
     id_
-        Of its column of identifiers, if that is known.
+        The column of identifiers, if known.
     reading
-        How it is to be read.
+        How the file is read.
 
     Attributes
     ----------
     table
-        Its columns, if it has names for them.
+        Its columns, if they have names.
     rows
-        Which of its rows are meant, in their order, -1 where it lacks one; None for all of them as
-        they are.
+        Its rows in the order of FILE, -1 where it lacks one; None for all rows as they are.
     n_ignored
-        How many of its rows are those of no row of FILE.
+        Number of its rows that are not in FILE.
     """
 
     def __init__(
@@ -72,7 +70,7 @@ class TargetFile:
         self.path = path
         self._names, self._id, self._reading = names, id_, reading
         suffix = suffix_of(path)
-        # Who names a column has a table.
+        # A named column implies a table.
         is_text = suffix in {".csv", ".tsv"} or (is_table and suffix in TEXT_SUFFIXES)
         self.table: Source | None = None
         self.rows: NDArray[np.intp] | None = None
@@ -87,13 +85,13 @@ class TargetFile:
                 self.table = open_source([path], "samples", names, options=reading)
 
     def holds(self, name: str) -> bool:
-        """Whether it has a column of this name."""
+        """Return whether it has a column of this name."""
         return self.table is not None and name in (self.table.stream.names or ())
 
     def target(self, kind: str, apart: Sequence[str], n: int | None) -> Any:
-        """Read the target; identifiers, and other columns that are named, are none of it.
+        """Read the target; identifiers and the columns in `apart` are not part of it.
 
-        A text of one value a line has n lines, if that is known, and some may be empty.
+        Text with one value per line has n lines, if n is known, and some of them may be empty.
         """
         if self.table is not None:
             known = {*apart, self._id}
@@ -101,7 +99,9 @@ class TargetFile:
                 str(name) for name in self.table.stream.names or () if name not in known
             ]
             if not names:
-                raise CommandError(f"{self.path}: covariates, and no target")
+                raise CommandError(
+                    f"{self.path}: expected a target column. Got: only covariates and identifiers"
+                )
             return target_of(self.table, names, kind, self.rows)
         if suffix_of(self.path) == ".npy":
             return load_array(self.path)
@@ -111,7 +111,7 @@ class TargetFile:
         return found
 
     def take(self, names: Sequence[str], *, exact: bool = False) -> dict[Hashable, Any]:
-        """Read columns of the table, in the rows that are meant; integers exactly, if asked for."""
+        """Read columns of the table, in the order of `rows`; exact integers on request."""
         assert self.table is not None  # noqa: S101
         found = {name: np.asarray(values) for name, values in self.table.take(names).items()}
         if exact:
@@ -119,11 +119,11 @@ class TargetFile:
         return {name: _rows_of(values, self.rows) for name, values in found.items()}
 
     def join(self, source: Source, column: str, *, drop: bool) -> None:
-        """Put its rows into the order of a file of columns, by identifier; it may lack some."""
+        """Match its rows to those of a file of columns by identifier; it may lack some."""
         if self.table is None or self._id is None:
             raise CommandError(
-                f"--id: {self.path} has no columns with names, and so no identifiers. Hint: a "
-                "table with a header, of identifiers and targets; or leave out --id"
+                f"--id: {self.path} has no named columns. Hint: use a table with a header "
+                "that contains identifiers and targets, or omit --id"
             )
         known = identifiers_of(self.table, self._id)
         if fits := orientation_that_fits(source, self.ids(())):
@@ -132,7 +132,7 @@ class TargetFile:
         self.n_ignored = len(known.values) - int(np.count_nonzero(self.rows >= 0))
 
     def ids(self, apart: Collection[str]) -> list[str]:
-        """Return what its rows may be called, other columns apart."""
+        """Return possible row identifiers, excluding the columns in `apart`."""
         if self.table is None:
             return []
         if self._id is not None:
@@ -143,14 +143,17 @@ class TargetFile:
 
 
 def read_target(request: Request, source: Source, file: TargetFile | None, kind: str) -> Any:
-    """Read what is to be explained; None where nothing is."""
+    """Read the target; None if there is none."""
     if file is None:
         return target_of(source, request.target, kind) if request.target else None
     apart = [*request.covariates, *request.of_rows]
     n_rows = source.stream.n_rows
     y = file.target(kind, apart, n_rows)
     if n_rows is not None and len(y) != n_rows:
-        text = f"{request.target_file}: {len(y):,} values, but {request.file} has {n_rows:,} rows"
+        text = (
+            f"{request.target_file}: expected {n_rows:,} values, one per row of {request.file}. "
+            f"Got: {len(y):,}"
+        )
         fits = orientation_that_fits(source, n=len(y))
         raise CommandError(f"{text}. Hint: {fits}" if fits else text)
     return y
@@ -159,12 +162,12 @@ def read_target(request: Request, source: Source, file: TargetFile | None, kind:
 def read_covariates(
     names: Sequence[str], source: Source, file: TargetFile | None
 ) -> dict[Hashable, Any]:
-    """Read covariates from the file of columns, or else from the target's.
+    """Read covariates from the file of columns, or else from the target file.
 
     Raises
     ------
     CommandError
-        For one that is in neither, and where their lengths differ.
+        For a covariate that is in neither, and if their lengths differ.
     """
     if not names:
         return {}
@@ -177,21 +180,21 @@ def read_covariates(
         try:
             found |= file.take([str(name) for name in wanted if name not in found])
         except CommandError as error:
-            raise CommandError(f"not in {source.path}, nor in {error.message}") from None
+            raise CommandError(f"not in {source.path} and not in {error.message}") from None
         columns = {name: found[name] for name in wanted}
     columns = {name: np.asarray(values) for name, values in columns.items()}
     first, *others = columns
     for name in others:
         if len(columns[name]) != len(columns[first]):
             raise CommandError(
-                f"covariates {first} and {name}: {len(columns[first]):,} and "
-                f"{len(columns[name]):,} values"
+                f"expected covariates of equal length. Got: {first} with "
+                f"{len(columns[first]):,} and {name} with {len(columns[name]):,} values"
             )
     return columns
 
 
 def complete(columns: Mapping[Hashable, Any], counted: Counted, what: str) -> dict[Hashable, Any]:
-    """Return columns of the rows that count; refuse one that has no value in some of these."""
+    """Return columns for the used rows; raise for one with missing values in these."""
     found = {name: counted.of(values, f"{what} {name}") for name, values in columns.items()}
     for name, values in found.items():
         _check_complete(name, values, what, counted)
@@ -208,13 +211,14 @@ def _check_complete(name: Hashable, values: Any, what: str, counted: Counted) ->
     if bad.any():
         row = int(np.argmax(bad))
         raise CommandError(
-            f"{what} {name}: no value in {int(bad.sum()):,} of {len(values):,} rows (the first "
-            f"is {counted.called(row)}: {values[row]}). Hint: leave these rows out, or fill them in"
+            f"{what} {name}: missing in {int(bad.sum()):,} of {len(values):,} rows (first: "
+            f"{counted.called(row)}: {values[row]}). Hint: remove these rows, or fill in the "
+            "values"
         )
 
 
 def together(columns: Mapping[Hashable, Any]) -> Any:
-    """Put columns together: one as it is, numbers as an array, or a table with labels."""
+    """Combine columns: one unchanged, several numeric ones as an array, otherwise a table."""
     if len(columns) == 1:
         return next(iter(columns.values()))
     if all(values.dtype.kind in "iuf" for values in columns.values()):
@@ -223,7 +227,7 @@ def together(columns: Mapping[Hashable, Any]) -> Any:
 
 
 def _rows_of(values: Any, rows: NDArray[np.intp] | None) -> Any:
-    """Return some rows of a column, all of them for None; one that it lacks (-1) is missing."""
+    """Return some rows of a column (None: all); rows with index -1 are missing."""
     array = np.asarray(values)
     if rows is None:
         return array
@@ -244,7 +248,7 @@ def target_of(
     if kind == "class":
         columns = {name: source.exact(name, np.asarray(v)) for name, v in columns.items()}
     numerals = Numerals(na_values=source.options.na_values)
-    columns = {name: _with_gaps(values, numerals) for name, values in columns.items()}
+    columns = {name: _with_missing(values, numerals) for name, values in columns.items()}
     arrays = {str(name): _rows_of(values, rows) for name, values in columns.items()}
     if kind != "class":
         for name, values in arrays.items():
@@ -255,19 +259,19 @@ def target_of(
 
 
 def _refuse_ambiguous(values: Any, what: str) -> None:
-    """Refuse a target whose values are all numbers, but not certain which."""
+    """Raise for a target of numbers whose decimal mark is ambiguous."""
     if values.dtype != object or not all(isinstance(v, str) for v in values if v is not None):
         return
     why = why_not_numbers(values.tolist())
     if why.reason == "ambiguous":
         raise CommandError(
-            f"{what}: {values[why.place]!r} in row {why.place}, {why.detail}. Hint: --decimal . or "
-            "--decimal , says what it is; --target-kind class, if it is the name of a class"
+            f"{what}: {values[why.place]!r} in row {why.place}, {why.detail}. Hint: set "
+            "--decimal . or --decimal ,; or use --target-kind class if it is a class label"
         )
 
 
 def as_target(columns: dict[str, Any], kind: str) -> Any:
-    """Put target columns together: one as it is, several as an array, or as a table with labels."""
+    """Combine target columns: one unchanged, several as an array, or a table if any has labels."""
     if len(columns) == 1:
         return next(iter(columns.values()))
     if kind != "class" and all(values.dtype.kind in "biuf" for values in columns.values()):
@@ -280,7 +284,7 @@ def as_target(columns: dict[str, Any], kind: str) -> Any:
 
 
 def _label(value: float) -> str | None:
-    """Return a number as the label of a class, 3 for 3.0; None for a missing one."""
+    """Return a number as a class label, 3 for 3.0; None for a missing one."""
     if np.isnan(value):
         return None
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
@@ -291,45 +295,47 @@ def _table(columns: Mapping[Any, list[Any]]) -> Any:
         import pyarrow as pa
     except ImportError as error:
         raise CommandError(
-            f"{', '.join(map(str, columns))}: several columns with labels among them need pyarrow. "
-            'Hint: pip install "streamsel[io]"'
+            f"{', '.join(map(str, columns))}: several columns that include labels require "
+            'pyarrow. Hint: pip install "streamsel[io]"'
         ) from error
     if not all(isinstance(name, str) for name in columns):
         raise CommandError(
-            "columns of an .npy file cannot be covariates beside labels. Hint: put all covariates "
-            "into a table, and name that as --target-file"
+            "columns of an .npy file cannot be combined with labels as covariates. Hint: put "
+            "all covariates in a table, and pass it as --target-file"
         )
     return pa.table({name: pa.array(values) for name, values in columns.items()})
 
 
 def load_array(path: str) -> Any:
-    """Read a .npy file whole."""
+    """Read a whole .npy file."""
     from streamsel.stream._arrays import check_characters, open_npy
 
     array = np.array(open_npy(path))
     check_characters(array, path)
-    return _with_gaps(array, Numerals())
+    return _with_missing(array, Numerals())
 
 
-def _with_gaps(values: Any, numerals: Numerals) -> Any:
-    """Return labels with None for texts that stand for a missing value, as in text files."""
+def _with_missing(values: Any, numerals: Numerals) -> Any:
+    """Replace labels that mean a missing value by None, as in text files."""
     array = np.asarray(values)
     if array.dtype.kind not in "OU" or array.ndim != 1:
         return values
     labels = array.tolist()
-    texts = {label for label in set(map(_hashed, labels)) if isinstance(label, str)}
-    gaps = {text for text in texts if numerals.is_missing(text)}
-    if not gaps:
+    texts = {label for label in set(map(_hashable, labels)) if isinstance(label, str)}
+    missing = {text for text in texts if numerals.is_missing(text)}
+    if not missing:
         return values
-    return np.array([None if _hashed(label) in gaps else label for label in labels], dtype=object)
+    return np.array(
+        [None if _hashable(label) in missing else label for label in labels], dtype=object
+    )
 
 
-def _hashed(label: Any) -> Any:
+def _hashable(label: Any) -> Any:
     return label if isinstance(label, str) else None
 
 
 def is_plain_list(path: str) -> bool:
-    """Tell whether a text file begins with a number and nothing else: it has no header then."""
+    """Return whether a text file starts with a line that is one number: it then has no header."""
     from streamsel.stream._cells import open_text, text_of
 
     with open_text(path) as file, text_of(path):
@@ -337,9 +343,9 @@ def is_plain_list(path: str) -> bool:
 
 
 def one_per_line(path: str, reading: ReadOptions = AS_FOUND, n: int = 0) -> Any:
-    """Read one value a line: numbers if all of them are, labels otherwise; none in an empty line.
+    """Read one value per line: numbers if all are numeric, otherwise labels; empty is missing.
 
-    Empty lines at the end belong to the rows if there are n of these.
+    Empty lines at the end count as rows if there are n rows.
     """
     from streamsel.stream._cells import open_text, text_of
     from streamsel.stream._line_bound import LINE_BYTES

@@ -1,4 +1,4 @@
-"""Whether a file and a target are still what a model was learnt from."""
+"""Check that a file and a target are those that a model was learnt from."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def utc(seconds: float) -> str:
-    """Write a time as ISO 8601 has it."""
+    """Return a time in ISO 8601 format, in UTC."""
     time = dt.datetime.fromtimestamp(seconds, dt.UTC)
     return time.isoformat(timespec="seconds")
 
 
 def fingerprint(source: Source, given: Sequence[Any]) -> dict[str, Any]:
-    """Return what is noted of a file before its columns are read.
+    """Return the fingerprint of a file before its columns are read.
 
     Parameters
     ----------
@@ -43,37 +43,37 @@ def fingerprint(source: Source, given: Sequence[Any]) -> dict[str, Any]:
         "columns": source.stream.n_columns,
         "files": len(found),
         "bytes": sum(one.size for one in found),
-        # A copy of a pipe is always new, and what is at a URL has no time.
+        # A copy of a pipe is always new, and a URL has no modification time.
         "modified": None if copied or not times else utc(max(times) / 1e9),
-        "target": _digest_of(given),
+        "target": _checksum(given),
     }
 
 
 class Comparison:
-    """Compares a file and a target with what a model was learnt from.
+    """Compares a file and a target with those that a model was learnt from.
 
     Parameters
     ----------
     model
-        Where the model is.
+        The model file.
     file
         The file of columns.
     notes
-        Of the model.
+        Metadata of the model.
     now
-        The file's and the target's fingerprint.
+        The fingerprint of the file and the target.
     force
-        Whether to go on whatever is found, but for another number of rows.
+        Whether to continue despite differences, other than in the number of rows.
 
     Attributes
     ----------
     told
-        What is not as it was, where one goes on all the same.
+        Differences that were ignored because of `force`.
 
     Raises
     ------
     CommandError
-        By every method, if what it compares is not as it was.
+        By every method, for a difference.
     """
 
     def __init__(
@@ -88,62 +88,64 @@ class Comparison:
         self.told: list[str] = []
         self._model, self._file, self._force = model, file, force
         self._last = notes["last_column"]
-        # Versions before had none: then there is nothing to compare but a name.
+        # Older versions have no fingerprint: then only the last name is compared.
         self._known, self._now = notes["fingerprint"] or {}, now
 
     def check_given(self) -> None:
         """Compare what is known before columns are read."""
-        rows, n_rows = self._both("rows")
+        rows, n_rows = self._saved_and_current("rows")
         if rows != n_rows:
             raise CommandError(
-                f"--resume {self._model}: {self._file} has {n_rows:,} rows, and had {rows:,}. "
-                "Hint: begin another --model"
+                f"--resume {self._model}: expected {rows:,} rows in {self._file}. Got: "
+                f"{n_rows:,}. Hint: use another --model to start a new run"
             )
-        target, found = self._both("target")
+        target, found = self._saved_and_current("target")
         if target != found:
-            self._tell("the target, or a covariate, has other values")
-        columns, n_columns = self._both("columns")
+            self._report_difference("the values of the target or a covariate have changed")
+        columns, n_columns = self._saved_and_current("columns")
         if columns != n_columns:
-            self._tell(f"{self._file} has {n_columns:,} columns, and had {columns:,}")
+            self._report_difference(
+                f"{self._file} had {columns:,} columns and now has {n_columns:,}"
+            )
 
     def check_read(self, seen: Fingerprint) -> None:
         """Compare the columns that were read."""
         if str(seen.last) != self._last:
-            where = f"{self._file}: column {seen.n_columns:,} of those read"
-            self._tell(f"{where} is {str(seen.last)!r}, and was {self._last!r}")
+            where = f"{self._file}: the last of {seen.n_columns:,} columns read"
+            self._report_difference(f"{where} was {self._last!r} and is now {str(seen.last)!r}")
         elif known := self._known.get("read"):
             for text in seen.differences(known):
-                self._tell(f"{self._file}: {text}")
+                self._report_difference(f"{self._file}: {text}")
 
     def check_size(self) -> None:
-        """Compare what differs most easily, and tells least."""
-        size, n_bytes = self._both("bytes")
+        """Compare the size, the least specific difference."""
+        size, n_bytes = self._saved_and_current("bytes")
         if size != n_bytes and not self.told:
-            self._tell(f"{self._file} has {n_bytes:,} bytes, and had {size:,}")
+            self._report_difference(f"{self._file} had {size:,} bytes and now has {n_bytes:,}")
 
     def tell_if_written(self) -> None:
-        """Tell if the file was written again, though nothing was found that is not as it was."""
-        before, modified = self._both("modified")
+        """Print a note if the file was modified without a detected difference."""
+        before, modified = self._saved_and_current("modified")
         if before != modified and not self.told:
-            note(f"{self._file} was written again since; what was compared of it is as it was")
+            note(f"{self._file} was modified since the last run; no difference was detected")
 
-    def _both(self, what: str) -> tuple[Any, Any]:
-        """Return what was known then and is now; nothing twice, if either is not known."""
+    def _saved_and_current(self, what: str) -> tuple[Any, Any]:
+        """Return the saved and the current value; None for both if either is unknown."""
         pair = self._known.get(what), self._now[what]
         return (None, None) if None in pair else pair
 
-    def _tell(self, what: str) -> None:
+    def _report_difference(self, what: str) -> None:
         if not self._force:
             raise CommandError(
-                f"--resume {self._model}: not what the model was learnt from: {what}. "
-                "Hint: --force goes on all the same, another --model begins anew"
+                f"--resume {self._model}: the input has changed since the last run: {what}. "
+                "Hint: --force continues anyway; another --model starts a new run"
             )
         self.told.append(what)
         warn(f"--force: {what}")
 
 
-def _digest_of(given: Sequence[Any]) -> str:
-    """Return a checksum of arrays, tables and None: of all that is in them."""
+def _checksum(given: Sequence[Any]) -> str:
+    """Return a checksum of the contents of arrays, tables and None."""
     parts: list[Any] = []
     for one in given:
         if hasattr(one, "column_names"):

@@ -1,4 +1,4 @@
-"""What options take: characters, names, methods, settings."""
+"""Types of option values: delimiters, names, methods, settings."""
 
 from __future__ import annotations
 
@@ -17,29 +17,34 @@ class Delimiter(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # cli
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the character."""
-        mark = "\t" if value in {"tab", "\\t"} else value
-        if len(mark) != 1 or mark in '"\r\n':
-            self.fail(f"{value!r} is not one character that can stand between cells", param, ctx)
-        return mark
+        character = "\t" if value in {"tab", "\\t"} else value
+        if len(character) != 1 or character in '"\r\n':
+            self.fail(
+                f"{value!r} is not a delimiter: expected one character other than a quote or line "
+                "break",
+                param,
+                ctx,
+            )
+        return character
 
 
 class Name(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.2 has none
-    """A name, or several with commas between."""
+    """A name, or several separated by commas."""
 
     name = "name"
 
     def split_envvar_value(self, rv: str) -> list[str]:
-        """Return what a variable says: there may be blanks in a name."""
+        """Return the value of a variable unsplit: names may contain spaces."""
         return [rv]
 
 
 class Method(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 8.2 has none
-    """A method's name, in upper or lower case.
+    """A method's name, case-insensitive.
 
     Parameters
     ----------
     names
-        Those that there are.
+        The valid names.
     """
 
     name = "method"
@@ -48,16 +53,16 @@ class Method(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click 
         self._names = {name.lower(): name for name in names}
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name as the catalogue has it."""
+        """Return the name as in the catalogue."""
         name = self._names.get(value.lower())
         if name is None:
-            self.fail(f"{value!r} is none of {', '.join(self._names.values())}", param, ctx)
+            self.fail(f"{value!r} is not one of {', '.join(self._names.values())}", param, ctx)
         return name
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Return the names that begin so."""
+        """Return the names that start with the incomplete text."""
         del ctx, param
         start = incomplete.lower()
         return [CompletionItem(name) for low, name in self._names.items() if low.startswith(start)]
@@ -71,7 +76,7 @@ class Setting(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # click
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Return what the method that was said has."""
+        """Return the parameters of the chosen method."""
         from streamsel.params import Choice, rules_of
 
         del param

@@ -1,4 +1,4 @@
-"""Compiling before the clock starts: the first run on a machine does it, once, or `warmup`."""
+"""Compile kernels before the clock starts: at the first run on a machine, or by `warmup`."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ MAX_ROWS = 64
 
 
 def compile_for(model: Any, stream: ColumnStream, *, supervised: bool) -> None:
-    """Let a model of the same parameters learn a few numbers of the dtype that is to come.
+    """Compile the kernels of a model by fitting a copy to a few numbers of the stream's dtype.
 
     Parameters
     ----------
     model
-        What is about to learn; it is left as it is.
+        The model that is about to learn; it is not changed.
     stream
-        What it is about to learn; the first block is read.
+        The stream that it is about to learn; its first block is read.
     supervised
         Whether it has a target.
     """
-    # What is wrong with the data or the parameters is said by the run itself.
+    # Errors in data or parameters are reported by the run itself.
     with suppress(*EXPECTED, CommandError), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         block = next(iter(stream.blocks()), None)
@@ -47,19 +47,19 @@ def compile_for(model: Any, stream: ColumnStream, *, supervised: bool) -> None:
         dtype = values.dtype if values.dtype.kind in "biuf" else np.dtype(np.float64)
         of_classes = getattr(model._target, "is_class", False)
         kind = {"target": "class" if of_classes else "numeric"} if supervised else {}
-        twin = type(model)(**model._get_params() | kind)
+        copy = type(model)(**model._get_params() | kind)
         y = np.arange(n_rows) % 2 if of_classes else np.random.default_rng(0).normal(size=n_rows)
-        learnt_columns(twin, columns_of(n_rows, N_COLUMNS, dtype), y if supervised else None)
-        _ = twin.relevance
+        learnt_columns(copy, columns_of(n_rows, N_COLUMNS, dtype), y if supervised else None)
+        _ = copy.relevance
 
 
 def warm_up(names: Sequence[str]) -> None:
-    """Compile what methods need for columns, and for rows; say how long it took.
+    """Compile the kernels of methods for columns and rows; report how long it took.
 
     Parameters
     ----------
     names
-        The methods, all for none; with the parameters that they have if nothing is said.
+        The methods, with default parameters; all if empty.
     """
     names = list(dict.fromkeys(names)) or catalogue.names()
     start = time.monotonic()
@@ -70,8 +70,8 @@ def warm_up(names: Sequence[str]) -> None:
             cls = catalogue.fetch(name)
             model = cls()
             if model._get_params().get("n_components", 0) is None:
-                model = cls(n_components=2)  # or it would take no rows
+                model = cls(n_components=2)  # required to learn rows
             model.precompile()
     of = names[0] if len(names) == 1 else f"{len(names)} methods"
     seconds = round(time.monotonic() - start, 3)
-    note(f"the loops of {of} are compiled, in {seconds_text(seconds)}")
+    note(f"compiled {of} in {seconds_text(seconds)}")

@@ -1,4 +1,4 @@
-"""The page of a saved model, written or printed, with the rows of a file if one is given."""
+"""Write or print the report of a saved model, optionally with the rows of a file."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _BY_SUFFIX = {".json": "json", ".md": "md", ".markdown": "md"}
 
 
 def write_page(path: str, out: str | None, **options: Any) -> None:
-    """Write what a saved model has found.
+    """Write the report of a saved model.
 
     Parameters
     ----------
     path
-        The model.
+        The model file.
     out
-        The file to write; None prints it.
+        The file to write; None prints the report.
     options
-        What else the command was told, by name.
+        Further options of the command, by name.
     """
     from streamsel.page import report
     from streamsel.persist import load
@@ -44,15 +44,15 @@ def write_page(path: str, out: str | None, **options: Any) -> None:
         check_distinct({"--out": out}, inputs | {file: file for file in files})
         check_writable(out, "--out")
     model, known = load(path), notes_of(path)
-    form = options["form"] or _BY_SUFFIX.get(PurePath(out or "").suffix.lower(), "html")
-    again = None if options["stability"] is None else read_stability(options["stability"])
-    told: dict[str, Any] = {"notes": known, "stability": again, "format": form}
-    if files and form == "html":
+    format_ = options["form"] or _BY_SUFFIX.get(PurePath(out or "").suffix.lower(), "html")
+    stability = None if options["stability"] is None else read_stability(options["stability"])
+    settings: dict[str, Any] = {"notes": known, "stability": stability, "format": format_}
+    if files and format_ == "html":
         source, rows = _rows(path, model, known, options)
         with columns_there(source):
-            text = report(model, rows, y=_target(source, known, model.target), **told)
+            text = report(model, rows, y=_target(source, known, model.target), **settings)
     else:
-        text = report(model, **told)
+        text = report(model, **settings)
     if out is None:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -68,7 +68,7 @@ def _rows(
     needed, _ = needs_and_makes(model)
     of_any = model.report().facts.get("any_variable", False)
     if not needed and not of_any:
-        raise CommandError(f"{path}: the model has not learnt enough to be shown with rows")
+        raise CommandError(f"{path}: the model has not learnt enough columns to show rows")
     source = open_source(
         files_of(options["data"]),
         options["orientation"],
@@ -81,7 +81,7 @@ def _rows(
 
 
 def _target(source: Source, notes: Mapping[str, Any], kind: str) -> Any:
-    """Return the target of rows by which they are coloured; None where they do not have it."""
+    """Return the target of the rows, by which they are coloured; None if they have none."""
     names = notes.get("target")
     if not isinstance(names, list) or not names:
         return None
@@ -89,5 +89,5 @@ def _target(source: Source, notes: Mapping[str, Any], kind: str) -> Any:
         y = target_of(source, [str(name) for name in names], kind)
     except (CommandError, ValueError):
         return None
-    # A point has one colour.
+    # Points can be coloured by one column only.
     return y if np.ndim(y) == 1 else None

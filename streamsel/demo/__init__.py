@@ -1,16 +1,15 @@
-"""The demonstration: from which sub-package of SciPy is a docstring, by its words and phrases.
+"""The demonstration: predict the SciPy sub-package of a docstring from its words and phrases.
 
-Everything it needs is installed already. The documents are the docstrings in the source files of
-eight sub-packages of SciPy; the variables are all 1- to 3-grams of the training documents, hundreds
-of thousands. The first question has two answers, one sub-package or another, and
-`ForwardSelection` selects 20 phrases for it. The second has eight, for 100 phrases and for seven
-components of `RidgeComponents`. One and the same classifier is then trained on these, and on all
-single words, and applied to test documents. The report says where fewer variables are better, and
-where they are worse.
+It needs no download. The documents are the docstrings in the source files of eight sub-packages of
+SciPy; the variables are all 1- to 3-grams of the training documents, hundreds of thousands. The
+first question has two answers, one sub-package or another, for which `ForwardSelection` selects 20
+phrases. The second has eight, with 100 phrases and with seven components of `RidgeComponents`. The
+same classifier is then trained on these, and on all single words, and applied to test documents.
+The report shows where fewer variables are better, and where they are worse.
 
-What would make the task too easy is taken out: the names of the sub-packages are blanks, lines that
-import are left out, a docstring that occurs twice counts once (one that two sub-packages have, not
-at all), and whole source files are held out, since the docstrings of one file resemble each other.
+Trivial cues are removed: names of the sub-packages are blanked, import lines are dropped, and
+repeated docstrings count once (not at all if two sub-packages share one). Whole source files are
+held out, since docstrings of one file resemble each other.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str, int, int], None]
 
-# Words of the longest n-grams; one fewer in a quick run.
+# Length of the longest n-grams in words; one less in a quick run.
 LONGEST = 3
 
 __all__ = ["DemoReport", "Phrase", "Score", "Task", "render", "run"]
@@ -49,10 +48,9 @@ def run(*, quick: bool = False, progress: Progress | None = None) -> DemoReport:
     Parameters
     ----------
     quick
-        Ask the first question only, of every second source file, and stop at 2-grams: a few
-        seconds.
+        Only the first question, every second source file, and at most 2-grams: a few seconds.
     progress
-        Called now and then with the stage, how much of it is done, and how much it is.
+        Called from time to time with the stage, the amount done, and the total.
 
     Returns
     -------
@@ -64,10 +62,8 @@ def run(*, quick: bool = False, progress: Progress | None = None) -> DemoReport:
     OSError
         If the source files of SciPy are not installed.
 
-    Notes
-    -----
-    Deterministic but for the times and the memory. Under a minute on one core. Memory: the
-    documents, what `streamsel.stream.iter_ngrams` holds, and what the models do.
+    Notes ----- Deterministic except for times and memory. Under a minute on one core. Memory: the
+    documents, the buffers of `streamsel.stream.iter_ngrams`, and the models.
 
     Examples
     --------
@@ -76,9 +72,9 @@ def run(*, quick: bool = False, progress: Progress | None = None) -> DemoReport:
     >>> [(score.n_variables, score.variables) for score in report.tasks[0].scores[2:]]
     [(20, 'phrases, ForwardSelection')]
     """
-    tell = progress or (lambda *_: None)
+    report_progress = progress or (lambda *_: None)
     watch = _Watch()
-    documents = read_docstrings(every=2 if quick else 1, progress=tell)
+    documents = read_docstrings(every=2 if quick else 1, progress=report_progress)
     train, test = split(documents)
     watch.lap("reading the source files")
 
@@ -87,31 +83,31 @@ def run(*, quick: bool = False, progress: Progress | None = None) -> DemoReport:
     n_columns = stream.n_columns or 0
     watch.lap("counting words and sorting n-grams")
 
-    asked = plans(quick=quick)
-    models = [model for plan in asked for model in plan.models]
+    questions = plans(quick=quick)
+    models = [model for plan in questions for model in plan.models]
     _compile(*(model.clone() for model in models))
     watch.lap("loading or compiling kernels")
 
-    before = most = resident_bytes() or 0
-    for plan in asked:
+    start_bytes = max_bytes = resident_bytes() or 0
+    for plan in questions:
         for model in plan.models:
             model.learn_target(plan.labels(train))
     for n_read, block in _counted(stream):
         for model in models:
             model.learn_columns(block.values, names=block.names)
-        most = max(most, resident_bytes() or 0)
-        tell("streaming n-grams", n_read, n_columns)
-    selected = [_selected(plan, stream, train) for plan in asked]
+        max_bytes = max(max_bytes, resident_bytes() or 0)
+        report_progress("streaming n-grams", n_read, n_columns)
+    selected = [_selected(plan, stream, train) for plan in questions]
     watch.lap("streaming n-grams through the models")
-    extractor = asked[-1].extractor
+    extractor = questions[-1].extractor
     n_loadings = None if extractor is None else len(extractor.loadings)
-    most = max(most, resident_bytes() or 0)
+    max_bytes = max(max_bytes, resident_bytes() or 0)
     if extractor is not None:
         watch.lap("solving for the components")
 
-    tell("judging on documents held out", 0, 1)
+    report_progress("evaluating on held-out documents", 0, 1)
     tasks = []
-    for plan, phrases in zip(asked, selected, strict=True):
+    for plan, phrases in zip(questions, selected, strict=True):
         scores, recall = judge(train, test, stream, plan)
         tasks.append(Task(plan.question, _sizes(plan, train), phrases, scores, recall))
     watch.lap("training and testing the classifiers")
@@ -130,7 +126,7 @@ def run(*, quick: bool = False, progress: Progress | None = None) -> DemoReport:
         seconds=watch.laps | {"all together": sum(watch.laps.values())},
         columns_per_second=n_columns / watch.laps["streaming n-grams through the models"],
         peak_bytes=peak or None,
-        growth_bytes=most - before if peak else None,
+        growth_bytes=max_bytes - start_bytes if peak else None,
         dense_bytes=8 * len(train) * n_columns,
     )
 
@@ -141,9 +137,9 @@ def render(report: DemoReport, console: Console) -> None:
     Parameters
     ----------
     report
-        What `run` returned.
+        The result of `run`.
     console
-        Where to: a console of rich (`pip install "streamsel[cli]"`).
+        A console of rich (`pip install "streamsel[cli]"`).
     """
     from streamsel.demo._render import render_report  # rich is an extra
 
@@ -151,7 +147,7 @@ def render(report: DemoReport, console: Console) -> None:
 
 
 def _compile(*models: Any) -> None:
-    """Have throw-away models learn a little, so that loading and compiling are not timed later."""
+    """Fit throw-away models to a little data, so that compiling kernels is not timed later."""
     stream = variables_of(["one two three four", "two three", "three one", "four four four"], 2)
     for model in models:
         model.learn_target(["a", "b", "a", "b"])
@@ -169,13 +165,13 @@ def _counted(stream: ColumnStream) -> Any:
 
 
 def _sizes(plan: Plan, documents: list[Document]) -> dict[str, int]:
-    """Return how many documents are of each class."""
+    """Return the number of documents of each class."""
     labels = plan.labels(documents)
     return {name: labels.count(name) for name in plan.classes}
 
 
 def _selected(plan: Plan, stream: ColumnStream, train: list[Document]) -> list[Phrase]:
-    """Describe the phrases that `ForwardSelection` selected."""
+    """Return the phrases that `ForwardSelection` selected, with their counts by class."""
     classes = plan.classes
     codes = np.array([*map(classes.index, plan.labels(train))])
     sizes = np.bincount(codes, minlength=len(classes))
@@ -190,7 +186,7 @@ def _selected(plan: Plan, stream: ColumnStream, train: list[Document]) -> list[P
 
 
 class _Watch:
-    """Keeps the time of each stage."""
+    """A stopwatch with the time of each stage."""
 
     def __init__(self) -> None:
         self.laps: dict[str, float] = {}

@@ -27,16 +27,16 @@ PACKAGES = (
     "spatial",
     "stats",
 )
-LEAST_WORDS = 20  # "Return the shape." could be from anywhere
-HELD_OUT = 0.3  # of the source files of each
+LEAST_WORDS = 20  # "Return the shape." could be from any sub-package
+HELD_OUT = 0.3  # fraction of the source files of each sub-package
 
 _IMPORTS = re.compile(r"^\W*(?:from\s+[\w.]+\s+import|import\s+\w).*$", re.MULTILINE)
 _NAMES = re.compile(rf"\b(?:{'|'.join((LIBRARY, *PACKAGES))})\b(?:\.\w+)*", re.IGNORECASE)
-_BLANK = "___"  # what the documents say instead of a name
+_BLANK = "___"  # replaces a name
 
 
 class Document(NamedTuple):
-    """A docstring: its text, the sub-package it is from, the number of its source file."""
+    """A docstring: its text, its sub-package, and the number of its source file."""
 
     text: str
     package: str
@@ -44,20 +44,20 @@ class Document(NamedTuple):
 
 
 def read_docstrings(*, every: int = 1, progress: Progress | None = None) -> list[Document]:
-    """Read the docstrings of modules, classes and functions from the source files, importing none.
+    """Read docstrings of modules, classes and functions from source files, without imports.
 
     Parameters
     ----------
     every
-        Read every so many-th file of each sub-package only.
+        Read only every `every`-th file of each sub-package.
     progress
-        Called now and then with what is being done, how much of it is done, and how much it is.
+        Called from time to time with the stage, the amount done, and the total.
 
     Returns
     -------
     list of Document
-        Without tests and docstrings of a few words; lines that import are left out, and the names
-        of library and sub-packages are blanks; each text once, and none that two sub-packages have.
+        Without tests and very short docstrings; import lines are dropped, and the names of library
+        and sub-packages are blanked; each text once, and none that two sub-packages share.
 
     Raises
     ------
@@ -94,12 +94,12 @@ def read_docstrings(*, every: int = 1, progress: Progress | None = None) -> list
 
 
 def masked(docstring: str) -> str:
-    """Take out what would tell at once: lines that import, and the names with all behind a dot."""
+    """Remove trivial cues: import lines, and names of sub-packages with everything after a dot."""
     return _NAMES.sub(_BLANK, _IMPORTS.sub("", docstring))
 
 
 def _folder(library: str) -> Path:
-    """Return where a library is installed, without importing it."""
+    """Return the directory of an installed library, without importing it."""
     spec = find_spec(library)
     if spec is None or spec.origin is None:
         raise OSError(f"Expected {library} to be installed. Got: no such package")
@@ -107,9 +107,9 @@ def _folder(library: str) -> Path:
 
 
 def _parse(path: Path) -> ast.AST:
-    """Parse a source file, in silence; one that this Python cannot read is as good as empty."""
+    """Parse a source file without warnings; one that this Python cannot parse counts as empty."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # invalid escapes are their authors' business
+        warnings.simplefilter("ignore")  # invalid escapes
         try:
             return ast.parse(path.read_bytes())
         except SyntaxError:
@@ -119,7 +119,7 @@ def _parse(path: Path) -> ast.AST:
 def _docstrings(node: ast.AST) -> Iterator[str]:
     """Yield the docstrings of a module and of all classes and functions in it.
 
-    Only the bodies of those are walked, not every expression, which is four times as fast.
+    Only their bodies are visited, not every expression, which is four times as fast.
     """
     if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         docstring = ast.get_docstring(node)

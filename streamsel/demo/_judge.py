@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Classes = NDArray[np.intp]
 
-# Variables are divided by the root of their standard deviations, for the sake of single words: by
-# the deviations themselves they do far worse on the documents held out (74 %), and the penalty's
-# trial does not tell. To components it is nearly all the same (82 % either way).
+# Variables are divided by the square root of their standard deviation, since single words do far
+# worse on held-out documents (74 %) if divided by the deviation itself, which the choice of the
+# penalty does not reveal. For components it hardly matters (82 % either way).
 _POWER = 0.5
 _PENALTIES = (0.1, 0.01, 0.001)
-# What all other sets of variables are compared with.
+# The set of variables with which all others are compared.
 WORDS = "all single words"
 
 
@@ -39,7 +39,7 @@ def judge(
     Parameters
     ----------
     train, test
-        The documents; of the latter only those n-grams are counted that a classifier uses.
+        The documents; in the test documents only n-grams that a classifier uses are counted.
     stream
         The n-grams of the training documents.
     plan
@@ -51,7 +51,7 @@ def judge(
     """
     classes = plan.classes
     y, y_test = (np.array([*map(classes.index, plan.labels(part))]) for part in (train, test))
-    # Penalties are compared on some files of the training part.
+    # Penalties are compared on some files of the training set.
     inner = {document.file for document in split(train, seed=1)[1]}
     tried = np.array([document.file in inner for document in train])
 
@@ -95,7 +95,7 @@ def judge(
 
 
 def _single_words(stream: ColumnStream) -> tuple[list[str], Any]:
-    """Return the names and the columns of the single words, with which the streams begin."""
+    """Return the names and the columns of the single words, which come first in a stream."""
     names: list[str] = []
     parts = []
     for block in stream.blocks():
@@ -108,7 +108,7 @@ def _single_words(stream: ColumnStream) -> tuple[list[str], Any]:
 
 
 def classify(X: Any, y: Classes, X_test: Any, tried: NDArray[np.bool_]) -> Classes:
-    """Predict by softmax regression, its penalty the best of a few on the rows `tried`."""
+    """Predict by softmax regression, with the penalty chosen from a few on the rows `tried`."""
 
     def correct(penalty: float) -> int:
         predicted = _predicted(X[~tried], y[~tried], X[tried], penalty)
@@ -119,7 +119,7 @@ def classify(X: Any, y: Classes, X_test: Any, tried: NDArray[np.bool_]) -> Class
 
 
 def _predicted(X: Any, y: Classes, X_test: Any, penalty: float) -> Classes:
-    """Scale variables, bring rows to length 1, fit and predict."""
+    """Scale variables, normalize rows to length 1, fit and predict."""
     mean = X.mean(axis=0)
     deviation = np.sqrt(np.maximum((X * X).mean(axis=0) - mean * mean, 0.0))
     weight = np.divide(1.0, deviation**_POWER, out=np.zeros_like(mean), where=deviation > 0)
@@ -137,19 +137,19 @@ def _of_length_1(X: Any) -> Any:
 
 
 def softmax_regression(X: Any, y: Classes, penalty: float) -> Floats:
-    """Fit the weights (p + 1, classes), penalty ‖W‖²/2; the intercepts come first and are free."""
+    """Fit the weights (p + 1, classes), penalty ‖W‖²/2; the first row has the free intercepts."""
     Y = (y[:, None] == np.arange(y.max() + 1)).astype(float)
     shape = X.shape[1] + 1, Y.shape[1]
 
     def loss(w: Floats) -> tuple[float, Floats]:
         W = w.reshape(shape)
-        told = log_softmax(X @ W[1:] + W[0], axis=1)
-        slope = np.exp(told) - Y
-        gradient = np.vstack([slope.sum(axis=0), X.T @ slope + penalty * W[1:]])
-        value = 0.5 * penalty * np.square(W[1:]).sum() - (told * Y).sum()
+        log_probability = log_softmax(X @ W[1:] + W[0], axis=1)
+        residual = np.exp(log_probability) - Y
+        gradient = np.vstack([residual.sum(axis=0), X.T @ residual + penalty * W[1:]])
+        value = 0.5 * penalty * np.square(W[1:]).sum() - (log_probability * Y).sum()
         return float(value), gradient.ravel()
 
-    # Few corrections and no more digits than predictions need: this must not be what takes time.
+    # Few corrections, and only the accuracy that predictions need, so that this takes little time.
     options = {"maxcor": 5, "maxiter": 100, "ftol": 1e-5}
     start = np.zeros(shape[0] * shape[1])
     w: Floats = minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x

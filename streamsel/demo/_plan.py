@@ -1,4 +1,4 @@
-"""The questions that the demonstration asks, and the models that answer them."""
+"""The questions of the demonstration, and the models for them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from streamsel.selection.forward_selection import ForwardSelection
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# The sub-package of the first question, and how many phrases answer it.
+# The sub-package of the first question, and the number of phrases for it.
 ONE, K_ONE = "signal", 20
-# How many phrases, and components, answer the second: eight classes span seven dimensions.
+# The numbers of phrases and components for the second: eight classes span seven dimensions.
 K_ALL, N_COMPONENTS = 100, 7
-# Compared on one or two splits of the training files.
+# Chosen on one or two splits of the training files.
 RELEVANCE_POWER, MAX_SUPPORT = 1.0, 500
 
 
@@ -25,11 +25,11 @@ class Plan(NamedTuple):
     Parameters
     ----------
     question
-        In a sentence.
+        The question, in a sentence.
     classes
-        The answers; a document of a package that is none of them is the last.
+        The answers; the last one is for documents of all other packages.
     selector, extractor
-        What learns n-grams for it.
+        The models that learn n-grams for it.
     """
 
     question: str

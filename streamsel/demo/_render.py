@@ -1,4 +1,4 @@
-"""The report of the demonstration, for people to read."""
+"""The printed report of the demonstration."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from streamsel.demo._report import DemoReport, Phrase, Score, Task
 
-_PHRASES = 5  # shown of each sub-package
-_BAR = 30  # characters of 100 %
+_PHRASES = 5  # shown for each sub-package
+_BAR = 30  # characters for 100 %
 
 _SELECT = """\
 streamsel select FILE --target COLUMN --method ForwardSelection -k 20 -o selected.csv
@@ -31,7 +31,7 @@ streamsel reduce FILE --target COLUMN -q 7 --out scores.csv"""
 
 
 def render_report(report: DemoReport, console: Console) -> None:
-    """Print what was read, the answers and how good they are, what it cost, what to do next."""
+    """Print the data, the answers and their accuracy, the cost, and commands for own data."""
     console.print(Text(_read(report)))
     for task in report.tasks:
         console.print("", f"[bold]{task.question}[/]", "", sep="\n")
@@ -42,8 +42,8 @@ def render_report(report: DemoReport, console: Console) -> None:
     if report.n_loadings is not None and report.n_above_noise is not None:
         console.print(
             f"The components are weighted sums of {report.n_loadings:,} words and phrases; "
-            f"{report.n_above_noise:,} are more relevant than noise (floor "
-            f"{report.noise_floor:.3f})."
+            f"{report.n_above_noise:,} are more relevant than the noise floor, "
+            f"{report.noise_floor:.3f}."
         )
     following = _SELECT if report.n_loadings is None else _SELECT + _REDUCE
     console.print("", _costs(report), "", "[bold]On your own data[/]", Text(following), sep="\n")
@@ -56,13 +56,13 @@ def _read(report: DemoReport) -> str:
         f"{report.n_columns:,} columns × {report.n_train:,} rows were read once: all 1- to "
         f"{report.longest}-grams of as many docstrings of SciPy {report.version}, "
         f"{report.columns_per_second:,.0f} columns/s through {models}. Names of sub-packages and "
-        f"imports are blanks (___). The test set: {report.n_test:,} docstrings of other source "
+        f"imports are blanked (___). Test set: {report.n_test:,} docstrings of other source "
         "files."
     )
 
 
 def _phrases(task: Task) -> Text:
-    """List the phrases of a question that has two answers."""
+    """List the phrases for a question with two answers."""
     first = next(iter(task.classes))
     listed = ", ".join(f"{phrase.name} {_share(phrase, first)}" for phrase in task.selected)
     return Text(
@@ -73,7 +73,7 @@ def _phrases(task: Task) -> Text:
 
 
 def _table(task: Task) -> Table:
-    """Lay out the phrases of each class."""
+    """Lay out the phrases for each class."""
     table = Table(
         title=f"The first of {len(task.selected)} phrases of ForwardSelection",
         caption="With each phrase, the share of training docstrings containing it that are from "
@@ -97,7 +97,7 @@ def _share(phrase: Phrase, label: str) -> str:
 
 
 def _first(phrases: list[Phrase]) -> list[Phrase]:
-    """Return the first few that have no word in common."""
+    """Return the first few phrases that have no word in common."""
     words: set[str] = set()
     first: list[Phrase] = []
     for phrase in phrases:
@@ -129,13 +129,13 @@ def _compared(score: Score, words: Score) -> str:
     number, what = score.n_variables, score.variables.split(",")[0]
     beyond_chance = abs(score.gained - score.lost) > 2.0 * sqrt(score.gained + score.lost)
     if not beyond_chance:
-        said = f"{number} {what} do as well as {WORDS}, within chance"
+        result = f"{number} {what} are as accurate as {WORDS}, within chance"
     elif score.gained > score.lost:
-        said = f"{number} {what} do better than {WORDS}"
+        result = f"{number} {what} are more accurate than {WORDS}"
     else:
-        said = f"{number} {what} do worse than {WORDS}: so few lose accuracy here"
+        result = f"{number} {what} are less accurate than {WORDS}: so few lose accuracy here"
     return (
-        f"{said}. {score.accuracy:.1%} against {words.accuracy:.1%}; {score.gained} test "
+        f"{result}. {score.accuracy:.1%} against {words.accuracy:.1%}; {score.gained} test "
         f"docstrings are classified correctly only with the {what}, {score.lost} only with the "
         f"{words.n_variables:,} words."
     )
@@ -157,5 +157,5 @@ def _costs(report: DemoReport) -> Text:
 
 
 def _size(n_bytes: int) -> str:
-    """Write a number of bytes for people to read."""
+    """Format a number of bytes."""
     return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:,.0f} MB"

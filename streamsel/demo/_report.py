@@ -1,4 +1,4 @@
-"""The results of the demonstration: plain values."""
+"""The results of the demonstration as plain values."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Phrase:
     name
         Its words.
     label
-        The class whose training documents contain it most often, as a share.
+        The class with the largest share of training documents that contain it.
     documents
-        In how many training documents of each class it occurs.
+        The number of training documents of each class that contain it.
     """
 
     name: str
@@ -31,11 +31,11 @@ class Score:
     Parameters
     ----------
     variables
-        The set.
+        The name of the set.
     n_variables
         Its size.
     accuracy
-        The share of test documents that are classified correctly.
+        The fraction of test documents that are classified correctly.
     gained, lost
         How many test documents are classified correctly with these variables and not with all
         single words, and the reverse.
@@ -50,22 +50,21 @@ class Score:
 
 @dataclass(frozen=True)
 class Task:
-    """One question about the documents, and how well it is answered.
+    """One question about the documents, with its results.
 
     Parameters
     ----------
     question
-        In a sentence.
+        The question, in a sentence.
     classes
-        Training documents of each class.
+        The number of training documents of each class.
     selected
-        The phrases that `ForwardSelection` selected, in that order.
+        The phrases that `ForwardSelection` selected, in order.
     scores
-        Of the most frequent class, all single words, the selected phrases, and the components where
-        there are some.
+        The scores of the most frequent class, all single words, the selected phrases, and the
+        components if there are any.
     recall
-        The share of the test documents of each class that are classified correctly, with the last
-        of these sets.
+        The recall of each class on the test documents, with the last of these sets.
     """
 
     question: str
@@ -77,36 +76,36 @@ class Task:
 
 @dataclass(frozen=True)
 class DemoReport:
-    """The results of the demonstration; plain values, `dataclasses.asdict` makes it JSON.
+    """The results of the demonstration; plain values, which `dataclasses.asdict` prepares for JSON.
 
     Parameters
     ----------
     version
-        Of SciPy.
+        The version of SciPy.
     n_train, n_test
-        Training documents, and test documents.
+        The numbers of training and test documents.
     n_columns
-        N-grams that were read.
+        The number of n-grams read.
     longest
-        Words of the longest of them.
+        The length of the longest n-grams in words.
     tasks
         The questions, and their results.
     n_models
         How many models learnt the n-grams at once.
     noise_floor
-        The relevance to the last question that the best of as many columns of pure noise exceeds
-        once in twenty times.
+        The relevance to the last question that the maximum over as many columns of pure noise
+        exceeds with probability 0.05.
     n_above_noise, n_loadings
-        How many n-grams are more relevant than that, and of how many the components of
-        `RidgeComponents` are made; None without components.
+        How many n-grams are more relevant than that, and how many have loadings in the components
+        of `RidgeComponents`; None without components.
     seconds
-        Of each stage, and all together.
+        The time of each stage, and in total.
     columns_per_second
-        N-grams a second, through all models.
+        N-grams per second, through all models.
     peak_bytes
-        The peak memory of the process; None where the system does not report it.
+        The peak memory of the process; None if the system does not report it.
     growth_bytes
-        How much of it was added while the n-grams were read.
+        The increase of memory while the n-grams were read.
     dense_bytes
         The size of a dense matrix of the variables.
     """

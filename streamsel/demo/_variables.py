@@ -1,4 +1,4 @@
-"""The variables: which words and phrases a docstring has, in proportion to its length."""
+"""The variables: words and phrases of a docstring, weighted by its length."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _words = re.compile(r"\w\w+").findall
 def variables_of(
     texts: Sequence[str], longest: int, vocabulary: Sequence[str] | None = None
 ) -> ColumnStream:
-    """Stream the n-grams of some texts: 0 where one does not occur.
+    """Stream the n-grams of some texts: 0 if absent, else the inverse root of the length.
 
-    Where it does it is 1 over the square root of how many words a text has, each counted once, or
-    long texts would have everything.
+    The length of a text is its number of distinct words; without this weight, long texts would have
+    large values of all variables.
 
     Parameters
     ----------
     texts
-        One a row.
+        One text per row.
     longest
-        Words of the longest n-gram.
+        The length of the longest n-gram in words.
     vocabulary
-        Stream these only.
+        Stream only these n-grams.
     """
     words = np.array([len(set(_words(text.lower()))) for text in texts])
     weight = diags_array(1.0 / np.sqrt(np.maximum(words, 1)))

@@ -1,4 +1,4 @@
-"""The same learners on many machines, by an engine that is there already: Dask."""
+"""Distributed learning: learners on many machines, or all cores of one, by Dask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who does the work: a cluster that is there, or one on this machine for the while."""
+"""Connections to a Dask cluster: an existing one, or a temporary local one."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from streamsel.distributed._errors import unreachable
 if TYPE_CHECKING:
     from distributed import Client
 
-# What is left of one, a health check, takes any port, and only this machine sees it.
+# The health check that remains listens on any free port of this machine only.
 _NO_DASHBOARD = {"dashboard_address": "127.0.0.1:0"}
 
 
 @contextmanager
 def connected(client: Any, n_workers: int | None = None) -> Iterator[Client]:
-    """Give a client: the one given, one of a scheduler's address, or one of a local cluster.
+    """Yield a client: the given one, one for a scheduler's address, or one of a local cluster.
 
     Parameters
     ----------
     client
         A `distributed.Client`, an address, or None.
     n_workers
-        Of a local cluster; None for one a core.
+        The size of a local cluster; None for one worker per core.
 
     Raises
     ------
     ConnectionError
-        Where no scheduler answers.
+        If no scheduler answers.
     TypeError
-        For anything else, and a client that is to be awaited.
+        For any other value, and for an asynchronous client.
     """
     Client = distributed().Client
     if isinstance(client, Client):
         if client.asynchronous:
             raise TypeError(
-                "Expected a client that waits for results. Got: an asynchronous one.\n"
-                "Hint: Client(address) is another of the same scheduler."
+                "Expected a synchronous client. Got: an asynchronous one.\n"
+                "Hint: Client(address) connects another one to the same scheduler."
             )
         if client.status != "running":
-            raise unreachable("the client's address", ConnectionError("a client that is closed"))
+            raise unreachable("the client's address", ConnectionError("a closed client"))
         yield client
         return
     if client is not None and not isinstance(client, str):
@@ -55,27 +55,27 @@ def connected(client: Any, n_workers: int | None = None) -> Iterator[Client]:
             f"{type(client).__name__}."
         )
     with ExitStack() as stack:
-        # What an engine logs of a worker that went is no news: errors are raised.
+        # Dask also logs lost workers; errors are raised.
         stack.enter_context(_quiet())
-        where = stack.enter_context(_local(n_workers)) if client is None else client
+        address = stack.enter_context(_local(n_workers)) if client is None else client
         if client is not None:
             _expect_answer(client)
-        mine = Client(where, set_as_default=False)
-        stack.callback(_close, mine)
-        yield mine
+        own_client = Client(address, set_as_default=False)
+        stack.callback(_close, own_client)
+        yield own_client
 
 
 @contextmanager
 def _local(n_workers: int | None) -> Iterator[Any]:
-    """Start a cluster on this machine: processes of one thread each, without a dashboard."""
+    """Start a cluster on this machine: single-threaded processes, without a dashboard."""
     import dask
 
     with tempfile.TemporaryDirectory(prefix="streamsel-", ignore_cleanup_errors=True) as directory:
         settings = {
             "temporary-directory": directory,
-            # A worker holds the part that it reads and no other: a death is laid to that.
+            # A worker has one part at a time, so that its death is attributed to that part.
             "distributed.scheduler.worker-saturation": 1.0,
-            # A worker that takes its time to start again is not given up.
+            # A worker that restarts slowly is not given up.
             "distributed.deploy.lost-worker-timeout": "1 day",
         }
         with dask.config.set(settings), _started(n_workers) as cluster:
@@ -95,13 +95,13 @@ def _started(n_workers: int | None) -> Any:
     except RuntimeError as error:
         raise RuntimeError(
             f"Expected workers to start on this machine. Got: {error}\n"
-            'Hint: a script that starts processes does so under `if __name__ == "__main__":`.'
+            'Hint: a script must start processes under `if __name__ == "__main__":`.'
         ) from error
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Hold back what the engine logs, as what goes wrong is raised."""
+    """Suppress Dask's log, since errors are raised."""
     logger = logging.getLogger("distributed")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -112,30 +112,30 @@ def _quiet() -> Iterator[None]:
 
 
 def _expect_answer(address: str) -> None:
-    """Raise where nothing at an address speaks as a scheduler does: a client would wait for ever.
+    """Raise ConnectionError if no scheduler answers at an address: a client would wait for ever.
 
-    In a thread, for a notebook has a loop of events already.
+    It runs in a thread, since a notebook has a running event loop.
     """
     import dask
     from dask.utils import parse_timedelta
     from distributed import Security
     from distributed.comm import connect
 
-    patience = parse_timedelta(dask.config.get("distributed.comm.timeouts.connect"))
+    timeout = parse_timedelta(dask.config.get("distributed.comm.timeouts.connect"))
 
-    async def ask() -> None:
-        further = Security().get_connection_args("client")
-        async with asyncio.timeout(patience + 1.0):
-            comm = await connect(address, timeout=patience, **further)
+    async def connect_once() -> None:
+        arguments = Security().get_connection_args("client")
+        async with asyncio.timeout(timeout + 1.0):
+            comm = await connect(address, timeout=timeout, **arguments)
         await comm.close()
 
     try:
         with ThreadPoolExecutor(1) as threads:
-            threads.submit(asyncio.run, ask()).result()
+            threads.submit(asyncio.run, connect_once()).result()
     except Exception as error:
         raise unreachable(address, error) from error
 
 
 def _close(client: Client) -> None:
-    # A scheduler that is gone is not waited for.
+    # Do not wait for a scheduler that is gone.
     client.close(timeout=2)

@@ -1,4 +1,4 @@
-"""Dask's own collections: arrays in blocks of columns, frames in partitions of rows."""
+"""Dask collections: arrays in blocks of columns, frames in partitions of rows."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def is_frame(source: Any) -> bool:
 
 
 def _of_dask(source: Any) -> bool:
-    """Whether this is a collection of Dask, which is not imported for the question."""
+    """Whether this is a Dask collection, without importing Dask."""
     return hasattr(type(source), "__dask_graph__")
 
 
 @dataclass(frozen=True)
 class Columns:
-    """A block of columns of a dask array: a part that is handed its values.
+    """A block of columns of a dask array: a part whose values are passed to its task.
 
     Parameters
     ----------
     array
-        The name of the array, which tells it from all others.
+        The unique name of the array.
     start, stop
-        Its columns.
+        The range of its columns.
     names
-        What they are called.
+        The names of the columns.
     n_bytes
-        Of all of them.
+        Their total size.
     """
 
     array: str
@@ -54,14 +54,14 @@ class Columns:
 
     @property
     def key(self) -> str:
-        """What tells it from all other parts."""
+        """The unique key of the part."""
         return f"{self.array}-{self.start}-{self.stop}"
 
     def __str__(self) -> str:
         return f"columns {self.start:,} to {self.stop - 1:,} of the dask array"
 
     def open(self, values: Any) -> ColumnStream:
-        """Return the columns of a block that was computed."""
+        """Return the columns of a computed block as a stream."""
         return as_stream(values, self.names)
 
 
@@ -72,11 +72,11 @@ class Rows:
     Parameters
     ----------
     frame
-        The name of the frame, which tells it from all others.
+        The unique name of the frame.
     number
-        Of the partition, from 0 on.
+        The number of the partition, from 0.
     target
-        The column, or columns, that are to be explained; None for none.
+        The target column, or columns; None for none.
     """
 
     frame: str
@@ -85,14 +85,14 @@ class Rows:
 
     @property
     def key(self) -> str:
-        """What tells it from all other parts."""
+        """The unique key of the part."""
         return f"{self.frame}-{self.number}-{self.target!r}"
 
     def __str__(self) -> str:
         return f"partition {self.number:,} of the dask frame"
 
     def split(self, frame: Any) -> tuple[Any, ...]:
-        """Return features, and the target if there is one."""
+        """Return the features, and the target if there is one."""
         if self.target is None:
             return (frame,)
         several = isinstance(self.target, list)
@@ -100,7 +100,7 @@ class Rows:
 
 
 def array_leaves(array: Any, names: Sequence[Hashable] | None) -> list[Leaf]:
-    """Return the blocks of an array, (n, p), of which each holds whole columns."""
+    """Return the blocks of an array, (n, p), each of which must have whole columns."""
     if array.ndim != 2:
         raise ValueError(f"Expected a dask array of shape (n, p). Got: shape {array.shape}.")
     if array.numblocks[0] != 1:
@@ -114,12 +114,14 @@ def array_leaves(array: Any, names: Sequence[Hashable] | None) -> list[Leaf]:
             f"Expected a dask array of known shape. Got: {array.shape}.\n"
             "Hint: array.compute_chunk_sizes() finds it."
         )
-    called = check_names(names, p)
+    column_names = check_names(names, p)
     edges = np.cumsum([0, *array.chunks[1]]).tolist()
     blocks = array.to_delayed()[0]
     return [
         Leaf(
-            Columns(array.name, start, stop, called[start:stop], n * size * array.dtype.itemsize),
+            Columns(
+                array.name, start, stop, column_names[start:stop], n * size * array.dtype.itemsize
+            ),
             block=block,
         )
         for (start, stop), size, block in zip(pairwise(edges), array.chunks[1], blocks, strict=True)
@@ -127,9 +129,9 @@ def array_leaves(array: Any, names: Sequence[Hashable] | None) -> list[Leaf]:
 
 
 def frame_leaves(frame: Any, target: Any) -> list[Leaf]:
-    """Return the partitions of a frame, of which some columns are the target."""
-    asked = target if isinstance(target, list) else [] if target is None else [target]
-    for name in asked:
+    """Return the partitions of a frame, some of whose columns are the target."""
+    target_names = target if isinstance(target, list) else [] if target is None else [target]
+    for name in target_names:
         if not isinstance(name, Hashable) or name not in frame.columns:
             raise ValueError(
                 f"Expected y to be a column of the dask frame. Got: {name!r}.\n"

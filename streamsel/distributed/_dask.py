@@ -1,4 +1,4 @@
-"""Dask, where it is installed."""
+"""Import of Dask."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 
 def distributed() -> Any:
-    """Return dask.distributed; say how to install it where it is absent."""
+    """Return dask.distributed; if it is absent, the ImportError says how to install it."""
     try:
         import distributed
     except ImportError as error:
         raise ImportError(
-            'Work on many machines needs Dask. Hint: pip install "streamsel[dask]".'
+            'Distributed learning needs Dask. Hint: pip install "streamsel[dask]".'
         ) from error
     return distributed

@@ -1,4 +1,4 @@
-"""What went wrong on other machines, and which columns it was about."""
+"""Errors of remote tasks, with the columns or rows that caused them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 
 class PartError(ValueError):
-    """A part of the columns, or of the rows, could not be learnt; the message says which."""
+    """A part of the columns or rows could not be learnt; the message names it."""
 
 
 @contextmanager
 def naming(part: Any) -> Iterator[None]:
-    """Say of which part an error is."""
+    """Turn an error into a PartError that names the part."""
     try:
         yield
     except Exception as error:
@@ -25,27 +25,27 @@ def naming(part: Any) -> Iterator[None]:
 
 
 def explained(error: Exception, parts: Mapping[Any, Any], address: str) -> Exception:
-    """Return the error to raise for one that came from the engine.
+    """Return the error to raise for one that Dask raised.
 
     Parameters
     ----------
     error
-        What waiting for a result has raised.
+        The error raised while waiting for a result.
     parts
-        What the tasks in flight read, by key.
+        The parts that the pending tasks read, by key.
     address
-        Where the scheduler is, or was.
+        The address of the scheduler.
     """
     from distributed import KilledWorker
 
     if isinstance(error, KilledWorker):
         part = parts.get(error.task)
-        doing = "put results together" if part is None else f"read {part}"
+        doing = "merged results" if part is None else f"read {part}"
         return PartError(
-            f"Expected workers that outlive their work. Got: {error.allowed_failures + 1} that "
+            f"Expected workers to finish their tasks. Got: {error.allowed_failures + 1} that "
             f"died while they {doing}.\n"
-            "Hint: a damaged file, or a part too large for a worker's memory; parts=N makes more "
-            "and smaller ones."
+            "Hint: a file is damaged, or a part is too large for a worker's memory; parts=N makes "
+            "more and smaller parts."
         )
     if isinstance(error, CancelledError | asyncio.CancelledError | OSError):
         return gone(address, error)
@@ -53,19 +53,19 @@ def explained(error: Exception, parts: Mapping[Any, Any], address: str) -> Excep
 
 
 def gone(address: str, error: BaseException) -> ConnectionError:
-    """Return the error for a scheduler that does not answer any more."""
-    why = " ".join(str(error).split()) or type(error).__name__
+    """Return the error for a scheduler that no longer answers."""
+    reason = " ".join(str(error).split()) or type(error).__name__
     return ConnectionError(
         f"Expected the scheduler at {address} to keep its tasks. Got: none of them any more "
-        f"({why[:200]}).\n"
-        "Hint: what was put together before is in the model; learn the parts behind it."
+        f"({reason[:200]}).\n"
+        "Hint: parts merged before are in the model; go on with those after them."
     )
 
 
 def unreachable(address: str, error: BaseException) -> ConnectionError:
     """Return the error for a scheduler that does not answer."""
-    why = " ".join(str(error).split()) or "nothing that speaks as one"
+    reason = " ".join(str(error).split()) or "no answer of a scheduler"
     return ConnectionError(
-        f"Expected a Dask scheduler at {address}. Got: {why[:200]}.\n"
-        "Hint: `dask scheduler` starts one, and says its address."
+        f"Expected a Dask scheduler at {address}. Got: {reason[:200]}.\n"
+        "Hint: `dask scheduler` starts one and prints its address."
     )

@@ -1,4 +1,4 @@
-"""What is to be learnt of a source, and how its results become part of a model."""
+"""The learning of one source: its tasks, and the merging of their results into a model."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 
 
 class Job:
-    """The learning of a model: `for found in job.results(client): job.fold(found)`, `job.finish`.
+    """The learning of one source: iterate over `results` and `fold` each of them, then `finish`.
 
     Parameters
     ----------
     model
-        What learns; checked, and with its target if it learns columns.
+        The learner; validated, with its target if it learns columns.
     leaves
-        What there is to read, in order.
+        The parts to read, in order.
     rows
-        Whether that is rows.
+        Whether the parts are rows.
     fan_in, retries
-        As `learn` has them.
+        As in `learn`.
 
     Attributes
     ----------
     summary
-        What has been folded.
+        Counts of the parts merged so far.
     """
 
     def __init__(
@@ -53,47 +53,47 @@ class Job:
         self._model, self._leaves, self._rows = model, leaves, rows
         self._fan_in, self._retries = fan_in, retries
         self._blank = pack_blank(_blank_of(model, rows=rows))
-        # Who is not to be left half learnt has another fold for it.
-        apart = rows or model._one_source
-        self._folded = unpack_blank(self._blank) if apart else model
+        # A model that must not be left half learnt is merged into only at the end.
+        separate = rows or model._one_source
+        self._folded = unpack_blank(self._blank) if separate else model
         self._arrived: list[int] = []
 
     def results(self, client: Client) -> Generator[Learnt]:
-        """Yield what was learnt of one wave of parts after the other, in order."""
+        """Yield the merged result of each wave of parts, in order."""
         leaf, merge = (learn_rows, merge_rows) if self._rows else (learn_part, merge_columns)
         tree = self._tree(client, leaf, merge, self._blank)
         return results(client, tree, self._leaves, self._fan_in**2)
 
     def fold(self, found: Learnt) -> None:
-        """Take in what was learnt of a wave."""
+        """Merge the result of a wave."""
         along = "rows" if self._rows else "columns"
         self._folded.merge(unpack(self._blank, found.state), along=along)
         self.summary.add(found.counts)
         self._arrived += found.arrived
 
     def finish(self, client: Client, *, loadings: bool) -> None:
-        """Let the model have what was folded beside it, and read again what must be."""
+        """Update the model from a separate merged state, and run further passes that it needs."""
         model = self._model
         if self._rows:
             model.merge(self._folded, along="rows")
         elif self._folded is not model:
-            model._in_session(BaseException, self._take_over, client)
+            model._in_session(BaseException, self._adopt_merged, client)
         elif loadings:
-            self._read_on(client)
+            self._run_passes(client)
 
-    def _take_over(self, client: Client) -> None:
+    def _adopt_merged(self, client: Client) -> None:
         model = self._model
         model._whole(model._set_state, self._folded._get_state())
-        self._read_on(client)
+        self._run_passes(client)
 
-    def _read_on(self, client: Client) -> None:
-        """Read all parts again until nothing more is to be found."""
+    def _run_passes(self, client: Client) -> None:
+        """Run passes over all parts until the model needs no more."""
         model = self._model
         while (reading := model._next_reading()) is not None:
             model._take_reading(reading, self._read_again(client, reading))
 
     def _read_again(self, client: Client, reading: Any) -> Any:
-        """Read all parts again; return what was found."""
+        """Run one pass over all parts; return its merged result."""
         starts = accumulate(self._arrived, initial=0)
         leaves = [
             leaf._replace(args=(start,)) for leaf, start in zip(self._leaves, starts, strict=False)
@@ -113,8 +113,8 @@ class Job:
 
 
 def _blank_of(model: Any, *, rows: bool) -> Any:
-    """Return a model that a task begins with: it knows the target of columns."""
-    # Threads are the workers' business.
+    """Return an unfitted copy of a model for the tasks, with the target if it learns columns."""
+    # Workers are single-threaded.
     blank = model.clone({"n_jobs": 1})
     if rows:
         return blank

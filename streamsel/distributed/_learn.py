@@ -1,4 +1,4 @@
-"""The one call: a model learns a source on many machines."""
+"""`learn`: a model learns a source on many machines."""
 
 from __future__ import annotations
 
@@ -32,68 +32,67 @@ def learn(
 ) -> Summary:
     """Let a model learn a source on many machines, or on all cores of this one, by Dask.
 
-    Each task learns one part of the source; what was learnt of parts that follow one another is put
-    together, `fan_in` at a time, in a tree of fixed shape and order. The result is the same, to the
-    last bit, whatever the workers, their number and their deaths.
+    Each task learns one part of the source; results of consecutive parts are merged, `fan_in` at a
+    time, in a tree of fixed shape and order. The result is bit-identical whatever the number of
+    workers and whichever of them die.
 
     Parameters
     ----------
     model
-        A learner whose state can be put together; it learns in place.
+        A learner whose states can be merged; it learns in place.
     source
         Columns: a `ColumnStream` that can be split, a list of parts, or a dask array whose chunks
-        hold whole columns, (n, b). Or rows: a dask frame, each partition of which `learn_many` is
-        handed.
+        have whole columns, (n, b). Or rows: a dask frame, whose partitions are passed to
+        `learn_many`.
     y
-        The target, as `learn_target` has it; None if the model knows it, or needs none. Of a dask
-        frame: the name of its column, or a list of them.
+        The target, as in `learn_target`; None if the model has it, or needs none. For a dask frame,
+        the name of its column, or a list of names.
     covariates
-        As `learn_target` has them. A dask frame has them among its columns, by the model's
-        parameter.
+        As in `learn_target`. For a dask frame they are columns, named by the model's parameter.
     names
-        What the columns of a dask array are called; numbers if None.
+        Names of the columns of a dask array; numbers if None.
     client
-        A `distributed.Client`, or the address of a scheduler; None starts a cluster on this
-        machine, one process a core, for as long as the call takes.
+        A `distributed.Client`, or the address of a scheduler; None starts a temporary cluster on
+        this machine, one process per core.
     parts
-        How many parts to make of a `ColumnStream`; None for parts of about 128 MB.
+        The number of parts of a `ColumnStream`; None for parts of about 128 MB.
     fan_in
-        How many results a task puts together, at least 2; `fan_in**2` parts are a wave.
+        How many results a task merges, at least 2; `fan_in**2` parts are a wave.
     retries
-        How often a part that raises is tried again. The death of a worker does not count: parts it
-        had are read by others.
+        How often a part that raises is tried again. The death of a worker does not count: its parts
+        are read by others.
     loadings
-        Whether an extractor of which `learn_loadings` would tell more reads all parts again, as
-        that does; the source is all that the model has learnt then.
+        Whether to read all parts again for an extractor that `learn_loadings` would improve; the
+        source must then be all that the model has learnt.
     on_block
-        Called with the model and the summary whenever a wave is in the model, which it may save.
-        What it raises ends the learning.
+        Called with the model and the summary after each merged wave, to save the model for
+        instance. An error that it raises ends the learning.
 
     Returns
     -------
     Summary
-        How much was read, and what was left out.
+        Counts of what was read and skipped.
 
     Raises
     ------
     PartError
-        Where a part cannot be learnt: the message says which columns of which file.
+        If a part cannot be learnt: the message names its file and columns.
     ConnectionError
-        Where no scheduler answers, or none any more.
+        If no scheduler answers, or it no longer does.
     ValueError, TypeError
-        For a model that cannot learn in parts, and a source or a target that is none; nothing was
-        read then.
+        For a model that cannot learn in parts, and for an invalid source or target; before anything
+        is read.
 
     Notes
     -----
-    After an error, or an interrupt, the model holds the waves that were put together until then,
-    and `learn(model, parts[summary.n_parts:], y)` goes on behind them, to the same bits; `on_block`
-    is handed the summary. A dask frame, and a model with `exact=True`, are learnt as a whole or not
-    at all; `exact=True` reads all parts again for as often as the proof needs it.
+    After an error or an interrupt the model has the waves merged until then, and
+    `learn(model, parts[summary.n_parts:], y)` continues after them, with bit-identical results;
+    `on_block` receives the summary. For a dask frame, and a model with `exact=True`, either all is
+    learnt or nothing; `exact=True` reads all parts again as often as its proof needs.
 
-    Moments, Gram matrices and stages are exact, to rounding, in whatever parts columns come. What
-    SOSPCA finds, and RidgeComponents with `max_support`, depends on where the source is cut, as it
-    does on the order of columns.
+    Moments, Gram matrices and stages are exact, to rounding, for any division into parts. The
+    results of SOSPCA, and of RidgeComponents with `max_support`, depend on the division, as they do
+    on the order of columns.
 
     Examples
     --------
@@ -125,36 +124,36 @@ def learn(
         check_columns(model)
         if loadings and model.n_columns:
             raise ValueError(
-                f"Expected loadings=False behind columns learnt before. Got: {model.n_columns} of "
+                f"Expected loadings=False for a model with columns. Got: {model.n_columns} of "
                 "them.\nHint: learn_loadings reads all columns again."
             )
         leaves = leaves_of(source, parts, names)
         _take_target(model, y, covariates)
     job = Job(model, leaves, rows=rows, fan_in=fan_in, retries=retries)
-    with connected(client) as mine:
-        with closing(job.results(mine)) as results:
+    with connected(client) as connection:
+        with closing(job.results(connection)) as results:
             for found in results:
                 job.fold(found)
                 if on_block is not None:
                     on_block(model, job.summary)
-        job.finish(mine, loadings=loadings)
+        job.finish(connection, loadings=loadings)
     return job.summary
 
 
 def check_columns(model: Any) -> None:
-    """Refuse a model that cannot learn the columns of a source in parts."""
+    """Raise ValueError for a model that cannot learn the columns of a source in parts."""
     model._refuse_after_rows()
     why = model._why_not_in_parts()
     if why is not None:
         raise ValueError(
-            "Expected a learner whose state can be put together of parts. Got: "
+            "Expected a learner whose state can be merged from parts. Got: "
             f"{type(model).__name__}; {why}.\n"
-            "Hint: learn_columns learns them in one process, one after the other."
+            "Hint: learn_columns learns columns in one process, in order."
         )
     if model._one_source and model.n_columns:
         raise ValueError(
-            "Expected one source, as exact=True asks for. Got: another, after "
-            f"{model.n_columns} columns.\nHint: begin anew, with model.clone()."
+            "Expected one source, which exact=True requires. Got: another, after "
+            f"{model.n_columns} columns.\nHint: start over with model.clone()."
         )
 
 
@@ -162,18 +161,19 @@ def _check_rows(model: Any, y: Any, covariates: Any) -> None:
     name = type(model).__name__
     if model._by_window:
         raise ValueError(
-            f"Expected a learner whose rows add up. Got: {name}, which learns rows by windows.\n"
-            "Hint: a dask array of columns, or learn_many, one partition after the other."
+            "Expected a learner with mergeable row moments. Got: "
+            f"{name}, which learns rows in windows.\n"
+            "Hint: use a dask array of columns, or learn_many for one partition after the other."
         )
     if model.fading_factor:
         raise ValueError(
-            "Expected fading_factor=0.0: partitions are learnt side by side, and none is the "
+            "Expected fading_factor=0.0, since partitions are learnt in parallel and none is the "
             f"latest. Got: {model.fading_factor}."
         )
     if covariates is not None:
         raise ValueError(
-            "Expected no covariates beside a dask frame. Got: some.\n"
-            f"Hint: {name}(covariates=(name, ...)) says which of its columns they are."
+            "Expected covariates=None for a dask frame. Got: covariates.\n"
+            f"Hint: {name}(covariates=(name, ...)) names those of its columns."
         )
     if model.supervised != (y is not None):
         expected = "y, the name of a column," if model.supervised else "no y"
@@ -181,17 +181,17 @@ def _check_rows(model: Any, y: Any, covariates: Any) -> None:
 
 
 def _take_target(model: Any, y: Any, covariates: Any) -> None:
-    """Let the model learn its target; or find that it is the one that it has."""
+    """Set the target of a model, or check that it equals the present one."""
     if y is None and covariates is None:
-        # Raises where there is no target, and one is needed.
+        # Raises if a required target is missing.
         model._expected_target(2)
     elif not model.n_columns:
         model.learn_target(y, covariates=covariates)
     else:
-        again = model.clone()
-        again.learn_target(y, covariates=covariates)
-        if model._target is None or not model._target.same_as(again._target):
+        other = model.clone()
+        other.learn_target(y, covariates=covariates)
+        if model._target is None or not model._target.same_as(other._target):
             raise ValueError(
                 f"Expected the target of the {model.n_columns} columns that were learnt. Got: "
-                "another.\nHint: begin anew, with model.clone()."
+                "another.\nHint: start over with model.clone()."
             )

@@ -1,7 +1,7 @@
-"""Models as bytes, as they are sent between machines: the target once, and then only states.
+"""Serialization of models between machines: the target once, then only states.
 
-Every result is bytes, also where it stays on its machine: a model that was sent and one that was
-not would otherwise differ in how their arrays lie in memory, and so in their last bits.
+Every result is bytes, even where it stays on its machine: otherwise arrays of a model that was sent
+and of one that was not could differ in memory layout, and so in the last bits of results.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from streamsel.target.target import Target
 
 
 def pack_blank(model: Any) -> bytes:
-    """Return a model that knows its target at most; parameters may be of classes of a script."""
+    """Return a model with at most its target as bytes; its classes may be those of a script."""
     import cloudpickle
 
     packed: bytes = cloudpickle.dumps(model)
@@ -21,19 +21,19 @@ def pack_blank(model: Any) -> bytes:
 
 
 def unpack_blank(blank: bytes) -> Any:
-    """Return a new model that has learnt nothing but its target."""
+    """Return a new model that has learnt at most its target."""
     return pickle.loads(blank)  # noqa: S301 (by a task of this job, on a cluster that runs code)
 
 
 def pack(model: Any) -> bytes:
-    """Return what a model has learnt, without the observations of its target."""
+    """Return the state of a model as bytes, without the observations of its target."""
     state = model._get_state()
     state.pop("target_Y", None)
     return pickle.dumps(state, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def unpack(blank: bytes, packed: bytes) -> Any:
-    """Return a model that has learnt what was packed, of the target that the blank has."""
+    """Return a model with a packed state and the target of `blank`."""
     model = unpack_blank(blank)
     state = pickle.loads(packed)  # noqa: S301 (as above)
     if isinstance(model._target, Target):

@@ -1,4 +1,4 @@
-"""What parts a source of columns has, whatever it is."""
+"""Division of a source of columns into parts."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ def leaves_of(source: Any, parts: int | None, names: Sequence[Hashable] | None) 
     Raises
     ------
     TypeError, ValueError
-        For what has no parts, and for an array that is cut across its rows.
+        For a source without parts, and for an array that is chunked along its rows.
     """
     if is_array(source):
-        _expect(parts is None, "parts=None: the chunks of a dask array are its parts", parts)
+        _expect(parts is None, "parts=None, since the chunks of a dask array are its parts", parts)
         return array_leaves(source, names)
-    _expect(names is None, "names=None: names are for dask arrays", names)
+    _expect(names is None, "names=None, since names are for dask arrays", names)
     if isinstance(source, ColumnStream):
         return [Leaf(part) for part in source.split(parts)]
     if isinstance(source, list | tuple) and all(map(_is_part, source)):
-        _expect(parts is None, "parts=None: a list of parts is cut already", parts)
+        _expect(parts is None, "parts=None, since the source is a list of parts", parts)
         return [Leaf(part) for part in source]
     raise TypeError(
         "Expected a ColumnStream, a list of its parts, a dask array or a dask frame. Got: "
         f"{type(source).__name__}.\n"
-        "Hint: an array in memory is learnt faster where it is, by learn_columns; iter_npy and "
-        "iter_parquet read files in parts."
+        "Hint: learn_columns is faster for an array in memory; iter_npy and iter_parquet read "
+        "files in parts."
     )
 
 
@@ -39,6 +39,6 @@ def _is_part(value: Any) -> bool:
     return all(hasattr(value, name) for name in ("open", "key", "n_bytes"))
 
 
-def _expect(kept: bool, expected: str, got: Any) -> None:
-    if not kept:
+def _expect(condition: bool, expected: str, got: Any) -> None:
+    if not condition:
         raise ValueError(f"Expected {expected}. Got: {got!r}.")

@@ -1,4 +1,4 @@
-"""How much of a source is in the model."""
+"""Counts of what a model has learnt of a source."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Summary:
-    """How much of a source is in the model.
+    """Counts of what a model has learnt of a source.
 
     Attributes
     ----------
     n_parts
         Parts whose columns, or rows, are in the model.
     n_read
-        Columns read from them, those left out among them; or rows.
+        Columns read from them, including skipped ones; or rows.
     skipped
-        How many columns were left out, by reason, where the source is a `screen`.
+        Numbers of skipped columns by reason, if the source is a `screen`.
     n_filled, n_filled_values
-        Columns in which means took the place of missing values, and how many values these are.
+        Columns whose missing values were replaced by means, and the number of these values.
     n_bytes
-        Bytes read, about.
+        Bytes read, approximately.
     """
 
     n_parts: int = 0
@@ -32,7 +32,7 @@ class Summary:
     n_bytes: int = 0
 
     def add(self, other: Summary) -> None:
-        """Count what another has counted too."""
+        """Add the counts of another summary."""
         self.n_parts += other.n_parts
         self.n_read += other.n_read
         self.skipped.update(other.skipped)

@@ -1,4 +1,4 @@
-"""What workers do: pure functions, of what is to be read and of bytes."""
+"""Tasks of workers: pure functions of a part and of bytes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from streamsel.distributed._summary import Summary
 
 
 class Learnt(NamedTuple):
-    """What was learnt of parts that follow one another.
+    """The result of consecutive parts.
 
     Parameters
     ----------
     state
-        What a model of them knows, packed.
+        The packed state of a model that has learnt them.
     counts
-        What was read.
+        The counts of what was read.
     arrived
-        How many columns of every part the model has learnt.
+        How many columns of each part the model has learnt.
     """
 
     state: bytes
@@ -30,12 +30,12 @@ class Learnt(NamedTuple):
 
 
 def same(value: bytes) -> bytes:
-    """Return what many tasks share, so that it is sent with one of them."""
+    """Return the argument: a value shared by many tasks, sent only once."""
     return value
 
 
 def learn_part(blank: bytes, part: Any, *values: Any) -> Learnt:
-    """Learn the columns of a part, which opens what they stand in, or is handed it."""
+    """Learn the columns of a part, which opens its source or receives its values."""
     with naming(part):
         model, stream = unpack_blank(blank), part.open(*values)
         model._learn_part(stream)
@@ -60,12 +60,12 @@ def learn_rows(blank: bytes, part: Any, frame: Any) -> Learnt:
 
 
 def merge_columns(blank: bytes, found: list[Learnt]) -> Learnt:
-    """Put together what was learnt of columns, in their order."""
+    """Merge results of columns, in their order."""
     return _merge(blank, found, "columns")
 
 
 def merge_rows(blank: bytes, found: list[Learnt]) -> Learnt:
-    """Put together what was learnt of rows."""
+    """Merge results of rows."""
     return _merge(blank, found, "rows")
 
 
@@ -81,16 +81,16 @@ def _merge(blank: bytes, found: list[Learnt], along: str) -> Learnt:
 
 
 def read_part(reading: bytes, part: Any, arrival: int, *values: Any) -> bytes:
-    """Read the columns of a part again, of which the first came as the arrival-th of all."""
+    """Read the columns of a part in a further pass; its first column has this arrival number."""
     with naming(part):
-        asked = pickle.loads(reading)  # noqa: S301 (by a task of this job)
-        found = asked.read(part.open(*values), arrival)
+        request = pickle.loads(reading)  # noqa: S301 (by a task of this job)
+        found = request.read(part.open(*values), arrival)
     return pickle.dumps(found, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def merge_found(_: bytes, found: list[bytes]) -> bytes:
-    """Put together what was found in parts that follow one another, in their order."""
-    first, *others = (pickle.loads(one) for one in found)  # noqa: S301 (by tasks of this job)
+    """Merge the results of a further pass over consecutive parts, in their order."""
+    first, *others = (pickle.loads(packed) for packed in found)  # noqa: S301 (by tasks of this job)
     for other in others:
         first.merge(other)
     return pickle.dumps(first, protocol=pickle.HIGHEST_PROTOCOL)

@@ -1,4 +1,4 @@
-"""A tree of tasks over parts that follow one another: fixed in shape and order."""
+"""A tree of tasks over consecutive parts, of fixed shape and order."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Item = TypeVar("Item")
 
 
 class Leaf(NamedTuple):
-    """A part, and what its task is handed beside it.
+    """A part, with further arguments of its task.
 
     Parameters
     ----------
     part
-        What is to be read: it has a `key`, and `str` says what it is.
+        The part to read: it has a `key`, and `str` describes it.
     args
         Small values.
     block
-        What the task reads from where the part cannot open it itself: a `Delayed` of Dask.
+        A `Delayed` of Dask with the data, for a part that cannot open its source itself.
     """
 
     part: Any
@@ -33,14 +33,14 @@ class Leaf(NamedTuple):
 
 
 class Wave(NamedTuple):
-    """A tree in flight.
+    """A submitted tree.
 
     Parameters
     ----------
     root
-        What comes of it.
+        The future of its result.
     parts
-        What each of its leaves reads, by key.
+        The parts that its leaves read, by key.
     """
 
     root: Future
@@ -48,19 +48,19 @@ class Wave(NamedTuple):
 
 
 class Tree:
-    """Tasks that make one result of parts.
+    """Tasks that merge the results of parts into one.
 
     Parameters
     ----------
     client
-        Whose scheduler has the work done.
+        The client whose scheduler runs the tasks.
     leaf, merge
         Called on workers with `shared` and a leaf, or a list of results in their order.
     shared
-        Bytes that all tasks are handed: they are sent with one task, on which the others depend, so
-        that any worker may go and they are made again.
+        Bytes that all tasks receive: they are sent with one task, on which the others depend, so
+        that they are computed again if their worker dies.
     fan_in
-        How many results are put together at once.
+        How many results are merged at once.
     retries
         How often a task that raises is run again.
     """
@@ -77,17 +77,17 @@ class Tree:
     ) -> None:
         from streamsel import __version__
 
-        # By what it makes, a result is known wherever it was made.
+        # Keys depend only on the inputs, so that a result is found wherever it was computed.
         self._name = "streamsel-" + _digest(__version__, leaf.__name__, shared)[:32]
         self._client, self._leaf, self._merge = client, leaf, merge
         self._fan_in, self._retries = fan_in, retries
         self._shared = self._submit(f"{self._name}-shared", same, shared)
 
     def grow(self, leaves: Sequence[Leaf]) -> Wave:
-        """Submit the tasks of some leaves: results are put together until there is one."""
+        """Submit the tasks of some leaves and of their merges, up to one result."""
         keys = {}
-        # Each group's merge right behind its leaves, before those of the next: what comes first
-        # goes first, and few results wait.
+        # Each group's merge is submitted right after its leaves: Dask runs tasks in this order, so
+        # that few results are in memory.
         groups: list[tuple[str, Future]] = []
         for group in batches(leaves, self._fan_in):
             level = []
@@ -101,7 +101,7 @@ class Tree:
         return Wave(groups[0][1], keys)
 
     def fell(self) -> None:
-        """Let go what all tasks share, once nothing more is asked for."""
+        """Release the shared bytes; call it when no more tasks will be submitted."""
         self._shared.release()
 
     def _grow_leaf(self, key: tuple[Any, ...], leaf: Leaf) -> Future:
@@ -123,13 +123,13 @@ class Tree:
 
 
 def batches(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
-    """Return the items in their order, so many at a time."""
+    """Return the items in their order, `size` at a time."""
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-def _digest(*what: str | bytes) -> str:
-    found = hashlib.sha256()
-    for one in what:
-        data = one.encode() if isinstance(one, str) else one
-        found.update(len(data).to_bytes(8, "little") + data)
-    return found.hexdigest()
+def _digest(*values: str | bytes) -> str:
+    digest = hashlib.sha256()
+    for value in values:
+        data = value.encode() if isinstance(value, str) else value
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Waves of parts in flight, as many as keep all workers busy; their results in order."""
+"""Submission of waves of parts, enough to keep all workers busy, with results in order."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from streamsel.distributed._tree import Leaf, Tree, Wave, batches
 if TYPE_CHECKING:
     from distributed import Client
 
-# How many parts are in flight for every thread that could read one, at least.
-_PER_THREAD = 2
-# Seconds to wait at once, and before asking whether anybody works.
-_AT_ONCE, _PATIENCE = 0.5, 60.0
+# Fewest submitted parts per worker thread.
+_MIN_PARTS_PER_THREAD = 2
+# Seconds between checks for an interrupt, and until a warning if there are no workers.
+_WAIT_SECONDS, _WARN_AFTER_SECONDS = 0.5, 60.0
 
 
 def results(client: Client, tree: Tree, leaves: Sequence[Leaf], size: int) -> Generator[Any]:
@@ -28,58 +28,61 @@ def results(client: Client, tree: Tree, leaves: Sequence[Leaf], size: int) -> Ge
     Parameters
     ----------
     client
-        Of the tree.
+        The client of the tree.
     tree
-        What makes one result of a wave.
+        The tasks that merge a wave into one result.
     leaves
-        All there is to read.
+        All parts to read.
     size
-        Leaves of a wave: it follows from nothing but what was asked for, and so does the result.
+        Leaves per wave; the result depends on it, so it must follow from the arguments alone.
 
     Raises
     ------
     PartError
-        Where a part cannot be learnt.
+        If a part cannot be learnt.
     ConnectionError
-        Where the scheduler is gone.
+        If the scheduler is gone.
 
     Notes
     -----
-    A wave is let go as soon as its result is here. Whatever ends the loop, an interrupt too, lets
-    go all that are in flight: their tasks are cancelled.
+    A wave is released when its result has arrived. When the loop ends, by an interrupt too, all
+    pending waves are released and their tasks cancelled.
     """
-    flying: deque[Wave] = deque()
-    rest = iter(batches(leaves, size))
+    pending: deque[Wave] = deque()
+    remaining = iter(batches(leaves, size))
     address = address_of(client)
     try:
         while True:
-            while len(flying) < _most(client, size) and (wave := next(rest, None)) is not None:
-                flying.append(tree.grow(wave))
-            if not flying:
+            while (
+                len(pending) < _max_pending(client, size)
+                and (wave := next(remaining, None)) is not None
+            ):
+                pending.append(tree.grow(wave))
+            if not pending:
                 return
-            found = _awaited(client, flying[0].root)
-            flying.popleft().root.release()
+            found = _awaited(client, pending[0].root)
+            pending.popleft().root.release()
             yield found
     except Exception as error:
-        parts = {key: part for one in flying for key, part in one.parts.items()}
-        why = explained(error, parts, address)
-        if why is error:
+        parts = {key: part for pending_wave in pending for key, part in pending_wave.parts.items()}
+        explained_error = explained(error, parts, address)
+        if explained_error is error:
             raise
-        raise why from error
+        raise explained_error from error
     finally:
-        for left in flying:
-            left.root.release()
+        for pending_wave in pending:
+            pending_wave.root.release()
         tree.fell()
 
 
 def _awaited(client: Client, future: Any) -> Any:
-    """Wait for a result; say so if there is nobody who could work at it."""
-    ended, ask_at = threading.Event(), time.monotonic() + _PATIENCE
+    """Wait for a result; warn if there are no workers."""
+    ended, check_at = threading.Event(), time.monotonic() + _WARN_AFTER_SECONDS
     future.add_done_callback(lambda _: ended.set())
-    # Not for ever at once: an interrupt may reach another thread, and is noticed in between.
-    while not ended.wait(_AT_ONCE):
-        if time.monotonic() > ask_at:
-            ask_at = math.inf
+    # In short waits, since an interrupt of another thread is noticed only between them.
+    while not ended.wait(_WAIT_SECONDS):
+        if time.monotonic() > check_at:
+            check_at = math.inf
             if not client.nthreads():
                 warnings.warn(
                     f"No worker has come to the scheduler at {address_of(client)} yet; waiting.",
@@ -90,12 +93,12 @@ def _awaited(client: Client, future: Any) -> Any:
 
 
 def address_of(client: Client) -> str:
-    """Return where the scheduler of a client is."""
+    """Return the address of a client's scheduler."""
     scheduler = client.scheduler
-    return "an unknown place" if scheduler is None else str(scheduler.address)
+    return "an unknown address" if scheduler is None else str(scheduler.address)
 
 
-def _most(client: Client, size: int) -> int:
-    """Return how many waves may be in flight: the next one at least while one is being ended."""
+def _max_pending(client: Client, size: int) -> int:
+    """Return the maximal number of pending waves: at least one while another is being finished."""
     threads = sum(client.nthreads().values())
-    return 1 + max(1, math.ceil(_PER_THREAD * int(threads) / size))
+    return 1 + max(1, math.ceil(_MIN_PARTS_PER_THREAD * int(threads) / size))

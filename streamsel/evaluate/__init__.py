@@ -1,9 +1,8 @@
-"""What a selection or extraction is worth: how stable, how close to the target, how predictive.
+"""Evaluation of selections and extractions: stability, alignment and prediction.
 
-The measures take what a learner puts out, `selected`, `relevance` or transformed columns, and know
-nothing else of it, so that the same measure judges the work of any other library. Those that have
-to learn anew take the learner itself: `cross_validated_accuracy`, `nested_scores` and
-`subsample_stability`.
+The measures take the output of a learner, `selected`, `relevance` or transformed columns, and
+nothing else, so that they apply to the output of any other library, too. Functions that fit models
+take the learner itself: `cross_validated_accuracy`, `nested_scores` and `subsample_stability`.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ __all__ = [
     "subsample_stability",
 ]
 
-# Names are fetched when first asked for (PEP 562): the import itself costs milliseconds.
-_HOMES = {
+# Names are imported on first use (PEP 562): the import of the package takes milliseconds.
+_MODULES = {
     "NestedScores": "nested_result",
     "Stability": "stability",
     "SubsampleStability": "subsamples",
@@ -56,8 +55,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    if name in _MODULES:
+        value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

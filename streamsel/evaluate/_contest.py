@@ -1,4 +1,4 @@
-"""Models of scikit-learn that predict rows they were not fitted to, and their scores."""
+"""Predictive models of scikit-learn, and their scores on held-out rows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from streamsel.extras import sklearn
 
 _WHAT_FOR = "Nested folds"
 
-# Penalties to choose from, of standardized features.
+# Grid of penalties, for standardized features.
 _PENALTIES = np.logspace(-2, 5, 15)
 _FOLDS = 3
 MODELS = ("logistic", "ridge", "knn")
 SCORES = {True: ("balanced_accuracy", "accuracy", "auc"), False: ("r2",)}
-"""Of classes, and of numbers; by the first of them a size is chosen."""
+"""Scores for classes, and for numbers; the first one selects the size."""
 LIMITS = {"r2": (-math.inf, 1.0)}
-"""What a score can be, where that is not 0 to 1."""
+"""Range of a score that is not between 0 and 1."""
 
 
 class Interval(NamedTuple):
@@ -41,27 +41,30 @@ class Interval(NamedTuple):
 
 
 def model_of(model: Any, *, is_class: bool) -> Any:
-    """Return the model that predicts: a pipeline, given its name, or a model of scikit-learn."""
+    """Return the predictive model: a named pipeline, or a model of scikit-learn as given."""
     if model is not None and not isinstance(model, str):
         if not hasattr(model, "fit") or not hasattr(model, "predict"):
             raise TypeError(
-                f"Expected a model of scikit-learn, or one of {', '.join(MODELS)}. Got: {model!r}."
+                "Expected model: a scikit-learn model or "
+                f"one of {', '.join(MODELS)}. Got: {model!r}."
             )
         return model
     name = model or ("logistic" if is_class else "ridge")
     known = MODELS if is_class else MODELS[1:]
     if name not in known:
         kind = "classes" if is_class else "numbers"
-        raise ValueError(f"Expected a model of {kind}, {' or '.join(known)}. Got: {name}.")
+        raise ValueError(
+            f"Expected model: {' or '.join(known)} for a target of {kind}. Got: {name}."
+        )
     preprocessing, pipeline = sklearn("preprocessing", _WHAT_FOR), sklearn("pipeline", _WHAT_FOR)
-    # What they are handed are copies of rows: they may change them in place.
+    # The inputs are copies of rows, which may be changed in place.
     impute = sklearn("impute", _WHAT_FOR).SimpleImputer(keep_empty_features=True, copy=False)
     scale = preprocessing.StandardScaler(copy=False)
     return pipeline.make_pipeline(impute, scale, _estimator(name, is_class=is_class))
 
 
 def _estimator(name: str, *, is_class: bool) -> Any:
-    """Return the estimator of this name, which chooses its penalty by itself."""
+    """Return the estimator of this name, which selects its penalty by cross-validation."""
     linear, neighbors = sklearn("linear_model", _WHAT_FOR), sklearn("neighbors", _WHAT_FOR)
     if name == "knn":
         return neighbors.KNeighborsClassifier() if is_class else neighbors.KNeighborsRegressor()
@@ -83,21 +86,21 @@ def scores_of(
     is_class: bool,
     rotate: bool,
 ) -> dict[str, float]:
-    """Fit a model to training rows, and return how it does on the test rows.
+    """Fit a model to the training rows, and return its scores on the test rows.
 
     Parameters
     ----------
     model
-        A model of scikit-learn; it is left as it is. Without features whatever is most frequent,
-        or the mean, is predicted.
+        A model of scikit-learn; it is not changed. Without features, the most frequent class or the
+        mean is predicted.
     train, test
-        Features of both, which may be changed.
+        Features of both, which may be modified.
     y
         (n,) codes of classes, or numbers.
     rows
         The training rows and the test rows.
     is_class
-        Which of them.
+        Whether y holds classes.
     rotate
         Whether more features than rows may be replaced by their principal axes.
     """
@@ -106,45 +109,45 @@ def scores_of(
         train, test = np.zeros((len(train), 1)), np.zeros((len(test), 1))
         model = dummy.DummyClassifier() if is_class else dummy.DummyRegressor()
     elif rotate and train.shape[1] > len(train):
-        model = _of_axes(model)
-    known, truth = y[rows[0]], y[rows[1]]
-    fitted = sklearn("base", _WHAT_FOR).clone(model).fit(train, known)
-    told = fitted.predict(test.copy())
+        model = _on_principal_axes(model)
+    y_train, expected = y[rows[0]], y[rows[1]]
+    fitted = sklearn("base", _WHAT_FOR).clone(model).fit(train, y_train)
+    predicted = fitted.predict(test.copy())
     if not is_class:
-        return {"r2": float(metrics.r2_score(truth, told))}
+        return {"r2": float(metrics.r2_score(expected, predicted))}
     return {
-        "balanced_accuracy": float(metrics.balanced_accuracy_score(truth, told)),
-        "accuracy": float(np.mean(told == truth)),
-        "auc": _auc(metrics, truth, _certainties(fitted, test), fitted.classes_),
+        "balanced_accuracy": float(metrics.balanced_accuracy_score(expected, predicted)),
+        "accuracy": float(np.mean(predicted == expected)),
+        "auc": _auc(metrics, expected, _class_scores(fitted, test), fitted.classes_),
     }
 
 
-def _of_axes(model: Any) -> Any:
-    """Return a pipeline of `model_of` that turns its features into all their principal axes.
+def _on_principal_axes(model: Any) -> Any:
+    """Return a pipeline of `model_of` that replaces its features by all their principal axes.
 
-    Its predictions depend on distances and inner products alone: they are the same, and take a
-    fraction of the time where there are more features than rows.
+    Its predictions depend on distances and inner products only: they are the same, in a fraction of
+    the time if there are more features than rows.
     """
     axes = sklearn("decomposition", _WHAT_FOR).PCA(svd_solver="full")
     pipeline = sklearn("pipeline", _WHAT_FOR).Pipeline
     return pipeline([*model.steps[:-1], ("axes", axes), model.steps[-1]])
 
 
-def _certainties(fitted: Any, test: Floats) -> Floats:
-    """Return how certain the model is of each class, (n, classes)."""
+def _class_scores(fitted: Any, test: Floats) -> Floats:
+    """Return the model's score for each class, (n, classes)."""
     if hasattr(fitted, "predict_proba"):
         return np.asarray(fitted.predict_proba(test))
-    certain = np.asarray(fitted.decision_function(test))
-    return np.column_stack([-certain, certain]) if certain.ndim == 1 else certain
+    decision = np.asarray(fitted.decision_function(test))
+    return np.column_stack([-decision, decision]) if decision.ndim == 1 else decision
 
 
-def _auc(metrics: Any, truth: NDArray[Any], certain: Floats, classes: NDArray[Any]) -> float:
-    """Return the mean over classes of the area under the curve of each against the others."""
-    is_there = [0 < np.sum(truth == label) < len(truth) for label in classes]
+def _auc(metrics: Any, truth: NDArray[Any], class_scores: Floats, classes: NDArray[Any]) -> float:
+    """Return the mean over classes of the one-versus-rest area under the ROC curve."""
+    is_present = [0 < np.sum(truth == label) < len(truth) for label in classes]
     areas = [
-        metrics.roc_auc_score(truth == label, certain[:, j])
+        metrics.roc_auc_score(truth == label, class_scores[:, j])
         for j, label in enumerate(classes)
-        if is_there[j]
+        if is_present[j]
     ]
     return float(np.mean(areas)) if areas else math.nan
 
@@ -152,21 +155,21 @@ def _auc(metrics: Any, truth: NDArray[Any], certain: Floats, classes: NDArray[An
 def interval_of(
     values: Sequence[float], share: float, level: float, limits: tuple[float, float]
 ) -> Interval:
-    """Return the mean over folds and its interval, which allows for shared training rows.
+    """Return the mean over folds and its interval, corrected for shared training rows.
 
-    That of Nadeau and Bengio (2003): Student's t, the variance of the mean of J folds taken as
-    (1/J + n_test/n_train) times the variance between folds.
+    The interval of Nadeau and Bengio (2003): Student's t, with (1/J + n_test/n_train) times the
+    variance between folds as the variance of the mean of J folds.
 
     Parameters
     ----------
     values
-        One a fold.
+        One per fold.
     share
         n_test / n_train.
     level
-        The chance with which the interval is to hold.
+        Confidence level.
     limits
-        What a value can be: the interval ends there.
+        Range of the values: the interval is clipped to it.
     """
     from scipy.stats import t
 

@@ -1,4 +1,4 @@
-"""Models that learn the same columns, each of its own rows, in as few passes as memory allows."""
+"""Batch of models that learn the same columns on different rows, within a memory limit."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from streamsel.target.kept import picked
 from streamsel.target.target import Target
 from streamsel.words import bytes_text, count
 
-# Of columns whose number is not known so many are expected.
-_UNKNOWN = 100_000
-# What the models of a pass may hold together, if nothing else is said.
+# Assumed number of columns, if it is unknown.
+_ASSUMED_COLUMNS = 100_000
+# Default memory limit for the models of a pass, in bytes.
 MAX_BYTES = 512_000_000
 
 
 class Crowd:
-    """Models that learn the same columns, each of some of the rows.
+    """Batch of models that learn the same columns, each on some of the rows.
 
-    Every block that is read is passed to all models of a pass. There are as many passes as it takes
-    for the models of each to stay within the memory allowed: when a pass ends, `finish` keeps what
-    is needed of each model, and the model is dropped. Models with `exact=True` read their source by
-    themselves, one after the other.
+    Every block is passed to all models of a pass. The number of passes is the smallest for which
+    the models of each pass stay within the memory limit: at the end of a pass, `finish` stores the
+    results of each model, and the model is dropped. Models with `exact=True` read the source
+    individually, one after the other.
 
     Parameters
     ----------
     members
-        Models that have learnt nothing, each with the rows that it is to learn.
+        Models that have learnt nothing, each with the rows to learn.
     y, covariates, weights
-        What all rows have for a target, for covariates and for weights; None for none.
+        Target, covariates and weights of all rows; None for none.
     n
-        How many rows there are.
+        Number of rows.
     finish
-        Called with the number of a model and the model once it has learnt all columns.
+        Called with the index of a model and the model, once it has learnt all columns.
     max_bytes
-        Bytes that the models of a pass may hold together.
+        Memory limit for the models of a pass, in bytes.
     """
 
     def __init__(
@@ -62,21 +62,21 @@ class Crowd:
             of_rows = (
                 None if each is None else picked(each, rows) for each in (y, covariates, weights)
             )
-            target, *beside = of_rows
-            model.learn_target(target, *beside)
-        places = range(len(members))
-        self._together = [i for i in places if not members[i][0]._one_source]
-        self._alone = [i for i in places if members[i][0]._one_source]
+            target, *others = of_rows
+            model.learn_target(target, *others)
+        indices = range(len(members))
+        self._together = [i for i in indices if not members[i][0]._one_source]
+        self._alone = [i for i in indices if members[i][0]._one_source]
 
     def plan(self, n_columns: int | None) -> Plan:
-        """Return which models learn in which pass, and what they will hold.
+        """Return the assignment of models to passes, and their memory.
 
         Parameters
         ----------
         n_columns
-            How many columns will come; None where that is not known.
+            Number of columns; None if unknown.
         """
-        p = _UNKNOWN if n_columns is None else n_columns
+        p = _ASSUMED_COLUMNS if n_columns is None else n_columns
         size = max(
             (model._new_columns(len(rows)).bytes_for(p) for model, rows in self._members), default=0
         )
@@ -88,16 +88,17 @@ class Crowd:
         return Plan(passes, len(self._alone), size)
 
     def learn(self, stream: ColumnStream, on_block: Callable[[Block], object]) -> None:
-        """Learn a stream; the function is called with each block that the first pass has learnt."""
+        """Learn a stream; `on_block` is called with each block learnt in the first pass."""
         plan = self.plan(stream.n_columns)
         if stream.n_columns is None and not stream.rereadable:
-            # Of unknown length: it is read once, whatever that takes.
+            # A source of unknown length that can be read only once takes a single pass, whatever
+            # its memory.
             plan = plan._replace(passes=[self._together])
         if len(plan.passes) > 1 and not stream.rereadable:
             raise ValueError(
-                f"Expected columns that can be read again: {plan.text(self._max_bytes)}. Got: a "
-                "source that can be read once.\nHint: max_bytes allows more memory; "
-                "max_candidates bounds that of each model."
+                f"Expected a source that can be read more than once: {plan.text(self._max_bytes)}. "
+                "Got: a source that can be read only once.\nHint: increase max_bytes, or bound the "
+                "memory of each model by max_candidates."
             )
         for number, part in enumerate(plan.passes):
             for block in stream.blocks():
@@ -108,8 +109,8 @@ class Crowd:
         self.read_alone(stream)
 
     def learn_block(self, block: Block, part: Sequence[int]) -> None:
-        """Let the models of a pass learn a block; where one cannot, none has learnt it."""
-        # Of too many rows some would be taken for others, and no model would see it.
+        """Learn a block with all models of a pass; after an error none of them has learnt it."""
+        # Surplus rows would go unnoticed: every model takes only its own rows.
         if block.values.shape[0] != self._n:
             raise wrong_length(block.names, block.values.shape[0], self._n)
         picker = Picker(block.values)
@@ -124,14 +125,14 @@ class Crowd:
             raise
 
     def end(self, part: Sequence[int]) -> None:
-        """End a pass: keep what is needed of its models, and drop them."""
+        """End a pass: store the results of its models, and drop them."""
         for i in part:
             model, rows = self._members[i]
             self._finish(i, model)
             self._members[i] = (None, rows)
 
     def read_alone(self, stream: ColumnStream) -> None:
-        """Let those learn that read the stream again, one after the other."""
+        """Learn the stream with the models that read it individually, one after the other."""
         for i in self._alone:
             model, rows = self._members[i]
             model.learn_columns(rows_of(stream, rows))
@@ -139,16 +140,16 @@ class Crowd:
 
 
 class Plan(NamedTuple):
-    """Which models learn in which pass.
+    """Assignment of models to passes.
 
     Parameters
     ----------
     passes
-        Numbers of the models of each pass.
+        Indices of the models of each pass.
     n_alone
-        How many models read the columns by themselves.
+        Number of models that read the columns individually.
     bytes_each
-        About how many bytes a model holds.
+        Approximate memory of a model, in bytes.
     """
 
     passes: list[list[int]]
@@ -156,43 +157,43 @@ class Plan(NamedTuple):
     bytes_each: int
 
     def text(self, max_bytes: int) -> str:
-        """Return what it takes, in words."""
+        """Return a description of passes and memory."""
         n, at_once = sum(map(len, self.passes)), max(map(len, self.passes), default=0)
-        said = f"{count(n + self.n_alone, 'model')} of up to {bytes_text(self.bytes_each)} each"
+        text = f"{count(n + self.n_alone, 'model')} of up to {bytes_text(self.bytes_each)} each"
         if self.n_alone:
-            return f"{said} read the columns one after the other"
-        held = bytes_text(at_once * self.bytes_each)
+            return f"{text} read the columns one after the other"
+        memory = bytes_text(at_once * self.bytes_each)
         if len(self.passes) == 1:
-            return f"{said} learn in one pass, {held}"
-        said += f" learn in {len(self.passes)} passes of {at_once}, {held}"
+            return f"{text} learn in one pass, {memory}"
+        text += f" learn in {len(self.passes)} passes of {at_once}, {memory}"
         if at_once * self.bytes_each > max_bytes:
-            return f"{said}: one takes more than the bound of {bytes_text(max_bytes)}"
-        return f"{said}, to stay within {bytes_text(max_bytes)}"
+            return f"{text}: one model exceeds the limit of {bytes_text(max_bytes)}"
+        return f"{text}, to stay within {bytes_text(max_bytes)}"
 
 
 def check_learner(learner: Any) -> None:
-    """Refuse what is no learner that columns could be handed to."""
+    """Raise TypeError for an object that is not a learner of columns."""
     if isinstance(learner, type) or not hasattr(learner, "learn_columns"):
         raise TypeError(
-            "Expected a learner, such as ProjSe(k=10), with learn_columns and clone. Got: "
+            "Expected learner: an object with learn_columns and clone, such as ProjSe(k=10). Got: "
             f"{params.shown(learner)}."
         )
 
 
 def prepared(learner: Any, y: Any, covariates: Any, weights: Any) -> tuple[Any, Any]:
-    """Return a learner for parts of these rows, and the classes of all rows.
+    """Return a learner for subsets of these rows, and the classes of all rows.
 
-    All rows decide whether numbers are classes, not every part by itself; a target that cannot be
-    learnt is refused here.
+    All rows decide whether numbers are classes, instead of every subset by itself; a target that
+    cannot be learnt is refused here.
 
     Returns
     -------
-    A clone, and (n,) codes of classes; None where the target has none.
+    A clone, and (n,) codes of classes; None if the target has no classes.
     """
     whole = learner.clone()
     whole.learn_target(y, covariates, weights)
     target = whole._target
-    # Each column of a frame is what it is.
+    # The columns of a frame have kinds of their own.
     if not isinstance(target, Target) or target.kinds or learner.target == "survival":
         return learner.clone(), None
     known = {"target": "class" if target.is_class else "numeric"}
@@ -201,12 +202,12 @@ def prepared(learner: Any, y: Any, covariates: Any, weights: Any) -> tuple[Any, 
 
 
 def count_rows(stream: ColumnStream, y: Any) -> int:
-    """Return how many rows there are: as many as the target has, or else the stream."""
+    """Return the number of rows: that of the target, or else of the stream."""
     if y is not None:
         return int(np.shape(y)[0]) if hasattr(y, "shape") else len(y)
     if stream.n_rows is None:
         raise ValueError(
-            "Expected a stream that knows its number of rows, as there is no target. Got: one that "
-            "does not.\nHint: iter_columns(pairs, n_rows=...)."
+            "Expected a stream with a known number of rows, because there is no target. Got: an "
+            "unknown number.\nHint: iter_columns(pairs, n_rows=...)."
         )
     return stream.n_rows

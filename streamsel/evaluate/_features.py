@@ -1,4 +1,4 @@
-"""Features of training and test rows: columns that are read once, or components."""
+"""Features of training and test rows: selected columns, read once, or components."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from streamsel.stream import ColumnStream
 
 
 class Features:
-    """Selected columns, as features.
+    """Selected columns as features.
 
     Parameters
     ----------
     stream
         All columns.
     names
-        Those of them that are read, once.
+        The columns to read, once.
     """
 
     def __init__(self, stream: ColumnStream, names: list[Hashable]) -> None:
@@ -28,24 +28,24 @@ class Features:
         self._columns = stream.take(names) if names else {}
 
     def columns(self, names: list[Hashable]) -> Floats:
-        """Return columns that were fetched, side by side."""
+        """Return columns that were read, as a matrix."""
         if not names:
             return np.empty((self._stream.n_rows or 0, 0))
         return np.column_stack([_dense(self._columns[name]) for name in names])
 
 
 def names_of(model: Any) -> list[Hashable]:
-    """Return the names of what a model puts out."""
+    """Return the names of the variables or components of a model."""
     return list(model.selected if hasattr(model, "selected") else model.components)
 
 
 def built(model: Any, stream: ColumnStream, train: Rows, test: Rows) -> tuple[Floats, Floats]:
-    """Return what an extractor makes of its training and its test rows."""
-    known = rows_of(stream, train)
+    """Return the components of the training rows and of the test rows."""
+    train_stream = rows_of(stream, train)
     if model._reads_again:
-        model.learn_loadings(known)
-    new = rows_of(stream, test)
-    return _numbers(model.transform_many(known)), _numbers(model.transform_many(new))
+        model.learn_loadings(train_stream)
+    test_stream = rows_of(stream, test)
+    return _numbers(model.transform_many(train_stream)), _numbers(model.transform_many(test_stream))
 
 
 def _numbers(values: Any) -> Floats:

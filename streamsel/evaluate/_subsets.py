@@ -1,4 +1,4 @@
-"""Some of the rows of a stream of columns."""
+"""Subsets of the rows of a stream of columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Rows = NDArray[np.intp]
 
 
 def rows_of(stream: ColumnStream, rows: Rows) -> ColumnStream:
-    """Return the same columns of some rows only; it reads the stream each time that it is read."""
+    """Return the same columns of some rows; every pass over them is a pass over the stream."""
 
     def take(names: Sequence[Hashable]) -> dict[Hashable, Any]:
         return {name: values[rows] for name, values in stream.take(names).items()}
@@ -35,7 +35,7 @@ def rows_of(stream: ColumnStream, rows: Rows) -> ColumnStream:
 
 
 class Picker:
-    """Picks rows out of the values of a block, again and again.
+    """Repeated selection of rows from the values of a block.
 
     Parameters
     ----------
@@ -45,11 +45,11 @@ class Picker:
 
     def __init__(self, values: Any) -> None:
         self._is_sparse = hasattr(values, "tocsr")
-        # Rows are picked out of a matrix by rows, made once; columns stay contiguous.
+        # Rows are selected from a matrix by rows, which is made once; columns stay contiguous.
         self._values = values.tocsr() if self._is_sparse else values.T
 
     def of(self, rows: Rows) -> Any:
-        """Return these rows, as columns that are read in place."""
+        """Return these rows, in a layout with contiguous columns."""
         if self._is_sparse:
             return self._values[rows].tocsc()
         return np.take(self._values, rows, axis=1).T

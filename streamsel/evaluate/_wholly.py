@@ -1,4 +1,4 @@
-"""What is kept of all columns as they pass: random names, and all values if they are few."""
+"""Records of all columns of a stream: random names, and all values if they fit into memory."""
 
 from __future__ import annotations
 
@@ -12,50 +12,50 @@ from streamsel.stream import ColumnStream
 
 
 class Lots:
-    """Draws names at random from a stream: each has the same chance.
+    """Uniform random sample of the names of a stream.
 
     Parameters
     ----------
     most
-        How many are drawn.
+        Size of the sample.
     seed
-        Of the draw; it does not depend on how columns are cut into blocks.
+        Random seed; the sample does not depend on how columns are cut into blocks.
     """
 
     def __init__(self, most: int, seed: Any) -> None:
         self._most, self._rng = most, np.random.default_rng(seed)
-        self._lots = np.empty(0)
+        self._keys = np.empty(0)
         self._names: list[Hashable] = []
 
     def see(self, block: Block) -> None:
-        """Let the columns of a block draw."""
-        lots = self._rng.random(len(block.names))
+        """Sample the columns of a block."""
+        keys = self._rng.random(len(block.names))
         full = len(self._names) == self._most
-        better = np.flatnonzero(lots < self._lots[-1]) if full else np.arange(len(lots))
-        lots = np.concatenate([self._lots, lots[better]])
-        names = self._names + [block.names[j] for j in better.tolist()]
-        order = np.argsort(lots, kind="stable")[: self._most]
-        self._lots, self._names = lots[order], [names[j] for j in order.tolist()]
+        sampled = np.flatnonzero(keys < self._keys[-1]) if full else np.arange(len(keys))
+        keys = np.concatenate([self._keys, keys[sampled]])
+        names = self._names + [block.names[j] for j in sampled.tolist()]
+        order = np.argsort(keys, kind="stable")[: self._most]
+        self._keys, self._names = keys[order], [names[j] for j in order.tolist()]
 
     def drawn(self, n: int) -> list[Hashable]:
-        """Return n of them, or as many as there are."""
+        """Return n names of the sample, or as many as there are."""
         return self._names[:n]
 
 
 class Wholly:
-    """Holds all columns, unless they take too much memory.
+    """Copy of all columns, unless they take too much memory.
 
     Parameters
     ----------
     most
-        Bytes of the columns as float64.
+        Memory limit of the columns as float64, in bytes.
 
     Attributes
     ----------
     blocks
-        The columns; None if they are too many.
+        The columns; None if they exceed the limit.
     n_bytes
-        What they take, or would take.
+        Memory of all columns, stored or not.
     """
 
     def __init__(self, most: int) -> None:
@@ -64,7 +64,7 @@ class Wholly:
         self.n_bytes = self.n_columns = 0
 
     def see(self, block: Block) -> None:
-        """Hold a copy of a block, or let all go."""
+        """Store a copy of a block, or drop all blocks above the limit."""
         n, b = block.values.shape
         self.n_bytes += 8 * n * b
         self.n_columns += b
@@ -74,22 +74,25 @@ class Wholly:
             self.blocks.append(Block(list(block.names), block.values.copy()))
 
     def stream(self) -> ColumnStream | None:
-        """Return the columns; None if they are not held."""
+        """Return the columns; None if they are not stored."""
         if not self.blocks:
             return None
         blocks = self.blocks
-        places = {name: (i, j) for i, block in enumerate(blocks) for j, name in enumerate(block[0])}
+        positions = {
+            name: (i, j) for i, block in enumerate(blocks) for j, name in enumerate(block[0])
+        }
 
         def take(names: Any) -> dict[Hashable, Any]:
             return {
-                name: _column(blocks[places[name][0]].values, places[name][1]) for name in names
+                name: _column(blocks[positions[name][0]].values, positions[name][1])
+                for name in names
             }
 
         n = blocks[0].values.shape[0]
-        return ColumnStream(lambda: blocks, n_rows=n, names=list(places), take=take)
+        return ColumnStream(lambda: blocks, n_rows=n, names=list(positions), take=take)
 
     def matrix(self) -> Any:
-        """Return all columns as one array, (n, p); None if they are not held."""
+        """Return all columns as one array, (n, p); None if they are not stored."""
         if not self.blocks:
             return None
         return np.hstack([_dense(block.values) for block in self.blocks])

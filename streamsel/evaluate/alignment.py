@@ -1,4 +1,4 @@
-"""Alignment of kernels: the correlation of two Gram matrices."""
+"""Kernel alignment: the correlation of two Gram matrices."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def kernel_alignment(K: Any, L: Any) -> float:
     ------
     ValueError
         For NaN or infinite values, matrices that are not square or not of one size, or a kernel
-        that centring makes 0.
+        that is 0 after centring.
     TypeError
-        For what is not real numbers.
+        For values that are not real numbers.
 
     See Also
     --------
@@ -46,7 +46,7 @@ def kernel_alignment(K: Any, L: Any) -> float:
 
     Notes
     -----
-    Time and memory are $O(n^2)$: about four matrices of that size beside the two.
+    Time and memory are $O(n^2)$: about four matrices of that size in addition to the two.
 
     References
     ----------
@@ -68,9 +68,9 @@ def kernel_alignment(K: Any, L: Any) -> float:
     K, L = _centred_gram(K, "K"), _centred_gram(L, "L")
     if len(K) != len(L):
         raise ValueError(
-            f"Expected K and L of the same observations, got: shapes {K.shape} and {L.shape}."
+            f"Expected K and L of the same observations. Got: shapes {K.shape} and {L.shape}."
         )
-    # Divided one by one: the product of the norms of two kernels may be too small to be held.
+    # Divided one by one, because the product of the norms of two kernels may underflow.
     cosine = float((K / np.linalg.norm(K) * (L / np.linalg.norm(L))).sum())
     return min(1.0, max(-1.0, cosine))
 
@@ -90,20 +90,20 @@ def linear_alignment(X: Any, Y: Any) -> float:
 
     Returns
     -------
-    Alignment in [0, 1]. Offsets of the columns do not matter, nor does rotating them or scaling
-    all of them alike; unlike canonical correlations, it heeds their scales among one another.
+    Alignment in [0, 1]. It is invariant to offsets of the columns, rotations, and a common scale;
+    unlike canonical correlations, it depends on their relative scales.
 
     Raises
     ------
     ValueError
-        For NaN or infinite values, different numbers of rows, or a set in which nothing varies.
+        For NaN or infinite values, different numbers of rows, or a set of constant variables.
     TypeError
-        For what is not real numbers, and for a sparse matrix.
+        For values that are not real numbers, and for a sparse matrix.
 
     Notes
     -----
-    Time is $O(n\,(p + c)^2)$, and no n×n matrix is made, unless p or c is so large that one is
-    the smaller matrix.
+    Time is $O(n\,(p + c)^2)$, and no n×n matrix is made, unless p or c is so large that it is the
+    smaller one.
 
     References
     ----------
@@ -125,23 +125,23 @@ def linear_alignment(X: Any, Y: Any) -> float:
 
 
 def _inner(A: Floats, B: Floats) -> float:
-    """Return ⟨AAᵀ, BBᵀ⟩ = ‖AᵀB‖², through the smaller of the two kinds of matrices."""
+    """Return ⟨AAᵀ, BBᵀ⟩ = ‖AᵀB‖², computed from the smaller of the two kinds of matrices."""
     if A.shape[1] * B.shape[1] <= len(A) ** 2:
         return float(np.square(A.T @ B).sum())
     return max(0.0, float(((A @ A.T) * (B @ B.T)).sum()))
 
 
 def _centred_gram(K: Any, what: str) -> Floats:
-    """Return HKH, transposed, on a scale of its own."""
+    """Return HKH, transposed and scaled by a power of two."""
     K = as_matrix(K, what)
     if K.shape[0] != K.shape[1]:
         raise ValueError(
-            f"Expected {what} of shape (n, n), got: {K.shape}.\n"
+            f"Expected {what} of shape (n, n). Got: {K.shape}.\n"
             "Hint: linear_alignment takes the observations themselves."
         )
     C = centred(centred(K).T)
     if not C.any():
         raise ValueError(
-            f"Expected a kernel that varies as {what}, got: one that is 0 once it is centred."
+            f"Expected a kernel that varies as {what}. Got: one that is 0 after centring."
         )
     return C

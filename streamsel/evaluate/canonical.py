@@ -19,7 +19,7 @@ def canonical_correlations(A: Any, B: Any) -> Floats:
 
     The first is the largest correlation that a linear combination of the columns of A has with one
     of the columns of B; each further one is the largest among the combinations uncorrelated with
-    those before[^1]. Their sum tells how much two views, or two selections, share.
+    those before[^1]. Their sum measures how much two views, or two selections, share.
 
     Parameters
     ----------
@@ -33,21 +33,22 @@ def canonical_correlations(A: Any, B: Any) -> Floats:
     Raises
     ------
     ValueError
-        For NaN or infinite values, different numbers of rows, or a set in which nothing varies.
+        For NaN or infinite values, different numbers of rows, or a set of constant variables.
     TypeError
-        For what is not real numbers, and for a sparse matrix.
+        For values that are not real numbers, and for a sparse matrix.
 
     Notes
     -----
-    They are the cosines of the principal angles between the spans of the centred columns: the
-    singular values of $U_A^T U_B$, with orthonormal bases from singular value decompositions,
-    which lose no digits as $A^T A$ would[^2]. Neither offsets nor scales of the columns matter.
-    Constant columns and combinations of others, up to rounding, do not count towards the rank.
+    The correlations are the cosines of the principal angles between the spans of the centred
+    columns: the singular values of $U_A^T U_B$, with orthonormal bases from singular value
+    decompositions, which lose no digits as $A^T A$ would[^2]. They are invariant to offsets and
+    scales of the columns. Constant columns and combinations of others, up to rounding, do not count
+    towards the rank.
 
-    Where rank A + rank B exceeds n - 1, the two spans must meet: the excess counts correlations
-    that are 1 in any data.
+    If rank A + rank B exceeds n - 1, the two spans intersect: the excess is the number of
+    correlations that are 1 for any data.
 
-    Time is $O(n (p^2 + q^2))$, p and q at most n each; memory twice that of A and B.
+    Time is $O(n (p^2 + q^2))$, p and q at most n each; memory is twice that of A and B.
 
     References
     ----------
@@ -78,6 +79,6 @@ def _basis(X: Floats, what: str) -> Floats:
     """Return an orthonormal basis of the span of the centred columns."""
     C, rounding = unit_columns(X, what)
     U, s, _ = np.linalg.svd(C, full_matrices=False)
-    # What the decomposition cannot tell from 0, and what rounding of the data alone may amount to.
+    # Singular values within the error of the decomposition, or of rounding in the data, count as 0.
     tolerance = s[0] * max(C.shape) * EPS + np.linalg.norm(rounding)
     return U[:, s > tolerance]

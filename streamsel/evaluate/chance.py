@@ -1,4 +1,4 @@
-"""Chance: what was selected before columns of random numbers were."""
+"""Selection before random probes."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from streamsel.stream._dummies import number_of_dummy
 
 
 def before_dummies(selected: Iterable[Hashable], most: int = 1) -> list[Hashable]:
-    """Return what was selected before so many dummies were, without these.
+    """Return the names selected before a number of random probes, without the probes.
 
-    A selector that reads [`with_dummies`](stream.md#streamsel.stream.with_dummies) takes a dummy
-    where nothing left is better than chance, *given* what it took before. With as many dummies as
-    columns of noise, each pick of noise is a dummy with chance 1/2: the number of dummies estimates
-    the number of false picks among the others, up to any place in the order.
+    A selector that reads [`with_dummies`](stream.md#streamsel.stream.with_dummies) selects a probe
+    when no remaining column is better than chance, *given* the earlier selections. With as many
+    probes as noise columns, each selected noise column is a probe with probability 1/2: the number
+    of probes estimates the number of false selections among the others, up to any position in the
+    order.
 
     Parameters
     ----------
     selected
         Names in the order in which they were selected: `model.selected`.
     most
-        How many dummies end the list, at least 1. All of `selected` counts where there are fewer;
-        it was too short to tell then.
+        The number of probes that end the list, at least 1. If there are fewer, all of `selected`
+        counts; the selection was then too short.
 
     Returns
     -------
-    The names up to the last of these dummies, without the dummies.
+    The names up to the last of these probes, without the probes.
 
     Raises
     ------
@@ -36,26 +37,27 @@ def before_dummies(selected: Iterable[Hashable], most: int = 1) -> list[Hashable
 
     See Also
     --------
-    selection_stability : whether other data would select the same.
+    selection_stability : whether the selection is the same on other data.
 
     Notes
     -----
-    Where noise columns are like dummies, the false picks in the list number `most / per_column` on
-    average, or fewer. That is an average: with one dummy a column and `most=1` pure noise leaves
-    nothing in half of all cases, and one, two or more columns in the others. A larger `per_column`
-    keeps fewer false ones, and fewer true ones too.
+    If noise columns are distributed like probes, the list contains on average at most `most /
+    per_column` false selections. This is an average: with one probe per column and `most=1`, pure
+    noise leaves nothing in half of all cases, and one, two or more columns in the others. A larger
+    `per_column` keeps fewer false selections, and fewer true ones too.
 
-    It is an estimate, no guarantee on the share of false picks. The selector of Machkour, Muma and
-    Palomar[^1], which this follows in spirit, has one: it repeats the competition many times with
-    new dummies and keeps what is selected often enough.
+    It is an estimate without a guarantee on the share of false selections. The selector of
+    Machkour, Muma and Palomar[^1], on which this is modelled, has one: it repeats the competition
+    many times with new probes and keeps the columns that are selected often enough.
 
-    Dummies are independent of all else, and normal. They do not speak for a column that correlates
-    with a signal: of 1,000 columns of 200 rows, ten of them signals, one false pick came before the
-    first dummy where columns were independent, three where each correlated with the next by 0.7 and
-    eleven by 0.95, nearly all beside a signal. Nor do they speak for columns of another shape: of
-    columns with two ones each and a heavy-tailed target, with nothing to find, ten came before the
-    first dummy; [`screen`](stream.md#streamsel.stream.screen) with `min_count` leaves such out.
-    Knockoffs[^2] resemble the columns that they stand for, at the price of a model of their joint
+    Probes are independent of all other data, and normal. They do not represent a column that
+    correlates with a signal: among 1,000 columns of 200 rows, ten of them signals, one false
+    selection came before the first probe for independent columns, three for correlations of 0.7
+    between neighbours and eleven for 0.95, nearly all next to a signal. Probes do not represent
+    columns of another distribution either: for columns with two ones each and a heavy-tailed
+    target, without any signal, ten came before the first probe;
+    [`screen`](stream.md#streamsel.stream.screen) with `min_count` excludes such columns.
+    Knockoffs[^2] resemble the columns that they represent, but require a model of their joint
     distribution.
 
     References
@@ -79,14 +81,14 @@ def before_dummies(selected: Iterable[Hashable], most: int = 1) -> list[Hashable
     """
     params.check("before_dummies", {"most": params.Whole(1)}, {"most": most})
     if not is_many(selected):
-        raise TypeError(f"Expected the names selected. Got: {type(selected).__name__}.")
-    kept: list[Hashable] = []
+        raise TypeError(f"Expected selected: an iterable of names. Got: {type(selected).__name__}.")
+    before: list[Hashable] = []
     n_dummies = 0
     for name in selected:
         if number_of_dummy(name) is None:
-            kept.append(name)
+            before.append(name)
             continue
         n_dummies += 1
         if n_dummies == most:
             break
-    return kept
+    return before

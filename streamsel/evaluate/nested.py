@@ -1,4 +1,4 @@
-"""What a selection predicts: learnt inside folds, its size chosen inside folds of these."""
+"""Nested cross-validation of selections: learnt in outer folds, with a size from inner folds."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from streamsel.target.covariates import encode_covariates
 from streamsel.target.encode import encode
 
 _WHAT_FOR = "Nested folds"
-# Random variables that a fold may need: as many as were selected, and no more than this.
-_MOST_LOTS = 1000
+# Maximum number of random variables per fold; otherwise as many as were selected.
+_MAX_RANDOM = 1000
 
 
 def nested_scores(
@@ -43,70 +43,70 @@ def nested_scores(
     level: float = 0.95,
     max_bytes: int = MAX_BYTES,
 ) -> NestedScores:
-    """Return how well selected or extracted variables predict rows that had no part in it.
+    """Return the scores of selected or extracted variables on held-out rows.
 
-    The learner learns the training rows of each fold, a model of scikit-learn is fitted to what it
-    selects or builds there, and judged on the rows held out. Of several sizes the best is chosen
-    inside the training rows, by inner folds. It is compared with as many variables drawn at random,
-    with all variables, and with none.
+    In each fold, the learner learns the training rows, and a model of scikit-learn is fitted to the
+    selected or extracted variables and scored on the held-out rows. Inner folds of the training
+    rows select the best of several sizes. The scores are compared with those of as many variables
+    drawn at random, of all variables, and of none.
 
     Parameters
     ----------
     learner
-        A selector or an extractor; it is left as it is.
+        A selector or an extractor; it is not changed.
     X
-        The columns, as `learn_columns` takes them, of a source that can be read again.
+        The columns, as in `learn_columns`, from a source that can be read more than once.
     y
         (n,) classes or numbers.
     covariates
-        What the learner adjusts for, as `learn_target` takes it. The model that predicts has them
-        as features too, next to the selected variables, those drawn at random, all, or none.
+        Covariates of the learner, as in `learn_target`. The predictive model has them as features
+        too, in addition to the selected variables, those drawn at random, all, or none.
     sizes
-        Values of `k`, or of `n_components`, to choose from; None for the learner's own.
+        Values of `k`, or of `n_components`, to compare; None for the learner's own.
     model
-        "logistic" (the default of classes), "ridge" (that of numbers) or "knn", behind a
-        StandardScaler, the penalty of the first two chosen by cross-validation of the training
-        rows; or a model of scikit-learn, which is taken as it is.
+        "logistic" (the default for classes), "ridge" (for numbers) or "knn", after a
+        StandardScaler, the penalty of the first two selected by cross-validation of the training
+        rows; or a model of scikit-learn, which is used as it is.
     target
-        Whether y is classes, as the learner's parameter of this name; None takes the learner's.
+        Whether y holds classes, as the learner's parameter of this name; None for the learner's.
     n_folds, n_repeats
-        Outer folds, and how often the rows are divided into them.
+        Number of outer folds, and of random partitions into them.
     n_inner
-        Inner folds, where there are several sizes.
+        Number of inner folds, if there are several sizes.
     seed
-        Of the folds and of the random variables.
+        Random seed of the folds and of the random variables.
     level
-        The chance with which intervals are to hold.
+        Confidence level of the intervals.
     max_bytes
-        Bytes that the models which learn in one pass may hold together, and that all columns may
-        take as float64, if all are to be tried.
+        Memory limit in bytes, for the models of a pass together, and for all columns as float64 if
+        all are to be evaluated.
 
     Raises
     ------
     ValueError, TypeError
-        As the learner raises it, for survival and several targets, and for fewer rows, or rows of a
-        class, than there are folds.
+        If the learner raises it, for survival and several targets, and for fewer rows, or rows of a
+        class, than folds.
     ImportError
         If scikit-learn is not installed: ``pip install "streamsel[evaluate]"``.
 
     See Also
     --------
-    cross_validated_accuracy : any classifier and one size, of columns in memory.
+    cross_validated_accuracy : any classifier and one size, for columns in memory.
 
     Notes
     -----
-    All models of all folds and sizes, ``n_repeats * n_folds * len(sizes) * (1 + n_inner)`` of them,
-    learn in as few passes over the columns as `max_bytes` allows; then the selected columns are
-    read. Where all columns fit into `max_bytes` they are kept, and nothing is read a second time.
-    Otherwise an extractor that needs a second pass for its loadings makes one for each of its
-    models, and ``exact=True`` as many as it has to.
+    All ``n_repeats * n_folds * len(sizes) * (1 + n_inner)`` models of all folds and sizes learn in
+    as few passes over the columns as `max_bytes` allows; then the selected columns are read. If all
+    columns fit into `max_bytes`, they are stored and read only once. Otherwise an extractor that
+    needs a second pass for its loadings makes one per model, and ``exact=True`` as many as
+    required.
 
-    Scores of classes are balanced accuracy, accuracy, and the area under the curve of each class
-    against the others, averaged over classes; of numbers R² on the rows held out.
+    Scores for classes are balanced accuracy, accuracy, and the one-versus-rest area under the ROC
+    curve, averaged over classes; for numbers R² on the held-out rows.
 
-    Folds share training rows, so that their scores are not independent. Intervals are Student's t
-    with the variance that Nadeau and Bengio[^1] correct for that, cut off where no score can be;
-    those of differences are paired, fold by fold.
+    Folds share training rows, so their scores are not independent. Intervals are Student's t with
+    the corrected variance of Nadeau and Bengio[^1], clipped to the range of the score; those of
+    differences are paired, fold by fold.
 
     References
     ----------
@@ -128,8 +128,8 @@ def nested_scores(
     stream = as_stream(X)
     if not stream.rereadable:
         raise ValueError(
-            "Expected columns that can be read again, as what is selected is fetched in the end. "
-            "Got: a source that can be read once."
+            "Expected X: a source that can be read more than once, because selected columns are "
+            "read at the end. Got: a source that can be read only once."
         )
     nested = Nested(
         learner,
@@ -151,7 +151,7 @@ def nested_scores(
 
 
 class _Task(NamedTuple):
-    """A model: of which outer fold, of which size, and the rows that it learns and predicts."""
+    """A model: its outer fold, size and inner fold, and the rows that it learns and predicts."""
 
     outer: int
     size: int | None
@@ -161,21 +161,21 @@ class _Task(NamedTuple):
 
 
 class Nested:
-    """Folds, and the models that learn them, before and while columns come.
+    """Folds, and the models that learn them, before and during the passes over the columns.
 
     Parameters
     ----------
     learner, y, covariates, sizes, model, target, n_folds, n_repeats, n_inner, seed, level
-        As `nested_scores` has them.
+        As in `nested_scores`.
     stream
         All columns, to be read after the passes in which they are learnt.
     max_bytes
-        As `nested_scores` has it.
+        As in `nested_scores`.
 
     Attributes
     ----------
     crowd
-        What learns columns.
+        The models, which learn columns together.
     first
         The report of the first model, once it has learnt all columns.
     """
@@ -206,7 +206,7 @@ class Nested:
         self._learner, self._stream = learner, stream
         self.sizes = None if sizes is None else sorted(set(sizes))
         if self.sizes == []:
-            raise ValueError("Expected sizes to choose from, or None. Got: no size.")
+            raise ValueError("Expected sizes: at least one size, or None. Got: no size.")
         self.is_class, self._y = _one_target(y, target or learner.target)
         self._model = model_of(model, is_class=self.is_class)
         self._rotate = model is None or isinstance(model, str)
@@ -215,12 +215,12 @@ class Nested:
             self._covariates = encode_covariates(covariates, learner.covariates).columns
         self._tasks = list(self._all_tasks())
         if learner.supervised:
-            # All rows decide whether numbers are classes, not those of every fold by themselves.
+            # All rows decide whether numbers are classes, instead of each fold by itself.
             own = learner.clone({"target": target or learner.target})
             learner, _ = prepared(own, y, covariates, None)
         models = [(learner.clone(self._sized(task.size)), task.train) for task in self._tasks]
-        # What each model puts out, and of extractors training and test features.
-        self._made: dict[int, tuple[list[Hashable], tuple[Floats, Floats] | None]] = {}
+        # Names of each model's variables, and for extractors training and test features.
+        self._outputs: dict[int, tuple[list[Hashable], tuple[Floats, Floats] | None]] = {}
         self.crowd = Crowd(
             models,
             y if learner.supervised else None,
@@ -230,7 +230,7 @@ class Nested:
             max_bytes=max_bytes,
         )
         n_outer = n_folds * n_repeats
-        self._lots = [Lots(_MOST_LOTS, (seed, outer)) for outer in range(n_outer)]
+        self._random_names = [Lots(_MAX_RANDOM, (seed, outer)) for outer in range(n_outer)]
         self._wholly = Wholly(max_bytes)
 
     def _sized(self, size: int | None) -> dict[str, int]:
@@ -241,7 +241,7 @@ class Nested:
             if name in parameters:
                 return {name: size}
         raise ValueError(
-            f"Expected sizes=None: {type(self._learner).__name__} finds out how many by itself. "
+            f"Expected sizes=None: {type(self._learner).__name__} determines the number by itself. "
             f"Got: {size}."
         )
 
@@ -250,71 +250,76 @@ class Nested:
         seed, n_inner = self._asked["seed"], self._asked["n_inner"]
         outer = 0
         for repeat in range(self._asked["n_repeats"]):
-            for train, test in self._deal(every, self._asked["n_folds"], seed + repeat):
+            for train, test in self._split(every, self._asked["n_folds"], seed + repeat):
                 for size in self.sizes or (None,):
                     yield _Task(outer, size, None, train, test)
                 if self.sizes is not None and len(self.sizes) > 1:
-                    for inner, pair in enumerate(self._deal(train, n_inner, seed + repeat)):
+                    for inner, pair in enumerate(self._split(train, n_inner, seed + repeat)):
                         for size in self.sizes:
                             yield _Task(outer, size, inner, *pair)
                 outer += 1
 
-    def _deal(self, rows: Rows, n: int, seed: int) -> Iterable[tuple[Rows, Rows]]:
-        """Deal rows out to folds; of classes the same share of each."""
+    def _split(self, rows: Rows, n: int, seed: int) -> Iterable[tuple[Rows, Rows]]:
+        """Split rows into folds, stratified by class."""
         model_selection, y = sklearn("model_selection", _WHAT_FOR), self._y[rows]
         least = int(np.unique(y, return_counts=True)[1].min()) if self.is_class else len(rows) // 2
         if least < n:
             what = "rows of every class" if self.is_class else "pairs of rows"
             raise ValueError(
-                f"Expected as many {what} as folds, {n}, among {len(rows)} rows. Got: {least}.\n"
-                "Hint: fewer folds, or leave out a class that is so rare."
+                f"Expected at least {n} {what}, one per fold, among {len(rows)} rows. Got: {least}."
+                "\nHint: use fewer folds, or leave out the rare class."
             )
         kind = model_selection.StratifiedKFold if self.is_class else model_selection.KFold
         for train, test in kind(n, shuffle=True, random_state=seed).split(np.empty(len(y)), y):
             yield rows[train], rows[test]
 
     def see(self, block: Block) -> None:
-        """Take note of a block that was learnt."""
+        """Record a block that was learnt."""
         self._wholly.see(block)
-        for lots in self._lots:
-            lots.see(block)
+        for sample in self._random_names:
+            sample.see(block)
 
     def _finish(self, number: int, model: Any) -> None:
-        """Keep what a model puts out, once it has learnt all columns."""
-        task, made = self._tasks[number], None
+        """Store the output of a model that has learnt all columns."""
+        task, features = self._tasks[number], None
         if not hasattr(model, "selected"):
-            made = built(model, self._source(), task.train, task.test)
-        self._made[number] = (names_of(model), made)
+            features = built(model, self._source(), task.train, task.test)
+        self._outputs[number] = (names_of(model), features)
         if number == 0:
             self.first = model.report()
 
     def _source(self) -> ColumnStream:
-        """Return all columns: those that are kept, or those to read."""
+        """Return all columns: the stored ones, or the stream."""
         return self._wholly.stream() or self._stream
 
     def result(self) -> NestedScores:
-        """Return what came of it, after the last column, of which some are read."""
+        """Return the scores, after the last column; selected columns are read."""
         features = Features(self._source(), self._names_needed())
         by_task = {}
         for number, task in enumerate(self._tasks):
-            names, made = self._made[number]
-            if made is None:
+            names, features_of = self._outputs[number]
+            if features_of is None:
                 values = features.columns(names)
-                made = values[task.train], values[task.test]
+                features_of = values[task.train], values[task.test]
             key = task.outer, task.size, task.inner
-            by_task[key] = (self._predicted(made, task), names)
-        everything = self._wholly.matrix()
+            by_task[key] = (self._predicted(features_of, task), names)
+        all_columns = self._wholly.matrix()
         outers = {task.outer: task for task in self._tasks if task.inner is None}
         folds = []
         for outer, task in outers.items():
             size = self._best(outer, by_task)
             mine, names = by_task[outer, size, None]
             scores = {SELECTED: mine}
-            lots = features.columns(self._lots[outer].drawn(len(names)))
-            scores[RANDOM] = self._predicted((lots[task.train], lots[task.test]), task)
-            if everything is not None:
-                # Named nowhere, for it is large: a fold's copy goes before the next one's comes.
-                scores[ALL] = self._predicted((everything[task.train], everything[task.test]), task)
+            random_columns = features.columns(self._random_names[outer].drawn(len(names)))
+            scores[RANDOM] = self._predicted(
+                (random_columns[task.train], random_columns[task.test]), task
+            )
+            if all_columns is not None:
+                # Not assigned to a variable, so that a fold's large copy is freed before the next
+                # one.
+                scores[ALL] = self._predicted(
+                    (all_columns[task.train], all_columns[task.test]), task
+                )
             none = np.empty((len(self._y), 0))
             scores[NOTHING] = self._predicted((none[task.train], none[task.test]), task)
             folds.append(Fold(size, names, len(task.train), len(task.test), scores))
@@ -326,19 +331,19 @@ class Nested:
             is_class=self.is_class,
             sizes=self.sizes,
             folds=folds,
-            why_not_all=None if everything is not None else self._why_not_all(),
+            why_not_all=None if all_columns is not None else self._why_not_all(),
             **self._asked,
         )
 
     def _names_needed(self) -> list[Hashable]:
-        """Return the columns that models of selectors need, and those drawn by lot."""
+        """Return the columns that models of selectors need, and the random ones."""
         needed: dict[Hashable, None] = {}
         for number, task in enumerate(self._tasks):
-            names, made = self._made[number]
+            names, made = self._outputs[number]
             if made is None:
                 needed.update(dict.fromkeys(names))
             if task.inner is None:
-                needed.update(dict.fromkeys(self._lots[task.outer].drawn(len(names))))
+                needed.update(dict.fromkeys(self._random_names[task.outer].drawn(len(names))))
         return list(needed)
 
     def _predicted(self, pair: tuple[Floats, Floats], task: _Task) -> dict[str, float]:
@@ -360,7 +365,7 @@ class Nested:
         )
 
     def _best(self, outer: int, by_task: dict[Any, Any]) -> int | None:
-        """Return the size that inner folds are best for, the smallest if several are."""
+        """Return the size with the best inner score, the smallest of equal ones."""
         if self.sizes is None or len(self.sizes) == 1:
             return None if self.sizes is None else self.sizes[0]
         score, inner = SCORES[self.is_class][0], range(self._asked["n_inner"])
@@ -371,10 +376,10 @@ class Nested:
         return self.sizes[int(np.argmax(means))]
 
     def _why_not_all(self) -> str:
-        p, n_bytes, most = self._wholly.n_columns, self._wholly.n_bytes, self._wholly._most
+        p, n_bytes, limit = self._wholly.n_columns, self._wholly.n_bytes, self._wholly._most
         return (
             f"{p:,} columns of {len(self._y):,} rows take {n_bytes / 1e6:,.0f} MB, more than the "
-            f"{most / 1e6:,.0f} MB that are held"
+            f"limit of {limit / 1e6:,.0f} MB"
         )
 
 
@@ -394,10 +399,10 @@ def _checked(**asked: Any) -> dict[str, Any]:
 
 
 def _one_target(y: Any, kind: str) -> tuple[bool, Any]:
-    """Return whether y is classes, and their codes or the numbers, (n,)."""
+    """Return whether y holds classes, and their codes or the numbers, (n,)."""
     if kind == "survival":
         raise ValueError(
-            "Expected classes or numbers, which models of scikit-learn predict. Got: "
+            "Expected classes or numbers, as targets of scikit-learn models. Got: "
             "target='survival'.\nHint: subsample_stability takes it."
         )
     encoded = encode(y, kind, by_values=True)

@@ -1,4 +1,4 @@
-"""Scores of nested folds: means, differences, and their intervals."""
+"""Results of nested cross-validation: mean scores, differences, and their intervals."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import numpy as np
 from streamsel.evaluate._contest import LIMITS, SCORES, Interval, interval_of
 
 SELECTED, RANDOM, ALL, NOTHING = "selected", "random", "all", "nothing"
-"""What predicts: the learner's variables, as many at random, all of them, and none."""
+"""Sets of variables: the learner's, as many at random, all of them, and none."""
 
 
 class Fold(NamedTuple):
-    """What came of one fold.
+    """Results of one fold.
 
     Attributes
     ----------
     size
-        How many variables or components were asked for: chosen by inner folds, if several were.
+        Number of variables or components, selected by inner folds if there are several sizes.
     names
-        The variables selected; of an extractor the names of its components.
+        The variables selected; for an extractor the names of its components.
     n_train, n_test
         Rows.
     scores
-        What predicts -> score -> value.
+        Set of variables -> score -> value.
     """
 
     size: int | None
@@ -38,32 +38,31 @@ class Fold(NamedTuple):
 
 @dataclass(frozen=True)
 class NestedScores:
-    """How well a learner's variables predict rows that had no part in finding them.
+    """Scores of a learner's variables on rows that were not used to select them.
 
     Parameters
     ----------
     learner, parameters
         Its class, and its parameters by name.
-    rows, n_columns
-        How many there are.
-    is_class
+    rows, n_columns Their numbers. is_class
         Whether classes were predicted, or numbers.
     sizes
-        The sizes among which inner folds choose; one, or None for the learner's own.
+        The sizes compared by inner folds; one, or None for the learner's own.
     n_folds, n_repeats, n_inner, seed, level
-        As they were asked for.
+        As requested.
     folds
-        What came of each outer fold.
+        Results of each outer fold.
     why_not_all
-        Why not all variables were tried, in words; None where they were.
+        The reason, as text, why all variables together were not evaluated; None if they were.
 
     Attributes
     ----------
     contestants
-        What predicted: "selected", "random" (as many variables at random), "all" (if they are few
-        enough) and "nothing" (the most frequent class, or the mean; with covariates these alone).
+        The sets of variables compared: "selected", "random" (as many variables at random), "all"
+        (if they are few enough) and "nothing" (the most frequent class, or the mean; with
+        covariates these alone).
     scores
-        What was scored, the one by which sizes are chosen first.
+        Names of the scores; the first one selects the size.
 
     Examples
     --------
@@ -94,12 +93,12 @@ class NestedScores:
 
     @property
     def contestants(self) -> list[str]:
-        """What predicted."""
+        """The sets of variables compared."""
         return list(self.folds[0].scores)
 
     @property
     def scores(self) -> tuple[str, ...]:
-        """What was scored, the one by which sizes are chosen first."""
+        """Names of the scores; the first one selects the size."""
         return SCORES[self.is_class]
 
     def score(self, contestant: str = SELECTED, score: str | None = None) -> Interval:
@@ -108,14 +107,14 @@ class NestedScores:
         return self._interval(self._values(contestant, score), limits)
 
     def difference(self, other: str, score: str | None = None) -> Interval:
-        """Return by how much the selected are better than another, fold by fold, on average."""
+        """Return the mean difference of the selected variables to another set, fold by fold."""
         mine, others = self._values(SELECTED, score), self._values(other, score)
         least, most = LIMITS.get(score or self.scores[0], (0.0, 1.0))
         differences = [a - b for a, b in zip(mine, others, strict=True)]
         return self._interval(differences, (least - most, most - least))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return a JSON-compatible dict."""
         return {
             "kind": "evaluation",
             "class": self.learner,

@@ -1,4 +1,4 @@
-"""What can be told from selected or extracted features: clusters and classes, by scikit-learn."""
+"""Clustering and classification with selected or extracted features, by scikit-learn."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ _WHAT_FOR = "Clustering and classifying"
 
 
 def clustering_nmi(X: Any, labels: Any, *, n_restarts: int = 20, seed: int = 0) -> Floats:
-    """Return how well k-means clusters of the observations agree with their classes.
+    """Return the agreement of k-means clusters of the observations with their classes.
 
-    As many clusters as there are classes are made, from `n_restarts` random starts, and each
-    clustering is compared with the classes by normalised mutual information (NMI): a customary
-    measure of unsupervised selection.
+    k-means with one cluster per class runs from `n_restarts` random starts, and each clustering is
+    compared with the classes by normalised mutual information (NMI): a customary measure of
+    unsupervised selection.
 
     Parameters
     ----------
     X
-        (n, p) selected or extracted features, an array or a frame. k-means heeds their scales.
+        (n, p) selected or extracted features, an array or a frame. k-means depends on their scales.
     labels
         (n,) classes.
     n_restarts
-        How many clusterings.
+        Number of clusterings.
     seed
-        Clustering i is started by the random state seed + i.
+        Clustering i has the random state seed + i.
 
     Returns
     -------
-    NMI of every clustering, (n_restarts,), in [0, 1]: the mutual information divided by the mean
-    of the two entropies.
+    NMI of each clustering, (n_restarts,), in [0, 1]: the mutual information divided by the mean of
+    the two entropies.
 
     Raises
     ------
     ValueError
         For NaN or infinite values, missing labels, fewer than two classes or as many as rows, or
-        another number of labels than of rows.
+        different numbers of labels and rows.
     TypeError
         For features that are not real numbers, and for a sparse matrix.
     ImportError
@@ -52,7 +52,8 @@ def clustering_nmi(X: Any, labels: Any, *, n_restarts: int = 20, seed: int = 0) 
 
     Notes
     -----
-    `sklearn.cluster.KMeans` with one initialisation each; nothing is scaled or centred before.
+    Each clustering is `sklearn.cluster.KMeans` with one initialisation, without scaling or
+    centring.
 
     Examples
     --------
@@ -66,8 +67,8 @@ def clustering_nmi(X: Any, labels: Any, *, n_restarts: int = 20, seed: int = 0) 
     classes = encode(labels, "class")
     if len(classes.columns) != len(X) or not 2 <= len(classes.names) < len(X):
         raise ValueError(
-            f"Expected a label for each of {len(X)} rows, of 2 classes or more but not each its "
-            "own, got: "
+            f"Expected a label for each of {len(X)} rows, of at least 2 classes and fewer than "
+            "rows. Got: "
             f"{len(classes.columns)} labels of {len(classes.names)} classes."
         )
     codes = classes.columns.argmax(axis=1)
@@ -81,39 +82,38 @@ def clustering_nmi(X: Any, labels: Any, *, n_restarts: int = 20, seed: int = 0) 
 def cross_validated_accuracy(
     learner: Any, classifier: Any, X: Any, y: Any, *, n_folds: int = 10, seed: int = 0
 ) -> Floats:
-    """Return how well a classifier does on selected or extracted features, fold by fold.
+    """Return the accuracy of a classifier on selected or extracted features, per fold.
 
-    Features are learnt anew inside every fold, of the training rows alone: selected once of all
-    rows, they would know the test rows, and the accuracy would be too high.
+    Features are learnt in every fold from the training rows only: a selection from all rows would
+    use the test rows, and the accuracy would be too high.
 
     Parameters
     ----------
     learner
-        `ProjSe`, `SOSPCA`, or whatever has their `clone`, `learn_target`, `learn_columns` and
-        `transform_many`; it is left as it is. Where classes are integers, it needs
-        ``target="class"``.
+        `ProjSe`, `SOSPCA`, or any object with `clone`, `learn_target`, `learn_columns` and
+        `transform_many`; it is not changed. Integer classes require ``target="class"``.
     classifier
-        A classifier of scikit-learn, or a pipeline of them; it is left as it is.
+        A classifier or pipeline of scikit-learn; it is not changed.
     X
-        (n, p) observations: an array, a scipy.sparse matrix, or a frame that narwhals knows.
+        (n, p) observations: an array, a scipy.sparse matrix, or a frame supported by narwhals.
     y
         (n,) classes.
     n_folds
-        How many folds; each class needs as many rows.
+        Number of folds; each class needs at least as many rows.
     seed
-        Random state of the shuffle that makes the folds, which hold the classes in equal shares.
+        Random state of the shuffle; folds are stratified by class.
 
     Returns
     -------
-    Share of test rows whose class is told, in every fold, (n_folds,).
+    Share of test rows that are classified correctly, in each fold, (n_folds,).
 
     Raises
     ------
     ValueError
-        If a learner has no features in some fold, for another number of classes than of rows, and
-        as the learner and the classifier raise it.
+        If a learner has no features in some fold, for different numbers of classes and rows, and if
+        the learner or the classifier raises it.
     TypeError
-        For a learner that learns no columns, or an X whose rows cannot be picked out, such as a
+        For a learner without `learn_columns`, or an X whose rows cannot be selected, such as a
         `ColumnStream`.
     ImportError
         If scikit-learn is not installed: ``pip install "streamsel[evaluate]"``.
@@ -121,14 +121,14 @@ def cross_validated_accuracy(
     Notes
     -----
     The folds are those of `sklearn.model_selection.StratifiedKFold`. They share training rows, so
-    the accuracies are not independent: their standard deviation understates what another sample
-    of data would change.
+    the accuracies are not independent: their standard deviation understates the variation between
+    samples of data.
 
-    Memory is that of a fold's copy of X. The classifier gets a float64 array of the features.
+    Memory is that of one fold's copy of X. The classifier receives the features as a float64 array.
 
     Examples
     --------
-    One variable of a hundred tells the classes:
+    One variable of a hundred separates the classes:
 
     >>> import numpy as np
     >>> from sklearn.neighbors import KNeighborsClassifier
@@ -142,7 +142,7 @@ def cross_validated_accuracy(
     """
     if isinstance(learner, type) or not hasattr(learner, "learn_columns"):
         raise TypeError(
-            "Expected a learner, such as ProjSe(k=10), with learn_columns and clone, got: "
+            "Expected learner: an object with learn_columns and clone, such as ProjSe(k=10). Got: "
             f"{params.shown(learner)}."
         )
     clone = sklearn("base", _WHAT_FOR).clone
@@ -151,7 +151,7 @@ def cross_validated_accuracy(
     y = np.asarray(y)
     if y.shape != (n,):
         raise ValueError(
-            f"Expected classes of shape ({n},), one for each row of X, got: shape {y.shape}."
+            f"Expected classes y of shape ({n},), one for each row of X. Got: shape {y.shape}."
         )
     splitter = model_selection.StratifiedKFold(n_folds, shuffle=True, random_state=seed)
     accuracy = []
@@ -163,31 +163,31 @@ def cross_validated_accuracy(
         features = as_numbers(model.transform_many(training), "features")
         if not features.shape[1]:
             raise ValueError(
-                f"Expected features to classify by, got: none from {type(model).__name__} in fold "
-                f"{fold}.\nHint: perhaps no column varies among the training rows."
+                f"Expected features for the classifier. Got: none from {type(model).__name__} in "
+                f"fold {fold}.\nHint: perhaps no column varies among the training rows."
             )
         fitted = clone(classifier).fit(features, y[train])
         del training, features
-        told = fitted.predict(as_numbers(model.transform_many(pick(test)), "features"))
-        accuracy.append(np.mean(told == y[test]))
+        predicted = fitted.predict(as_numbers(model.transform_many(pick(test)), "features"))
+        accuracy.append(np.mean(predicted == y[test]))
     return np.array(accuracy)
 
 
 def _rows(X: Any) -> tuple[int, Callable[[NDArray[np.intp]], Any]]:
-    """Return how many rows X has, and what picks some of them out."""
+    """Return the number of rows of X, and a function that selects some of them."""
     if hasattr(X, "tocsr"):
         expect_whole(X)
         rows = X.tocsr()
-        return rows.shape[0], lambda places: rows[places].tocsc()
+        return rows.shape[0], lambda indices: rows[indices].tocsc()
     if isinstance(X, np.ndarray) and X.ndim == 2:
-        return len(X), lambda places: X[places]
-    # Behind this door stand the compiled kernels: a bare import need not wait for them.
+        return len(X), lambda indices: X[indices]
+    # Imported late: this module imports the compiled kernels, which arrays do not need.
     from streamsel.rows import as_frame
 
     frame = as_frame(X)
     if frame is None:
         raise TypeError(
-            "Expected an array of shape (n, p), a sparse matrix or a frame, got: "
-            f"{type(X).__name__}.\nHint: rows are picked out of it; a stream has columns only."
+            "Expected X: an array of shape (n, p), a sparse matrix or a frame. Got: "
+            f"{type(X).__name__}.\nHint: rows are selected from X; a stream has columns only."
         )
-    return len(frame), lambda places: frame[places, :].to_native()
+    return len(frame), lambda indices: frame[indices, :].to_native()

@@ -1,4 +1,4 @@
-"""Stability of a selector on given data: what it selects of half the rows, again and again."""
+"""Stability of a selector on given data: repeated selection on subsamples of the rows."""
 
 from __future__ import annotations
 
@@ -16,42 +16,40 @@ from streamsel.evaluate.stability import Stability, selection_stability
 from streamsel.learner.watched import OnBlock
 from streamsel.stream import as_stream
 
-# What Nogueira et al. (2018), after Fleiss, take for poor and for excellent agreement.
+# Thresholds of poor and of excellent agreement in Nogueira et al. (2018), after Fleiss.
 POOR, EXCELLENT = 0.4, 0.75
 
 
 @dataclass(frozen=True)
 class SubsampleStability:
-    """What a selector selects of parts of the rows, and how stable that is.
+    """Selections of a selector on subsamples of the rows, and their stability.
 
     Parameters
     ----------
     learner, parameters
         Its class, and its parameters by name.
     rows, rows_drawn
-        How many there are, and how many of them a subsample has.
+        Number of rows, and number of rows of a subsample.
     n_variables
         Variables that vary: those that could be selected.
     share, seed, level
-        As they were asked for.
+        As requested.
     selected
-        What is selected of all rows, in order.
+        Selection from all rows, in order.
     selections
-        What is selected of each subsample, in order.
+        Selection from each subsample, in order.
     index
-        Nogueira's index of the selections and its interval (`selection_stability`); None where it
-        is undefined: nothing is selected of any subsample, or all variables of each.
+        Nogueira's index of the selections and its interval (`selection_stability`); None if it is
+        undefined: every selection is empty, or every one contains all variables.
 
     Attributes
     ----------
-    n_subsamples
-        How many.
-    frequency
-        In what share of the subsamples a variable was selected, for all that were in any: name ->
-        share, the largest first.
+    n_subsamples Number of subsamples. frequency
+        Share of the subsamples in which a variable was selected, for all variables selected at
+        least once: name -> share, in descending order.
     verdict
-        The index in a word: "poor" below 0.4, "excellent" above 0.75, "intermediate" between,
-        "undefined" without one.
+        Verbal rating of the index: "poor" below 0.4, "excellent" above 0.75, "intermediate"
+        between, "undefined" without one.
 
     Examples
     --------
@@ -78,18 +76,18 @@ class SubsampleStability:
 
     @property
     def n_subsamples(self) -> int:
-        """How many subsamples were drawn."""
+        """The number of subsamples."""
         return len(self.selections)
 
     @property
     def frequency(self) -> dict[Hashable, float]:
-        """In what share of the subsamples each variable was selected, the largest first."""
+        """The share of subsamples in which each variable was selected, in descending order."""
         counts = self._counts()
         return {name: count / self.n_subsamples for name, count in counts.items()}
 
     @property
     def verdict(self) -> str:
-        """The index in a word."""
+        """Verbal rating of the index."""
         if self.index is None:
             return "undefined"
         if self.index.value < POOR:
@@ -97,7 +95,7 @@ class SubsampleStability:
         return "excellent" if self.index.value > EXCELLENT else "intermediate"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it; names that are no text stay what they are."""
+        """Return a JSON-compatible dict, up to names that are not text, which are unchanged."""
         ranks = self._ranks()
         return {
             "kind": "stability",
@@ -127,12 +125,12 @@ class SubsampleStability:
 
     @classmethod
     def from_dict(cls, known: Mapping[str, Any]) -> Self:
-        """Return what `as_dict` told of, and JSON kept: names are then what JSON made of them.
+        """Return the object that `as_dict` described; JSON may have changed the types of names.
 
         Raises
         ------
         ValueError
-            For what is none.
+            For any other dict.
         """
         fields = ("parameters", "rows", "rows_drawn", "n_variables", "share", "seed", "level")
         try:
@@ -146,15 +144,15 @@ class SubsampleStability:
             )
         except (KeyError, TypeError) as error:
             raise ValueError(
-                "Expected what SubsampleStability.as_dict() or `streamsel stability --json` wrote. "
-                f"Got: something else ({error!r})."
+                "Expected the output of SubsampleStability.as_dict() or `streamsel stability "
+                f"--json`. Got: something else ({error!r})."
             ) from error
 
     def _ranks(self) -> dict[Hashable, int]:
         return {name: rank for rank, name in enumerate(self.selected, start=1)}
 
     def _counts(self) -> dict[Hashable, int]:
-        """Return how often each was selected: the most frequent first, then as all rows rank."""
+        """Return selection counts in descending order; ties in the order of the full selection."""
         counts = Counter(name for names in self.selections for name in names)
         ranks = self._ranks()
         order = sorted(counts, key=lambda name: (-counts[name], ranks.get(name, len(counts))))
@@ -175,51 +173,51 @@ def subsample_stability(
     max_bytes: int = MAX_BYTES,
     on_block: OnBlock | None = None,
 ) -> SubsampleStability:
-    """Return what a selector selects of many subsamples of the rows, and how stable that is.
+    """Return the selections of a selector on many subsamples of the rows, and their stability.
 
-    A model for each subsample, and one for all rows, learn the same columns: each block that is
-    read is passed to all of them, in as few passes as `max_bytes` allows.
+    One model per subsample, and one for all rows, learn the same columns: each block is passed to
+    all of them, in as few passes as `max_bytes` allows.
 
     Parameters
     ----------
     learner
-        A selector, such as `ProjSe`; it is left as it is.
+        A selector, such as `ProjSe`; it is not changed.
     X
-        The columns, as `learn_columns` takes them.
+        The columns, as in `learn_columns`.
     y, covariates, weights
-        As `learn_target` takes them, of all rows.
+        As in `learn_target`, for all rows.
     n_subsamples
-        How many subsamples, at least 2.
+        Number of subsamples, at least 2.
     share
-        What share of the rows a subsample has, drawn without replacement; of classes the same share
-        of each, and at least one row.
+        Share of the rows in a subsample, drawn without replacement; stratified by class, with at
+        least one row of each.
     seed
-        Of the draws.
+        Random seed of the draws.
     level
-        The chance with which the interval of the index is to hold.
+        Confidence level of the interval of the index.
     max_bytes
-        Bytes that the models which learn in one pass may hold together: about as many models learn
-        at a time, and the columns are read as often as that takes.
+        Memory limit for the models of a pass together, in bytes: it determines how many models
+        learn at a time, and how often the columns are read.
     on_block
         Called with the model of all rows after each block of the first pass, to show progress.
 
     Raises
     ------
     ValueError, TypeError
-        As the learner raises it; for a learner that selects nothing, and parameters out of range.
+        If the learner raises it; for a learner that is not a selector, and parameters out of range.
 
     See Also
     --------
-    selection_stability : the index, of selections that are there already.
+    selection_stability : the index of existing selections.
 
     Notes
     -----
     Time is that of learning ``1 + n_subsamples * share`` times as many rows. Memory is bounded by
-    `max_bytes`, or by what one model holds where that is more. A source that can be read once is
-    enough where all models fit. The models of a selector with ``exact=True`` and a bounded pool
-    read the source by themselves, one after the other.
+    `max_bytes`, or by the memory of one model if that is larger. A source that can be read only
+    once suffices if all models fit. The models of a selector with ``exact=True`` and a bounded pool
+    read the source individually, one after the other.
 
-    Whether integers are classes is decided on all rows.
+    All rows decide whether integers are classes.
 
     Examples
     --------
@@ -249,21 +247,21 @@ def subsample_stability(
 
 
 class Subsampling:
-    """A selector and subsamples of rows, before and while columns come.
+    """A selector and subsamples of rows, before and during the passes over the columns.
 
     Parameters
     ----------
     learner, y, covariates, weights, n_subsamples, share, seed, level, max_bytes
-        As `subsample_stability` has them.
+        As in `subsample_stability`.
     n
-        How many rows there are.
+        Number of rows.
 
     Attributes
     ----------
     crowd
-        What learns columns.
+        The models, which learn columns together.
     whole
-        The model of all rows, which is one of it.
+        The model of all rows among them.
     """
 
     def __init__(
@@ -300,8 +298,8 @@ class Subsampling:
         check_learner(learner)
         if not hasattr(learner, "selected"):
             raise TypeError(
-                "Expected a selector, such as ProjSe(k=10). Got: "
-                f"{type(learner).__name__}, which builds variables and selects none."
+                "Expected learner: a selector, such as ProjSe(k=10). Got: "
+                f"{type(learner).__name__}, which extracts components."
             )
         model, codes = prepared(learner, y, covariates, weights)
         self._drawn = draw(n, codes, n_subsamples, share, seed)
@@ -319,7 +317,7 @@ class Subsampling:
         self._selections[number] = list(model.selected)
 
     def result(self) -> SubsampleStability:
-        """Return what was selected, after the last column."""
+        """Return the selections and their stability, after the last column."""
         whole = self.whole
         selections = [self._selections[i] for i in range(1, len(self._drawn) + 1)]
         n_variables = whole.n_columns - whole.n_constant
@@ -347,11 +345,11 @@ def draw(n: int, codes: Any, n_subsamples: int, share: float, seed: int) -> list
     Parameters
     ----------
     n
-        Rows.
+        Number of rows.
     codes
-        (n,) classes, of each of which the same share is drawn, and at least one row; or None.
+        (n,) classes for stratification, with at least one row of each; or None.
     n_subsamples, share, seed
-        How many, of what share of the rows, and the seed.
+        Number of subsamples, share of the rows, and random seed.
     """
     strata = (
         [np.arange(n)]
@@ -361,8 +359,8 @@ def draw(n: int, codes: Any, n_subsamples: int, share: float, seed: int) -> list
     sizes = [max(1, round(share * len(rows))) for rows in strata]
     if not 2 <= sum(sizes) < n:
         raise ValueError(
-            f"Expected subsamples of 2 rows or more, but not all. Got: {sum(sizes)} of {n} rows, "
-            f"by share={share}."
+            f"Expected share for subsamples of at least 2 rows, but not all. Got: share={share}, "
+            f"{sum(sizes)} of {n} rows."
         )
     rng = np.random.default_rng(seed)
     return [

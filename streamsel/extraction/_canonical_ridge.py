@@ -1,8 +1,8 @@
-"""Components of weighted columns: canonical ridge, then principal components of what is left.
+"""Canonical ridge on weighted columns, followed by principal components of the residual.
 
-Everything is asked in the principal axes of the weighted columns, X̃D = E diag(√d) Vᵀ: whoever has
-the inner products of the columns (V, from C = D R D) and whoever has those of the observations
-(E, from K = X̃D(X̃D)ᵀ) has the same problem, of s axes.
+All computations are in the s principal axes of the weighted columns, X̃D = E diag(√d) Vᵀ, which
+follow from the inner products of the columns (V, from C = D R D) as well as from those of the
+observations (E, from K = X̃D(X̃D)ᵀ).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from scipy.linalg import eigh
 
 from streamsel.held.part import Floats
 
-# Ridges that are tried, in mean eigenvalues.
+# Grid of ridges, relative to the mean eigenvalue.
 RIDGES: Floats = 10.0 ** (np.arange(-50, 51) / 10.0)
-# An axis with less than this part of the largest eigenvalue is rounding.
-_SPENT = 1e-12
-# Of the target no less than this is left unexplained: its logarithm is asked for.
-_TINY = 1e-300
+# An axis whose eigenvalue is below this part of the largest is rounding.
+_ZERO_TOL = 1e-12
+# Least unexplained part of the target, because its logarithm is taken.
+_MIN_UNEXPLAINED = 1e-300
 
 
 class Axes(NamedTuple):
-    """The principal axes of weighted columns, and where the target stands in them.
+    """The principal axes of weighted columns, and the coordinates of the target in them.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Axes(NamedTuple):
     mean
         The mean eigenvalue.
     n
-        Observations less what was fitted before: the covariates.
+        Number of observations minus the rank of the covariates.
     """
 
     d: Floats
@@ -53,9 +53,9 @@ class Fit(NamedTuple):
     Parameters
     ----------
     axes
-        (s, q) one a column; those that do not exist are void.
+        (s, q) one per column; those that do not exist are 0.
     alpha
-        The ridge, in mean eigenvalues.
+        The ridge, relative to the mean eigenvalue.
     """
 
     axes: Floats
@@ -68,7 +68,7 @@ def axes_of_columns(C: Floats, weighted: Floats, n: float) -> Axes:
     Parameters
     ----------
     weighted
-        (m, r) their coordinates in the target space, weighted: D G.
+        (m, r) weighted coordinates of the columns in the target space: D G.
     """
     mean = _mean(float(np.trace(C)), len(C), n)
     d, V = _descending(C)
@@ -89,10 +89,10 @@ def axes_of_rows(K: Floats, U: Floats, p: int, n: float) -> Axes:
 
 
 def _descending(A: Floats) -> tuple[Floats, Floats]:
-    """Return eigenvalues, descending, and eigenvectors, without what is rounding; A is used up."""
+    """Return eigenvalues, descending, and eigenvectors, without rounding ones; A is overwritten."""
     d, basis = eigh(A.T, overwrite_a=True, check_finite=False, driver="evd")
     d, basis = d[::-1], basis[:, ::-1]
-    s = int(np.count_nonzero(d > _SPENT * d[0])) if d.size and d[0] > 0.0 else 0
+    s = int(np.count_nonzero(d > _ZERO_TOL * d[0])) if d.size and d[0] > 0.0 else 0
     return d[:s], basis[:, :s]
 
 
@@ -101,21 +101,21 @@ def _mean(trace: float, p: int, n: float) -> float:
 
 
 def fit(axes: Axes, q: int, alpha: str | float, size: float) -> Fit:
-    """Return q components: first those that explain the target, then those that vary most.
+    """Return q components: first those that explain the target, then those of largest variance.
 
-    With λ the ridge, S = (d + λ)^-½ h and Q the eigenvectors of SᵀS, the first min(q, r) are
-    F = (d + λ)⁻¹ h Q, each of length 1: the canonical variates of ridge regression. The others are
-    the leading eigenvectors of what F leaves of diag(d), made uncorrelated with F, and scaled alike
-    so that none varies more than any of F: distances should be about the target first. All are then
-    scaled alike, so that the variance of the one that varies most is 1: of each by itself it would
-    make the last, mostly noise, as large as the first.
+    With λ the ridge, S = (d + λ)^-½ h and Q the eigenvectors of SᵀS, the first min(q, r) are F = (d
+    + λ)⁻¹ h Q, each of length 1: the canonical variates of ridge regression. The others are the
+    leading eigenvectors of the residual of diag(d) after F, made uncorrelated with F, and scaled by
+    one factor so that none varies more than any of F: distances should reflect the target first.
+    Finally one factor scales the largest variance to 1: scaling each component to variance 1 would
+    make the last ones, mostly noise, as large as the first.
 
     Parameters
     ----------
     alpha
-        "reml" or "gcv", by which the ridge is chosen, or the ridge in mean eigenvalues.
+        "reml" or "gcv", by which the ridge is chosen, or the ridge relative to the mean eigenvalue.
     size
-        The weight of all observations: what the squares of a component's scores sum to.
+        Total weight of the observations: the divisor of variances.
     """
     d, h = axes.d, axes.h
     found = np.zeros((d.size, q))
@@ -124,33 +124,33 @@ def fit(axes: Axes, q: int, alpha: str | float, size: float) -> Fit:
     if isinstance(alpha, str):
         alpha = float(RIDGES[CRITERIA[alpha](axes, RIDGES * axes.mean).argmax()])
     shrunk = d[:, None] + alpha * axes.mean
-    # Only directions are asked for, and ridges may be of any size.
+    # Only directions matter, and ridges may have any magnitude.
     shrunk /= shrunk[0]
     scaled = h / np.sqrt(shrunk)
     squares, Q = np.linalg.eigh(scaled.T @ scaled)
-    count = min(q, int(np.count_nonzero(squares > _SPENT * squares[-1])))
+    count = min(q, int(np.count_nonzero(squares > _ZERO_TOL * squares[-1])))
     F = (h / shrunk) @ Q[:, ::-1][:, :count]
     F /= np.linalg.norm(F, axis=0)
     found[:, :count] = F
-    rest = min(q, d.size) - count
-    if rest > 0:
-        found[:, count : count + rest] = _varying_most(d, F, rest)
+    n_rest = min(q, d.size) - count
+    if n_rest > 0:
+        found[:, count : count + n_rest] = _varying_most(d, F, n_rest)
     variances = np.square(found).T @ d / size
-    if rest > 0:
-        smaller = min(1.0, variances[:count].min() / variances[count : count + rest].max())
+    if n_rest > 0:
+        smaller = min(1.0, variances[:count].min() / variances[count : count + n_rest].max())
         found[:, count:] *= math.sqrt(smaller)
-    # None of the others is larger now than all of these.
+    # The others now vary no more than these.
     found /= math.sqrt(variances[:count].max())
     return Fit(found, float(alpha))
 
 
 def _varying_most(d: Floats, F: Floats, count: int) -> Floats:
-    """Return the leading axes of what the components F leave of diag(d), uncorrelated with F."""
+    """Return the leading axes of the residual of diag(d) after F, uncorrelated with F."""
     DF = d[:, None] * F
     within = np.linalg.inv(F.T @ DF)
-    left = -DF @ within @ DF.T
-    left[np.diag_indices(d.size)] += d
-    _, E = eigh(left, subset_by_index=[d.size - count, d.size - 1], check_finite=False)
+    residual = -DF @ within @ DF.T
+    residual[np.diag_indices(d.size)] += d
+    _, E = eigh(residual, subset_by_index=[d.size - count, d.size - 1], check_finite=False)
     E = E[:, ::-1]
     rest: Floats = E - F @ (within @ (DF.T @ E))
     return rest
@@ -159,14 +159,15 @@ def _varying_most(d: Floats, F: Floats, count: int) -> Floats:
 def restricted_likelihood(axes: Axes, ridges: Floats) -> Floats:
     """Return the log likelihood of the target space under I + K/λ, for each ridge λ.
 
-    It is the restricted one (Patterson and Thompson 1971), of all r directions with one scale.
+    It is the restricted likelihood (Patterson and Thompson 1971), with one scale for all r
+    dimensions.
     """
     r, degrees = axes.h.shape[1], axes.n - 1.0
     explained = np.square(axes.h).sum(axis=1) / axes.d
     unexplained = max(r - explained.sum(), 0.0)
     grown = 1.0 + axes.d / ridges[:, None]
-    left = np.maximum((explained / grown).sum(axis=1) + unexplained, _TINY)
-    found: Floats = -0.5 * r * (np.log(grown).sum(axis=1) + degrees * np.log(left))
+    residual = np.maximum((explained / grown).sum(axis=1) + unexplained, _MIN_UNEXPLAINED)
+    found: Floats = -0.5 * r * (np.log(grown).sum(axis=1) + degrees * np.log(residual))
     return found
 
 
@@ -179,10 +180,12 @@ def cross_validated(axes: Axes, ridges: Floats) -> Floats:
     if unexplained < 1e-12 * r:
         unexplained = 0.0
     error = unexplained + (squares / d * np.square(shrunk)).sum(axis=1)
-    left = axes.n - 1.0 - d.size + shrunk.sum(axis=1)
-    # With as many degrees as observations nothing is left to be tested on.
+    degrees = axes.n - 1.0 - d.size + shrunk.sum(axis=1)
+    # Without residual degrees of freedom the error cannot be estimated.
     with np.errstate(divide="ignore"):
-        found: Floats = np.where(left > 0.0, -np.maximum(error, 0.0) / np.square(left), -np.inf)
+        found: Floats = np.where(
+            degrees > 0.0, -np.maximum(error, 0.0) / np.square(degrees), -np.inf
+        )
     return found
 
 
@@ -190,19 +193,18 @@ CRITERIA = {"reml": restricted_likelihood, "gcv": cross_validated}
 
 
 def regressed(weighted: Floats, scores: Floats, n: float, others: float) -> Floats:
-    """Return what makes scores (n', q) of weighted columns (m, n'), (m, q), by ridge regression.
+    """Return loadings (m, q) that reproduce scores (n', q) from weighted columns (m, n'), by ridge.
 
-    Each component with a ridge of its own, by generalised cross-validation: with as many columns as
-    observations least squares would make of the scores whatever it is asked to, and of new rows
-    nothing. And none is less than what the columns would add that are not among these, if they had
-    nothing to do with each other.
+    Each component has its own ridge, chosen by generalised cross-validation: with as many columns
+    as observations, least squares would fit the scores exactly and new rows not at all. The ridge
+    is at least the contribution of the other columns if they were uncorrelated.
 
     Parameters
     ----------
     n
-        Observations less the covariates.
+        Number of observations minus the rank of the covariates.
     others
-        The sum of the squared weights of the columns that are not among these.
+        Sum of the squared weights of the other columns.
     """
     if len(weighted) <= len(scores):
         axes = axes_of_columns(weighted @ weighted.T, weighted @ scores, n)
@@ -222,28 +224,28 @@ def regressed(weighted: Floats, scores: Floats, n: float, others: float) -> Floa
 
 
 def besides(trace: float, weighted: Floats) -> float:
-    """Return the sum of the squares of all columns, trace, but of these (m, n), weighted."""
+    """Return the sum of squares of all columns, trace, minus that of these (m, n), weighted."""
     return max(trace - float(np.square(weighted).sum()), 0.0)
 
 
 def as_long(loadings: Floats, weighted: Floats, scores: Floats) -> Floats:
-    """Return loadings (m, q) of weighted columns (m, n) that make components as long as scores."""
-    had = np.linalg.norm(weighted.T @ loadings, axis=0)
-    found: Floats = loadings * np.linalg.norm(scores, axis=0) / np.where(had > 0.0, had, 1.0)
+    """Return loadings (m, q) of weighted columns (m, n), rescaled to scores of the same length."""
+    length = np.linalg.norm(weighted.T @ loadings, axis=0)
+    found: Floats = loadings * np.linalg.norm(scores, axis=0) / np.where(length > 0.0, length, 1.0)
     return found
 
 
 def without(loadings: Floats, products: Floats) -> Floats:
-    """Return loadings (m, q) nearest to these of components that have no part in some vectors.
+    """Return loadings (m, q) projected so that their components are orthogonal to some vectors.
 
     Parameters
     ----------
     products
-        (m, r) of the weighted columns with the vectors.
+        (m, r) products of the weighted columns with the vectors.
     """
     basis, lengths, _ = np.linalg.svd(products, full_matrices=False)
-    basis = basis[:, lengths > _SPENT * lengths.max(initial=0.0)]
-    # Twice, for the digits.
+    basis = basis[:, lengths > _ZERO_TOL * lengths.max(initial=0.0)]
+    # Twice, for full precision.
     for _ in range(2):
         loadings = loadings - basis @ (basis.T @ loadings)
     return loadings

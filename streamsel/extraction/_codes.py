@@ -1,4 +1,4 @@
-"""What the factorisations make of a column: Gaussian posteriors, without outliers, or lasso."""
+"""Coders of the online factorisations: Gaussian posterior, robust to outliers, and lasso."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from streamsel._jit.factorisation import find_outliers, lasso_codes
 from streamsel.held.fit import Axes, Coded, Fit, solve
 from streamsel.held.part import Floats
 
-# No noise is less than this part of the mean square of a value.
-_LEAST = 1e-6
-# Components of less than this part of the largest's standard deviation are none.
-_VOID = 1e-6
-# Where values lack, a component has a priori one part in so many of the mean square of a value.
-_PARTS = 100.0
-# On rows loadings whose squares sum to less than this part of the noise are none.
-_FAINT = 1e-2
-# How often a column and its outliers are told apart, one by the other.
+# Least noise variance, as a share of the mean square of a value.
+_MIN_NOISE_SHARE = 1e-6
+# A component is zero if its standard deviation is below this part of the largest.
+_ZERO_TOL = 1e-6
+# With missing values, the prior variance of a component is the mean square of a value over this.
+_PRIOR_DIVISOR = 100.0
+# On rows, a component is zero if the sum of its squared loadings is below this part of the noise.
+_MIN_LOADING_SHARE = 1e-2
+# Number of alternations between codes and outliers of a column.
 _ALTERNATIONS = 4
-# The standard deviation of normal values in units of their median and of their mean size.
-_OF_MEDIAN, _OF_MEAN = 1.482602218505602, 1.2533141373155001
-# Of sums of squares less than this part is rounding.
+# Standard deviation of normal values, relative to their median and their mean absolute value.
+_PER_MEDIAN, _PER_MEAN = 1.482602218505602, 1.2533141373155001
+# Part of a sum of squares that is rounding.
 _ROUNDING = 1e-14
-# A component that so small a part of the codes is made of is left as it is.
-_UNUSED = 1e-12
-# How often principal axes are sought that the lasso begins with.
-_BEGIN = 30
+# A component whose share of the codes is below this part of the largest is not updated.
+_UNUSED_TOL = 1e-12
+# Number of iterations for the principal axes that the lasso starts from.
+_PCA_ITERATIONS = 30
 
 
 class GaussianCode:
-    """The posterior of normal codes, of variance 1, beside normal noise, given what was observed.
+    """Posterior of normal codes, of variance 1, with normal noise, given the observed values.
 
     Parameters
     ----------
     takes_missing
-        Whether values of a column may lack; those of a row may.
+        Whether columns may have missing values; rows may.
     """
 
     carries = 1
@@ -43,28 +43,28 @@ class GaussianCode:
         self.takes_missing = takes_missing
 
     def start(self, fit: Fit, X: Floats) -> Fit:  # noqa: ARG002
-        """Return the components to begin with: those drawn."""
+        """Return the fit to start from: the random one."""
         return fit
 
     def encode(self, fit: Fit, X: Floats) -> Coded:
-        """Return the codes of columns, (b, n), a row each."""
+        """Return the codes of columns, (b, n)."""
         return _encode(fit.D, noise_of(fit), X, None)
 
     def renew(self, fit: Fit) -> Fit:
-        """Return the fit with the components, and the noise, of the largest likelihood."""
-        # A centred column has one value less to tell.
+        """Return the fit with the components, and the noise, of largest likelihood."""
+        # Centring takes one degree of freedom of a column.
         return _most_likely(fit, len(fit.D) - 1.0)
 
     def axes(self, fit: Fit) -> Axes:
-        """Return the principal axes of what the components make of columns."""
+        """Return the principal axes of the columns as reconstructed from the codes."""
         n, q = fit.D.shape
         weight = max(fit.weight, 1.0)
         values, vectors = np.linalg.eigh(fit.A)
         E, spread, _ = np.linalg.svd(
             fit.D @ (vectors * np.sqrt(np.maximum(values, 0.0))), full_matrices=False
         )
-        there = spread > _VOID * spread.max(initial=0.0)
-        E, spread = np.where(there, E, 0.0), np.where(there, spread, 0.0)
+        nonzero = spread > _ZERO_TOL * spread.max(initial=0.0)
+        E, spread = np.where(nonzero, E, 0.0), np.where(nonzero, spread, 0.0)
         # Fewer variables than components.
         E = np.hstack([E, np.zeros((n, q - E.shape[1]))])
         spread = np.append(spread, np.zeros(q - spread.size))
@@ -72,32 +72,32 @@ class GaussianCode:
         return Axes(E * root, (E.T @ fit.D).T / root, E * spread / np.sqrt(weight))
 
     def encode_rows(self, fit: Fit, X: Floats, spread: Floats, weights: Floats) -> Coded:  # noqa: ARG002
-        """Return the codes of rows, (b, m), on the loadings of their variables."""
+        """Return the codes of rows, (b, m), by the loadings of their variables."""
         return _encode(fit.D, noise_of(fit), X, weights)
 
     def renew_rows(self, fit: Fit) -> Fit:
-        """Return the fit with the loadings, and the noise, of the largest likelihood."""
+        """Return the fit with the loadings, and the noise, of largest likelihood."""
         return _along_axes(_most_likely(fit, float(len(fit.D))))
 
     def weights(self, W: Floats, noise: float) -> Floats:
-        """Return what turns a row into the posterior means of its components."""
+        """Return the matrix that maps a row to the posterior means of its components."""
         inner = W.T @ W
-        least = _VOID**2 * inner.diagonal().max(initial=0.0)
+        least = _ZERO_TOL**2 * inner.diagonal().max(initial=0.0)
         if least == 0.0:
             return np.zeros_like(W)
         return solve(inner + max(noise, least) * np.eye(len(inner)), W.T).T
 
 
 class RobustCode(GaussianCode):
-    """The same of what is left of a column when outliers are taken off.
+    """Gaussian codes of columns whose outliers are subtracted.
 
-    An outlier takes what a value is off by beyond the threshold, as an l1 penalty has it.
+    An outlier is the part of a residual beyond a threshold, as with an l1 penalty.
 
     Parameters
     ----------
     threshold
-        In standard deviations of the noise: of the column's as its median tells it, or of all, if
-        that is more.
+        In standard deviations of the noise: of the column, estimated from the median, or of all
+        columns, if that is larger.
     """
 
     def __init__(self, threshold: float) -> None:
@@ -105,38 +105,40 @@ class RobustCode(GaussianCode):
         self.threshold = threshold
 
     def encode(self, fit: Fit, X: Floats) -> Coded:
-        """Return the codes of columns, (b, n), a row each."""
+        """Return the codes of columns, (b, n)."""
         D, noise = fit.D, noise_of(fit)
         inner = D.T @ D + noise * np.eye(D.shape[1])
         off = np.zeros_like(X)
         solved = solve(inner, D.T)
-        bars = self.threshold * _OF_MEDIAN, np.sqrt(noise) / _OF_MEDIAN
-        find_outliers(X, D.T.copy(), solved, *bars, _ALTERNATIONS, off)
+        thresholds = self.threshold * _PER_MEDIAN, np.sqrt(noise) / _PER_MEDIAN
+        find_outliers(X, D.T.copy(), solved, *thresholds, _ALTERNATIONS, off)
         return _encode_whole(D, noise, _centred(X - off), None)._replace(off=off)
 
     def encode_rows(self, fit: Fit, X: Floats, spread: Floats, weights: Floats) -> Coded:
-        """Return the codes of rows, (b, m), on the loadings of their variables."""
+        """Return the codes of rows, (b, m), by the loadings of their variables."""
         D, noise = fit.D, noise_of(fit)
         inner = D.T @ D + noise * np.eye(D.shape[1])
         X = np.nan_to_num(X, nan=0.0)
         off = np.zeros_like(X)
-        typical = np.maximum(_OF_MEAN * spread, np.sqrt(noise))
+        typical = np.maximum(_PER_MEAN * spread, np.sqrt(noise))
         for _ in range(_ALTERNATIONS):
-            off = self._off(X - _codes(D, inner, X - off) @ D.T, typical)
+            off = self._outliers(X - _codes(D, inner, X - off) @ D.T, typical)
         return _encode_whole(D, noise, X - off, weights)._replace(off=off)
 
-    def _off(self, left: Floats, typical: Floats) -> Floats:
-        off: Floats = left - np.clip(left, -self.threshold * typical, self.threshold * typical)
-        return off
+    def _outliers(self, residual: Floats, typical: Floats) -> Floats:
+        outliers: Floats = residual - np.clip(
+            residual, -self.threshold * typical, self.threshold * typical
+        )
+        return outliers
 
 
 class SparseCode(GaussianCode):
-    """The lasso: few components for each column.
+    """Sparse codes, by the lasso.
 
     Parameters
     ----------
     alpha
-        The penalty, in root mean squares of a value.
+        The penalty, relative to the root mean square of a value.
     """
 
     carries = 0
@@ -146,100 +148,101 @@ class SparseCode(GaussianCode):
         self.alpha = alpha
 
     def start(self, fit: Fit, X: Floats) -> Fit:
-        """Return the components to begin with: principal ones."""
-        found = fit._replace(weight=float(len(X)), squares=float(np.square(X).sum()))
-        for _ in range(_BEGIN):
-            coded = super().encode(found, X)
-            found = super().renew(found._replace(A=coded.A, B=coded.B))
-        axes = super().axes(found)
+        """Return the fit to start from: principal components."""
+        start = fit._replace(weight=float(len(X)), squares=float(np.square(X).sum()))
+        for _ in range(_PCA_ITERATIONS):
+            coded = super().encode(start, X)
+            start = super().renew(start._replace(A=coded.A, B=coded.B))
+        axes = super().axes(start)
         return fit._replace(D=np.where(axes.scores.any(axis=0), axes.scores, fit.D))
 
     def encode(self, fit: Fit, X: Floats) -> Coded:
-        """Return the codes of columns, (b, n), a row each."""
+        """Return the codes of columns, (b, n)."""
         D, n = fit.D, len(fit.D)
         codes = np.zeros((len(X), D.shape[1]))
         lasso_codes(D.T @ D / n, X @ D / n, self.alpha * np.sqrt(fit.typical), codes)
         return Coded(codes, codes.T @ codes, X.T @ codes, np.square(X).sum(axis=0), X)
 
     def renew(self, fit: Fit) -> Fit:
-        """Return the fit with better components, one after another, of mean square 1 at most."""
+        """Return the fit after one block coordinate step; components have mean square at most 1."""
         D, A, B = fit.D.copy(), fit.A, fit.B
-        used = _UNUSED * A.diagonal().max()
+        used = _UNUSED_TOL * A.diagonal().max()
         for k in range(len(A)):
             if A[k, k] > used:
                 D[:, k] += (B[:, k] - D @ A[:, k]) / A[k, k]
                 D[:, k] /= max(1.0, np.sqrt(np.square(D[:, k]).mean()))
-        left = fit.squares - 2.0 * np.vdot(D, B) + np.vdot(D @ A, D)
-        fit = fit._replace(D=D, noise=float(left) / (fit.weight * (len(D) - 1.0)))
+        residual = fit.squares - 2.0 * np.vdot(D, B) + np.vdot(D @ A, D)
+        fit = fit._replace(D=D, noise=float(residual) / (fit.weight * (len(D) - 1.0)))
         return fit._replace(noise=noise_of(fit))
 
     def axes(self, fit: Fit) -> Axes:
-        """Return the components themselves, those that make most of the columns first."""
+        """Return the components, scaled, by decreasing contribution to the columns."""
         lengths, used = np.square(fit.D).mean(axis=0), fit.A.diagonal()
         sizes = lengths * used
-        sizes = np.where(sizes > _VOID**2 * sizes.max(initial=0.0), sizes, 0.0)
+        sizes = np.where(sizes > _ZERO_TOL**2 * sizes.max(initial=0.0), sizes, 0.0)
         order = np.argsort(-sizes, kind="stable")
-        D, there = fit.D[:, order], sizes[order] > 0.0
-        roots = np.sqrt(np.where(there, lengths[order], 1.0))
+        D, nonzero = fit.D[:, order], sizes[order] > 0.0
+        roots = np.sqrt(np.where(nonzero, lengths[order], 1.0))
         turn = np.zeros(fit.A.shape)
-        turn[order, np.arange(order.size)] = np.where(there, roots, 0.0)
-        scale = np.sqrt(np.where(there, used[order], 0.0) / max(fit.weight, 1.0))
-        return Axes(np.where(there, D / roots, 0.0), turn, D * scale)
+        turn[order, np.arange(order.size)] = np.where(nonzero, roots, 0.0)
+        scale = np.sqrt(np.where(nonzero, used[order], 0.0) / max(fit.weight, 1.0))
+        return Axes(np.where(nonzero, D / roots, 0.0), turn, D * scale)
 
     def renew_rows(self, fit: Fit) -> Fit:
-        """Return the fit with the lasso's loadings, on components of mean square 1."""
+        """Return the fit with loadings by the lasso, on components of mean square 1."""
         roots = np.sqrt(fit.A.diagonal() / fit.weight)
-        there = roots > _UNUSED * roots.max()
-        scale = np.where(there, 1.0 / np.where(there, roots, 1.0), 0.0)
+        nonzero = roots > _UNUSED_TOL * roots.max()
+        scale = np.where(nonzero, 1.0 / np.where(nonzero, roots, 1.0), 0.0)
         A, B = fit.A * scale * scale[:, None], fit.B * scale
         W = np.zeros_like(B)
         lasso_codes(A / fit.weight, B / fit.weight, self.alpha * np.sqrt(fit.typical), W)
-        left = fit.squares - 2.0 * np.vdot(W, B) + np.vdot(W @ A, W)
-        noise = max(0.0, float(left)) / (fit.weight * len(W))
+        residual = fit.squares - 2.0 * np.vdot(W, B) + np.vdot(W @ A, W)
+        noise = max(0.0, float(residual)) / (fit.weight * len(W))
         fit = fit._replace(D=W, A=A, B=B, noise=noise)
         return fit._replace(noise=noise_of(fit))
 
     def weights(self, W: Floats, noise: float) -> Floats:  # noqa: ARG002
-        """Return weights along the loadings, for components of about the scale of those learnt."""
+        """Return weights along the loadings, which give components about the fitted scale."""
         lengths = np.square(W).sum(axis=0)
         return W / np.where(lengths > 0.0, lengths, 1.0)
 
 
 def noise_of(fit: Fit) -> float:
-    """Return the variance that the components leave, or what is too little for any."""
-    return max(fit.noise, _LEAST * fit.typical)
+    """Return the residual variance, at least a small share of the mean square of a value."""
+    return max(fit.noise, _MIN_NOISE_SHARE * fit.typical)
 
 
 def _most_likely(fit: Fit, values: float) -> Fit:
-    """Return the fit with D = B (A + τ I)⁻¹, and the noise left of so many values of a column.
+    """Return the fit with D = B (A + τ I)⁻¹, and the noise, for `values` degrees of freedom.
 
-    The prior is as strong as columns have gaps. Without it an observation with a few values far
-    off has a component of its own, and where it lacks nothing holds what that makes of a column.
+    The prior grows with the share of columns with missing values. Without it, an observation with a
+    few outlying values would get its own component, which nothing constrains in columns where this
+    observation is missing.
     """
-    prior = _PARTS * noise_of(fit) / fit.typical * (fit.lacking / fit.weight)
-    # Beside a code that is large beyond measure others are rounding.
-    least = _ROUNDING * fit.A.diagonal().max()
-    D = solve(fit.A + (prior + least) * np.eye(len(fit.A)), fit.B.T).T
-    left = fit.squares - float(np.vdot(D, fit.B)) - prior * float(np.vdot(D, D))
-    fit = fit._replace(D=D, noise=left / (fit.weight * values))
+    prior = _PRIOR_DIVISOR * noise_of(fit) / fit.typical * (fit.lacking / fit.weight)
+    # Codes that are tiny compared with the largest are rounding.
+    rounding = _ROUNDING * fit.A.diagonal().max()
+    D = solve(fit.A + (prior + rounding) * np.eye(len(fit.A)), fit.B.T).T
+    residual = fit.squares - float(np.vdot(D, fit.B)) - prior * float(np.vdot(D, D))
+    fit = fit._replace(D=D, noise=residual / (fit.weight * values))
     return fit._replace(noise=noise_of(fit))
 
 
 def _along_axes(fit: Fit) -> Fit:
-    """Return the fit with loadings along their principal axes, and of no others.
+    """Return the fit with loadings along their principal axes, negligible axes set to 0.
 
-    Which directions of the codes have no loadings is then exactly known. Of others whose loadings
-    are small beside the noise rounding would decide, and grow from one renewal to the next.
+    The directions of the codes without loadings are then exactly zero. Otherwise those with
+    loadings far below the noise would be determined by rounding, and grow at every refresh.
     """
     m, q = fit.D.shape
     D = np.vstack([fit.D, np.zeros((max(0, q - m), q))])
     _, sizes, turn = np.linalg.svd(D, full_matrices=False)
-    least = max(_VOID * sizes[0], np.sqrt(_FAINT * noise_of(fit)))
-    lost = sizes <= least
+    threshold = max(_ZERO_TOL * sizes[0], np.sqrt(_MIN_LOADING_SHARE * noise_of(fit)))
+    is_zero = sizes <= threshold
     D, A, B = fit.D @ turn.T, turn @ fit.A @ turn.T, fit.B @ turn.T
-    # Of codes that nothing is made of nothing is known but that their variance is 1.
-    D[:, lost] = B[:, lost] = A[lost] = A[:, lost] = 0.0
-    A[lost, lost] = fit.weight
+    # Codes without loadings have their prior variance, 1.
+    D[:, is_zero] = B[:, is_zero] = A[is_zero] = A[:, is_zero] = 0.0
+    A[is_zero, is_zero] = fit.weight
     return fit._replace(D=D, A=A, B=B)
 
 
@@ -253,8 +256,8 @@ def _codes(D: Floats, inner: Floats, X: Floats) -> Floats:
 
 
 def _encode(D: Floats, noise: float, X: Floats, weights: Floats | None) -> Coded:
-    lacking = np.isnan(X)
-    some = lacking.any(axis=1)
+    missing = np.isnan(X)
+    some = missing.any(axis=1)
     if not some.any():
         return _encode_whole(D, noise, X, weights)
     mine, theirs = (None, None) if weights is None else (weights[~some], weights[some])
@@ -279,20 +282,20 @@ def _encode_whole(D: Floats, noise: float, X: Floats, weights: Floats | None) ->
 
 
 def _encode_observed(D: Floats, noise: float, X: Floats, weights: Floats | None) -> Coded:
-    """Return the codes of columns with gaps, and what is expected of what lacks."""
-    lacking = np.isnan(X)
+    """Return the codes of columns with missing values, and the expectation of the latter."""
+    missing = np.isnan(X)
     b, q = len(X), D.shape[1]
     w = np.ones(b) if weights is None else weights
     pairs = (D[:, :, None] * D[:, None, :]).reshape(len(D), -1)
-    inner = ((~lacking).astype(float) @ pairs).reshape(b, q, q) + noise * np.eye(q)
+    inner = ((~missing).astype(float) @ pairs).reshape(b, q, q) + noise * np.eye(q)
     spread = noise * np.linalg.inv(inner)
-    X = np.where(lacking, 0.0, X)
+    X = np.where(missing, 0.0, X)
     codes = solve(inner, (X @ D)[:, :, None])[:, :, 0]
-    filled = np.where(lacking, codes @ D.T, X)
-    # What lacks is known to within the noise, and to what its codes are known.
-    gaps = lacking * w[:, None]
-    beside = np.einsum("ikl,il->ik", (gaps.T @ spread.reshape(b, -1)).reshape(-1, q, q), D)
-    squares = w @ np.square(filled) + noise * gaps.sum(axis=0) + np.einsum("ik,ik->i", beside, D)
+    filled = np.where(missing, codes @ D.T, X)
+    # The variance of a missing value is the noise plus that of its prediction from the codes.
+    gaps = missing * w[:, None]
+    extra = np.einsum("ikl,il->ik", (gaps.T @ spread.reshape(b, -1)).reshape(-1, q, q), D)
+    squares = w @ np.square(filled) + noise * gaps.sum(axis=0) + np.einsum("ik,ik->i", extra, D)
     weighted = codes * w[:, None]
     A = weighted.T @ codes + np.einsum("i,ikl->kl", w, spread)
-    return Coded(codes, A, filled.T @ weighted + beside, squares, filled, lacking=b)
+    return Coded(codes, A, filled.T @ weighted + extra, squares, filled, lacking=b)

@@ -1,4 +1,4 @@
-"""What the online factorisations have in common: x ≈ D w, a column by few components."""
+"""Base class of the online matrix factorisations, x ≈ D w for columns x and codes w."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from streamsel.ties import TIE
 
 
 class Factorisation(Extractor):
-    """An extractor of one online factorisation, x ≈ D w: a method says what a code w is.
+    """An extractor by online matrix factorisation, x ≈ D w; a method defines the codes w.
 
     On columns D are the components, and the codes of variables their loadings. On rows the roles
-    swap: a row is coded on the loadings, and these are refined.
+    are exchanged: a row is coded by the loadings, and the loadings are refined.
     """
 
     keeps = Factorised
@@ -40,20 +40,20 @@ class Factorisation(Extractor):
         params.Whole(1),
         default=500,
         doc="""
-        For how many columns, those of the largest variance, loadings are known after one reading;
-        by `learn_loadings` those of the largest loadings.
+        Number of columns, those of largest variance, with loadings after one pass; after
+        `learn_loadings`, those of the largest loadings.
         """,
     )
     batch_size: int = param(
         params.Whole(1),
         default=256,
         doc="""
-        How many columns are gone over at a time, and, on rows, after how many the loadings are
-        renewed.
+        Number of columns per batch; on rows, the number of rows after which the loadings are
+        refreshed at the latest.
         """,
     )
     seed: int = param(
-        params.Whole(0), default=0, doc="Which of the random components it begins with."
+        params.Whole(0), default=0, doc="Seed of the random components that the fit starts from."
     )
 
     @classmethod
@@ -67,14 +67,14 @@ class Factorisation(Extractor):
             "batch_size": 32,
         }
 
-    # What a method says
+    # Implemented by methods
 
     @property
     @abc.abstractmethod
     def _code(self) -> Code:
-        """What a column is in terms of the components."""
+        """The coder, which expresses columns in the components."""
 
-    # What it keeps
+    # State
 
     def _new_columns(self, n: int) -> Factorised:
         q, width = self.n_components, self.batch_size
@@ -83,18 +83,18 @@ class Factorisation(Extractor):
     def _new_beside(self) -> FactorisedRows:
         keys = NameHash(self.seed, "factorisation")
         random = Entries(self.n_components, "gaussian", 1.0, keys).matrix
-        beside = FactorisedRows(self.n_components, self.batch_size, self._code, random)
+        row_state = FactorisedRows(self.n_components, self.batch_size, self._code, random)
         held, found = self._on_columns, self._found_on_columns()
         if held is not None and found is not None:
             A = self._padded(self._padded(found.scores.T @ found.scores).T)
             void = A.diagonal() == 0.0
             A[void, void] = held.n
             means = held.table["mean"]
-            beside.begin(held.names, means, self._padded(found.loadings), A, found.fit)
-        return beside
+            row_state.begin(held.names, means, self._padded(found.loadings), A, found.fit)
+        return row_state
 
     def _padded(self, array: Floats) -> Floats:
-        """Return an array with a column for every component: there may be fewer than asked for."""
+        """Return an array padded with zero columns, one per component that does not exist."""
         padded = np.zeros((len(array), self.n_components))
         padded[:, : array.shape[1]] = array
         return padded
@@ -117,7 +117,7 @@ class Factorisation(Extractor):
     def _carry_over(self, moments: Moments) -> None:
         super()._carry_over(moments)
         if self.n_columns > len(moments.table) and moments.complete:
-            # What does not vary was not kept, and it need not have been 0.
+            # Constant variables were not kept, and need not have been 0.
             moments.forget()
 
     def _set_state(self, state: dict[str, Any]) -> None:
@@ -131,35 +131,35 @@ class Factorisation(Extractor):
                     f"Got: {len(names)} names, {q} components."
                 )
         if self._row_state is not None:
-            beside, moments = self._row_state
-            if beside.table.names != moments.table.names:
-                raise ValueError("Expected loadings of the variables held. Got: of others.")
+            row_state, moments = self._row_state
+            if row_state.table.names != moments.table.names:
+                raise ValueError("Expected loadings of the variables tracked. Got: of others.")
 
-    # What it finds
+    # Components
 
     @until_learnt
-    def _found_on_columns(self) -> Found | None:
-        """Return what the columns gave; None where none varied."""
+    def _found_on_columns(self) -> ColumnSolution | None:
+        """Return the solution on columns; None if none varied."""
         held = self._on_columns
         if held is None or not held.names:
             return None
         fit = held.found()
-        scores, turn, _ = self._code.axes(fit)
-        loadings = self._code.encode(fit, held.kept() / fit.unit).codes @ turn * fit.unit
+        scores, rotation, _ = self._code.axes(fit)
+        loadings = self._code.encode(fit, held.kept() / fit.unit).codes @ rotation * fit.unit
         up = _signs(loadings)
-        return Found(fit, scores * up, turn * up, loadings * up)
+        return ColumnSolution(fit, scores * up, rotation * up, loadings * up)
 
     @until_learnt
     def _found_on_rows(self) -> tuple[Fit, Floats, Floats] | None:
-        """Return the fit to the rows, the loadings as they are shown, and what the fit leaves."""
+        """Return the fit to the rows, the signed loadings, and the residual variances."""
         if self._row_state is None:
             return None
-        beside, moments = self._row_state
-        fit, squares, _ = beside.now(moments.stats().mean)
+        row_state, moments = self._row_state
+        fit, squares, _ = row_state.now(moments.stats().mean)
         loadings = self._code.axes(fit).loadings
         weight = max(fit.weight, 1.0)
-        left = squares / weight - np.einsum("ik,kl,il->i", fit.D, fit.A / weight, fit.D)
-        return fit, loadings * _signs(loadings), np.maximum(left, 0.0)
+        residual = squares / weight - np.einsum("ik,kl,il->i", fit.D, fit.A / weight, fit.D)
+        return fit, loadings * _signs(loadings), np.maximum(residual, 0.0)
 
     def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
         held, found, on_rows = self._on_columns, self._found_on_columns(), self._found_on_rows()
@@ -175,39 +175,39 @@ class Factorisation(Extractor):
             if held.loadings is not None:
                 names, means, loadings, _ = held.loadings
         weights = self._padded(self._code.weights(loadings, noise))
-        there = np.flatnonzero(weights.any(axis=1))
-        return LinearMap([names[place] for place in there.tolist()], means[there], weights[there])
+        used = np.flatnonzero(weights.any(axis=1))
+        return LinearMap([names[index] for index in used.tolist()], means[used], weights[used])
 
     def _turn(self, new: LinearMap, standing: LinearMap | None) -> Floats:
         found = self._found_on_rows()
         if standing is None or found is None or self._row_state is None:
             return super()._turn(new, standing)
-        fit, _, left = found
-        slots = self._row_state[1].slots
+        fit, _, residual = found
+        index_of = self._row_state[1].slots
         names = list(dict.fromkeys([*new.names, *standing.names]))
-        names = [name for name in names if name in slots]
-        places = np.array([slots[name] for name in names], dtype=np.intp)
+        names = [name for name in names if name in index_of]
+        indices = np.array([index_of[name] for name in names], dtype=np.intp)
         mine, theirs = (weights_for(names, part) for part in (new, standing))
-        D, left = fit.D[places], left[places]
+        D, residual = fit.D[indices], residual[indices]
         A = fit.A / max(fit.weight, 1.0)
 
         def covariance(one: Floats, other: Floats) -> Floats:
-            varying: Floats = (one.T @ D) @ A @ (D.T @ other) + (one.T * left) @ other
+            varying: Floats = (one.T @ D) @ A @ (D.T @ other) + (one.T * residual) @ other
             return varying
 
         variances = (covariance(part, part).diagonal() for part in (mine, theirs))
         return least_motion(covariance(mine, theirs), *variances)
 
     def _protected(self) -> Collection[Hashable]:
-        # All variables tracked have loadings, and cannot all be kept when others come.
+        # All variables tracked have loadings, and not all can be kept when new ones arrive.
         return ()
 
     def _expect_held(self, names: Any) -> None:
-        # Who was let go stays part of what stands until that is renewed.
+        # An evicted variable remains in the map in use until the next refresh.
         if type(names) is not list or len({*names}) < len(names):
             raise ValueError(f"Expected a list of distinct names to stand. Got: {names!r}.")
 
-    # A second reading
+    # Second pass
 
     @property
     def _reads_again(self) -> bool:
@@ -221,26 +221,25 @@ class Factorisation(Extractor):
         *,
         max_loadings: int | None = None,
     ) -> None:
-        """Read the same columns again, for the loadings of all of them, or of the largest.
+        """Make a second pass over the columns, for the loadings of all of them, or of the largest.
 
         Parameters
         ----------
         X, names
-            As `learn_columns` has them: all columns that were learnt, and no others, in any order.
+            As in `learn_columns`: exactly the columns that were learnt, in any order.
         max_loadings
-            How many variables have loadings then; None for as many as the parameter of this name
-            says.
+            Number of variables with loadings; None for the parameter of this name.
 
         Raises
         ------
         ValueError, TypeError
-            As `learn_columns`, for other columns than those learnt, and before columns, or after
-            rows. The model is as it was.
+            As `learn_columns`; for other columns than those learnt; and before columns, or after
+            rows. The model is unchanged.
 
         Notes
         -----
-        Every column is coded by the components as they are after all of them. Without it loadings
-        are those of the pool; where that holds all columns nothing changes. Costs as much as
+        Every column is coded by the final components. Without this pass only columns of the pool
+        have loadings; if the pool holds all columns nothing changes. Costs as much as
         `learn_columns`.
         """
         rule = params.Whole(1, optional=True)
@@ -254,14 +253,14 @@ class Factorisation(Extractor):
         held = self._on_columns
         if held is None or self._found_on_columns() is None:
             raise ValueError(
-                "Expected columns that were learnt, and vary. Got: none yet.\n"
+                "Expected a model that has learnt columns that vary. Got: none yet.\n"
                 "Hint: learn_columns(X) first."
             )
         same = Same(held, self.n_columns)
-        reading = CodesAgain(held, self._loadings_of, same, limit)
+        second_pass = CodesAgain(held, self._loadings_of, same, limit)
         for chunk, stats in self._scanned(source):
-            reading.read(chunk, stats)
-        loadings = reading.found()
+            second_pass.read(chunk, stats)
+        loadings = second_pass.found()
         if not held.complete:
             self._whole(self._take_loadings, held, loadings)
 
@@ -270,17 +269,17 @@ class Factorisation(Extractor):
         self._found.pop("_map", None)
 
     def _loadings_of(self, X: Floats) -> Floats:
-        """Return the loadings of columns, (b, n), a row each, centred."""
+        """Return the loadings of columns, given as centred rows, (b, n)."""
         found = self._found_on_columns()
         assert found is not None  # noqa: S101
         unit = found.fit.unit
-        return self._padded(self._code.encode(found.fit, X / unit).codes @ found.turn * unit)
+        return self._padded(self._code.encode(found.fit, X / unit).codes @ found.rotation * unit)
 
-    # What was learnt
+    # Results
 
     @property
     def noise_variance_(self) -> float:
-        """The variance of a value that the components leave; NaN before anything varied."""
+        """The residual variance of a value; NaN before anything varied."""
         on_rows, found = self._found_on_rows(), self._found_on_columns()
         if on_rows is not None:
             return on_rows[0].noise
@@ -288,7 +287,7 @@ class Factorisation(Extractor):
 
     @property
     def relevance(self) -> dict[Hashable, float]:
-        """Of each component 1, for without a target everything explains itself in full."""
+        """Relevance of each component: 1, as there is no target."""
         return {} if self._held is None else dict.fromkeys(self.components, 1.0)
 
     def _embedding(self) -> Floats:
@@ -296,29 +295,29 @@ class Factorisation(Extractor):
         return super()._embedding() if found is None else self._padded(found.scores)
 
 
-class Found(NamedTuple):
-    """What columns gave.
+class ColumnSolution(NamedTuple):
+    """The solution on columns.
 
     Parameters
     ----------
     fit
-        The components as they are refined.
+        The internal components.
     scores
-        (n, q) them as they are shown.
-    turn
-        (q, q) codes times this, in the fit's unit, are loadings on these.
+        (n, q) the reported components.
+    rotation
+        (q, q) maps codes, in the fit's unit, to loadings on the reported components.
     loadings
         (p, q) of the columns of the pool.
     """
 
     fit: Fit
     scores: Floats
-    turn: Floats
+    rotation: Floats
     loadings: Floats
 
 
 def _signs(loadings: Floats) -> Floats:
-    """Return what makes the largest loading of each component positive."""
+    """Return the signs that make the largest loading of each component positive."""
     if not len(loadings):
         return np.ones(loadings.shape[1])
     largest = np.abs(loadings)

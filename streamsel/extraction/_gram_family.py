@@ -1,4 +1,4 @@
-"""Linear methods on the Gram matrix of all columns: what they have in common."""
+"""Base class of the linear methods on the Gram matrix of all columns."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ from streamsel.learner.report import Report
 from streamsel.learner.sharing import Sharing
 from streamsel.target.target import Target
 
-# Vectors by which a second reading tells whether the columns are the same ones.
+# Number of random vectors by which a second pass verifies that the columns are the same.
 _PROBES = 2
-# So many axes are kept beyond twice the components.
-_SPARE = 10
+# Number of axes kept in addition to twice the components.
+_SPARE_AXES = 10
 
 
 class GramExtractor(OfInner, ReadsAgain, Sharing):
     """A linear extractor on the Gram matrix of all columns; on rows, on their joint moments."""
 
     keeps = GramColumns
-    # Whether the method needs what columns make of the target, exactly.
+    # Whether the method needs the exact product of the Gram matrix with the target.
     _aims: ClassVar[bool] = False
 
     @property
     def _needs_matrix(self) -> str:
-        """What to do where there are too many rows for a Gram matrix; "" where axes do."""
+        """Hint for more rows than a Gram matrix is kept for; "" if leading axes suffice."""
         return ""
 
     def _hidden(self, held: GramColumns) -> Floats | None:
-        """Return what components are to have no part in, (n, r); None for nothing."""
+        """Return directions that components must be orthogonal to, (n, r); None for none."""
         del held
         return None
 
     @property
     def _rank(self) -> int:
-        """How many of the leading axes are kept where there is no more."""
-        return 2 * (self._n_asked or 0) + _SPARE
+        """Number of leading axes kept in place of a Gram matrix."""
+        return 2 * (self._n_asked or 0) + _SPARE_AXES
 
-    # What it keeps
+    # State
 
     def _new_columns(self, n: int) -> GramColumns:
         rank = None
@@ -76,18 +76,18 @@ class GramExtractor(OfInner, ReadsAgain, Sharing):
             check_rows(held.n, self.max_rows_gram, self._needs_matrix)
         if held.rank < self._rank:
             raise ValueError(
-                f"Expected a model of at least {self._n_asked} components, for {held.n} rows "
-                f"are too many for a Gram matrix. Got: {held.rank} axes.\n"
-                "Hint: let the one of most components learn, and the others from it."
+                f"Expected a model of at least {self._n_asked} components, as {held.n} rows are "
+                f"too many for a Gram matrix. Got: {held.rank} axes.\n"
+                "Hint: let the model with most components learn, and the others share its state."
             )
 
     def report(self) -> Report:
-        """Return what was found, for those who look at it: a command, a page, a notebook.
+        """Return the results as a `Report`: the source of the command's output and the HTML report.
 
         Returns
         -------
-        A row a component, the most relevant first: its relevance, whether that is above the noise
-        floor of single columns, and its loadings, the largest first.
+        One row per component, the most relevant first: its relevance, whether that is above the
+        noise floor of single columns, and its loadings, the largest first.
         """
         report, held = super().report(), self._columns
         if not isinstance(held, GramColumns):
@@ -96,7 +96,7 @@ class GramExtractor(OfInner, ReadsAgain, Sharing):
         facts = {"held": "Gram matrix" if held.rank is None else axes, "n_passes": self.n_passes}
         return replace(report, facts=report.facts | facts)
 
-    # What it finds
+    # Components
 
     def _solved(self, held: Any, places: Places) -> Solution:
         if not isinstance(held, GramColumns):
@@ -106,7 +106,7 @@ class GramExtractor(OfInner, ReadsAgain, Sharing):
         if held.rank is None:
             return self._components_of(held.inner(), weighted, places, scale, _PROBES)
         if held.complete:
-            # All columns are there: what they make of one another is exact.
+            # All columns are available, so their inner products are exact.
             about = self._about(held, self._weight_of(held))
             inner, along = of_variables(held, places, scale, about)
             E = weighted.T @ (along / inner.K)
@@ -132,8 +132,8 @@ class GramExtractor(OfInner, ReadsAgain, Sharing):
         if not isinstance(held, GramColumns) or held.complete:
             return found.loadings
         weighted = self._weighted(held, found.places, found.scale)
-        others = besides(found.trace, weighted)
-        loadings = regressed(weighted, found.scores, found.n, others)
+        residual = besides(found.trace, weighted)
+        loadings = regressed(weighted, found.scores, found.n, residual)
         loadings = as_long(loadings, weighted, found.scores)
         hidden = self._hidden(held)
         return loadings if hidden is None else without(loadings, weighted @ hidden)
@@ -158,7 +158,7 @@ class GramExtractor(OfInner, ReadsAgain, Sharing):
 
     @until_learnt
     def _settling(self) -> Settling:
-        """Return what is known of the leading axes, from readings since the first."""
+        """Return the refinement of the leading axes, with the products of additional passes."""
         assert isinstance(self._columns, GramColumns)  # noqa: S101
         assert self._n_asked is not None  # noqa: S101
         return Settling(self._columns, self._n_asked)
@@ -173,9 +173,9 @@ class GramExtractor(OfInner, ReadsAgain, Sharing):
     def _again(self) -> Again:
         held, found = self._columns, self._solution()
         if not isinstance(held, GramColumns) or found is None:
-            got = "no columns yet" if held is None else "columns none of which varies"
+            got = "no columns yet" if held is None else "constant columns only"
             raise ValueError(
-                f"Expected columns to read again. Got: {got}.\nHint: learn_columns(X) first."
+                f"Expected columns for a second pass. Got: {got}.\nHint: learn_columns(X) first."
             )
         return Again(
             found.duals,

@@ -1,4 +1,4 @@
-"""How many principal components are worth having: four ways to tell from the eigenvalues."""
+"""Rules for the number of principal components, from the eigenvalues."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from streamsel.held.inner import Inner
 from streamsel.held.part import Floats
 
-# Noise is drawn so often, and a component is worth having above this part of what it shows.
+# Number of draws of noise, and the quantile of these that an eigenvalue must exceed.
 _DRAWS, _LEVEL = 20, 0.95
 
 
@@ -18,9 +18,9 @@ def by_share(inner: Inner, share: float) -> int:
 
 
 def by_elbow(inner: Inner) -> int:
-    """Return how many eigenvalues stand before the bend of their curve.
+    """Return the number of eigenvalues before the bend of the scree plot.
 
-    That is where it is farthest below the straight line between its ends.
+    The bend is where the curve is farthest below the straight line between its ends.
     """
     d = inner.values()
     if d.size < 3:
@@ -30,9 +30,9 @@ def by_elbow(inner: Inner) -> int:
 
 
 def by_profile(inner: Inner) -> int:
-    """Return where eigenvalues fall into two groups that are likeliest normal, of one variance.
+    """Return the number of eigenvalues before the split of largest profile likelihood.
 
-    That is the profile likelihood of Zhu and Ghodsi (2006).
+    The two groups are normal with a common variance (Zhu and Ghodsi 2006).
     """
     d = inner.values()
     if d.size < 3:
@@ -46,10 +46,10 @@ def by_profile(inner: Inner) -> int:
 
 
 def by_parallel(inner: Inner) -> int:
-    """Return how many eigenvalues are larger than those of noise (Horn 1965).
+    """Return the number of eigenvalues larger than those of noise (Horn 1965).
 
-    Each is compared with the one of its rank, of columns that have nothing to do with each other:
-    as many as vary as evenly as these, and as much in all.
+    Each is compared with the eigenvalue of its rank for uncorrelated columns, whose number and
+    total variance are those of columns that vary as evenly.
     """
     d = inner.values()
     rng = np.random.default_rng(0)

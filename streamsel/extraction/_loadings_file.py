@@ -1,4 +1,4 @@
-"""Loadings written to a file, as many as there are columns."""
+"""Loadings of all columns written to a CSV or Parquet file."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from streamsel.stream._pyarrow import pyarrow
 
 @contextmanager
 def loadings_file(to: str | Path, components: Sequence[str]) -> Iterator[Sink]:
-    """Open a file for loadings, and give who writes them; what ends by an error leaves no file.
+    """Open a file for loadings and yield a function that writes them; an error removes the file.
 
     Parameters
     ----------
     to
-        Its path, which ends in .csv or .parquet.
+        Path of the file, with suffix .csv or .parquet.
     components
-        What the weights are called.
+        Names of the columns of weights.
 
     Raises
     ------
     ValueError
-        For any other ending.
+        For any other suffix.
     """
     path = Path(to)
     kinds = {".csv": _to_csv, ".parquet": _to_parquet}
     if path.suffix not in kinds:
         raise ValueError(
-            f"Expected a path that ends in {' or '.join(kinds)}. Got: {path.name!r}.\n"
+            f"Expected a path with suffix {' or '.join(kinds)}. Got: {path.name!r}.\n"
             "Hint: learn_loadings(X, to='loadings.csv')."
         )
     with whole_file(path) as part, kinds[path.suffix](part, ["name", "mean", *components]) as sink:

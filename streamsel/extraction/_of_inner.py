@@ -28,17 +28,17 @@ class Solution(NamedTuple):
     Parameters
     ----------
     scores, duals
-        (s, k) the components of the observations, and α: loadings are (Dx̃)ᵀα.
+        (s, k) scores of the observations, and α: loadings are (Dx̃)ᵀα.
     relevance
         (k,) of each.
     places, scale
-        (m,) which of the variables held have loadings, and D, what these are multiplied by.
+        (m,) indices of the variables with loadings, and their factors D.
     loadings
-        (m, k) theirs, exactly.
+        (m, k) their exact loadings.
     trace, n, weight
-        As `Inner` has them.
+        As in `Inner`.
     probe, of_probe
-        (s, j) vectors, and what the inner products make of them.
+        (s, j) random vectors, and their products with K.
     """
 
     scores: Floats
@@ -55,32 +55,32 @@ class Solution(NamedTuple):
 
 
 class OfInner(JointExtractor, Foremost):
-    """An extractor of linear components: `_duals` says how they follow from inner products."""
+    """An extractor of linear components, given by `_duals` as a function of inner products."""
 
     _hooks = ("_linear_map", "_duals")
-    # Whether columns are worth as much as they are relevant, and not as they vary.
+    # Whether a pool ranks columns by relevance, and not by variance.
     _by_relevance: ClassVar[bool] = False
 
     scale: bool = param(
         params.Flag(),
         default=False,
         doc="""
-        Whether all columns count alike, as if their variance were 1: where their units have nothing
-        to do with each other.
+        Whether all columns are standardised to variance 1: for columns whose units are not
+        comparable.
         """,
     )
 
-    # What a method says
+    # Implemented by methods
 
     @abc.abstractmethod
     def _duals(self, inner: Inner, q: int) -> Floats:
         """Return α (s, k) of the first k components, at most q: their scores are Kα."""
 
     def _places(self, held: Any) -> Places:
-        """Return which of the variables held components may be made of."""
+        """Return the indices of the variables that components may be made of."""
         return np.flatnonzero(left_of(held))
 
-    # Who stays in a pool: those that are worth most
+    # Ranking of a pool
 
     def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
         if self._by_relevance:
@@ -92,23 +92,23 @@ class OfInner(JointExtractor, Foremost):
         return bound if self._by_relevance else super()._relevance_at(bound)
 
     def _all_relevances(self, stats: Stats) -> Floats:
-        # Who makes room on rows goes by the same rule.
+        # On rows, the vocabulary evicts by the same ranking.
         return super()._all_relevances(stats) if self._by_relevance else stats.m2
 
-    # What it finds
+    # Components
 
     @until_learnt
     def _solution(self) -> Solution | None:
-        """Return the components of what is held; None where there is nothing to make them of."""
+        """Return the components; None if there are no variables for them."""
         held = self._held
         if held is None or not held.names:
             return None
         if self.supervised and (held.space is None or not held.space.rank):
             return None
-        places = self._places(held)
-        if not places.size:
+        indices = self._places(held)
+        if not indices.size:
             return None
-        return self._solved(held, places)
+        return self._solved(held, indices)
 
     def _solved(self, held: Any, places: Places) -> Solution:
         weight = self._weight_of(held)
@@ -145,7 +145,7 @@ class OfInner(JointExtractor, Foremost):
         )
 
     def _weight_of(self, held: Held) -> float:
-        """Return what the squares of a variable of variance 1 sum to."""
+        """Return the sum of squares of a variable of variance 1."""
         n = float(held.n)
         equal = held.effective_rows if isinstance(held, OnRows) else n
         return max(n - n / equal, 0.0) if equal else 0.0
@@ -153,44 +153,44 @@ class OfInner(JointExtractor, Foremost):
     def _about(self, held: Held, weight: float) -> About:
         n = held.effective_rows if isinstance(held, OnRows) else float(held.n)
         space = held.space
-        given = 0 if space is None else len(space.given)
+        n_covariates = 0 if space is None else len(space.given)
         cyy = np.zeros((0, 0)) if space is None else space.own_products
-        return About(n - given, float(held.n), weight, 0, 0.0, cyy)
+        return About(n - n_covariates, float(held.n), weight, 0, 0.0, cyy)
 
     def _scale_of(self, held: Held, places: Places, weight: float) -> Floats:
-        """Return what centred variables are multiplied by, (m,)."""
+        """Return the factors of centred variables, (m,)."""
         if not self.scale:
             return np.ones(places.size)
         scale: Floats = np.sqrt(weight / left_of(held, places))
         return scale
 
     def _loadings_of(self, found: Solution) -> Floats:
-        """Return the loadings of the variables held, (m, k), of which new rows are made."""
+        """Return the loadings of the variables in the state, (m, k), for transforms."""
         return found.loadings
 
     def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
-        del names
+        del names  # the map contains all variables with loadings
         held, found = self._held, self._solution()
         if held is None or found is None:
             return LinearMap([], np.zeros(0), np.zeros((0, self._n_asked or 1)))
         weights = found.scale[:, None] * self._loadings_of(found)
         mean = held.stats(found.places).mean
-        known = [held.names[place] for place in found.places]
-        return LinearMap(known, mean, self._padded(weights))
+        names = [held.names[place] for place in found.places]
+        return LinearMap(names, mean, self._padded(weights))
 
     def _padded(self, weights: Floats) -> Floats:
-        """Return weights (m, k) with void ones for the components that are not."""
+        """Return weights (m, k) with zeros for the components that do not exist."""
         k = weights.shape[1]
         width = max(1, k) if self._n_asked is None else self._n_asked
         return np.pad(weights, ((0, 0), (0, width - k)))
 
-    # What was learnt
+    # Results
 
     @property
     def relevance(self) -> dict[Hashable, float]:
         """Relevance of each component on the rows learnt: name -> relevance.
 
-        Without a target each explains itself in full.
+        Without a target it is 1.
         """
         found = self._solution()
         if found is None:

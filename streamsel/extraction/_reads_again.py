@@ -1,4 +1,4 @@
-"""A second reading of the columns, for the loadings: of whoever keeps a Gram matrix."""
+"""Second passes over the columns, for the loadings of methods that keep a Gram matrix."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from streamsel.stream import ColumnStream, as_stream
 
 
 class ReadsAgain(JointExtractor):
-    """An extractor that knows observations, and reads columns again to know these."""
+    """An extractor with a Gram matrix of observations, and a second pass for loadings."""
 
     max_loadings: int = param(
         params.Whole(1),
         default=500,
         doc="""
-        How many variables have loadings after a second reading (`learn_loadings`). A pool of as
-        many, and at most twice as many, is held beside the Gram matrix: those that have loadings
-        without a second reading, and that rows go on from.
+        Number of variables with loadings after a second pass (`learn_loadings`). A pool of as many,
+        and at most twice as many, is kept alongside the Gram matrix: its variables have loadings
+        without a second pass, and rows continue from them.
         """,
     )
     max_rows_gram: int = param(
         params.Whole(2),
         default=15_000,
         doc="""
-        Most observations of which a Gram matrix is kept; 15,000 take 0.9 GB, and nine times as much
-        when components are asked for. Of more, PCA and its kin keep the leading axes only, by
-        incremental singular values, and `report()` says so; a method that needs the whole matrix
+        Maximum number of observations for a Gram matrix; 15,000 take 0.9 GB, and nine times as much
+        while components are computed. With more, PCA and related methods keep the leading axes
+        only, by incremental SVD, which `report()` shows; a method that needs the whole matrix
         refuses them.
         """,
     )
 
     @abc.abstractmethod
     def _again(self) -> Again:
-        """Return what columns are read again for; ValueError where there is nothing."""
+        """Return the quantities for a second pass; ValueError if it is impossible."""
 
     @property
     def _reads_again(self) -> bool:
@@ -64,35 +64,37 @@ class ReadsAgain(JointExtractor):
         *,
         max_loadings: int | None = None,
     ) -> None:
-        """Read the same columns again, for the loadings of all of them, or of the largest.
+        """Make a second pass over the columns, for the loadings of all of them, or of the largest.
 
         Parameters
         ----------
         X, names
-            As `learn_columns` has them: all columns that were learnt, and no others, in any order.
+            As in `learn_columns`: exactly the columns that were learnt, in any order.
         to
-            A file to which the loadings of all columns are written as they come, whatever their
-            number: a line each, the name, the mean and a weight a component. `.csv` or `.parquet`.
+            Path of a `.csv` or `.parquet` file that receives the loadings of all columns, of any
+            number, as they arrive: one line per column, with name, mean and one weight per
+            component.
         max_loadings
-            How many variables have loadings then, and are held meanwhile; None for as many as the
-            parameter of this name says.
+            Number of variables with loadings, all in memory during the pass; None for the parameter
+            of this name.
 
         Raises
         ------
         ValueError, TypeError
-            As `learn_columns`, for other columns than those learnt, and where no Gram matrix is
-            kept: with `max_support`, before columns, or after rows. The model is as it was.
+            As `learn_columns`; for other columns than those learnt; and without a Gram matrix: with
+            `max_support`, before columns, or after rows. The model is unchanged.
 
         Notes
         -----
-        Without it the components are regressed on the variables of the pool, unless that holds all
-        columns: then all is known, and nothing changes. Columns that are not the pool's and were
-        swapped or negated go unnoticed. Costs O(n q) a column.
+        Without this pass the components are regressed on the variables of the pool; if the pool
+        holds all columns, loadings are exact and nothing changes. Columns outside the pool that
+        were exchanged or negated are not detected. Costs O(n q) per column.
 
-        Of more observations than a Gram matrix is kept of the components are not exact after one
-        reading. A source that can be read again is read, at most 12 times, until no variance of the
-        leading axes changes by more than 1e-9 of itself, and as many powers of the matrix as
-        components are known on the target; and then for the loadings. `n_passes` counts.
+        With more observations than a Gram matrix is kept for, components are not exact after one
+        pass. A source that can be read again is read up to 12 times, until no variance of the
+        leading axes changes by more than 1e-9 of itself, and as many powers of the matrix times the
+        target are known as there are components; and once more for the loadings. `n_passes` counts
+        the passes.
         """
         rule = params.Whole(1, optional=True)
         params.check("learn_loadings", {"max_loadings": rule}, {"max_loadings": max_loadings})
@@ -114,7 +116,7 @@ class ReadsAgain(JointExtractor):
         self._whole(self._take_loadings, found)
 
     def _loadings_reading(self, limit: int | None = None) -> LoadingsReading:
-        """Return what the columns are read again for."""
+        """Return the second pass for the loadings."""
         held = self._columns
         assert isinstance(held, GramAndPool)  # noqa: S101
         learnt = Learnt(held, self.n_columns)
@@ -123,7 +125,6 @@ class ReadsAgain(JointExtractor):
         return LoadingsReading(self._blank(), again, held.given, learnt, limit, observed=observed)
 
     def _take_loadings(self, found: LoadingsFound) -> None:
-        """Take up what was found in all columns."""
         held = self._columns
         assert isinstance(held, GramAndPool)  # noqa: S101
         loadings = loadings_of(found, self._again(), held.given, Learnt(held, self.n_columns))
@@ -133,11 +134,11 @@ class ReadsAgain(JointExtractor):
             self._found.pop("_map", None)
 
     def _settling_reading(self) -> SettlingReading | None:
-        """Return what is asked of the columns that one reading cannot know; None for nothing."""
+        """Return the next pass that refines the components; None if none is needed."""
         return None
 
     def _take_settled(self, found: SettlingFound) -> None:
-        """Take up what was found in all columns."""
+        """Store the result of a pass over all columns."""
         raise NotImplementedError
 
     def _next_reading(self) -> LoadingsReading | SettlingReading | None:

@@ -1,4 +1,4 @@
-"""Loadings of all columns, or of the largest, by reading the columns again."""
+"""Loadings of all columns, or of the largest, in a second pass over the columns."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from streamsel.held.same import ROUGH, Learnt, unlike_before
 from streamsel.held.waiting import Stored
 from streamsel.stream import ColumnStream
 
-# Bytes of columns that are weighted at once.
-_PIECE = 4 << 20
-# Sparse columns are, so many at once, multiplied as they are stored.
-_SPARSE = 4096
+# Bytes of dense columns that are weighted at a time.
+_BATCH_BYTES = 4 << 20
+# Number of sparse columns that are multiplied at a time, without conversion to dense ones.
+_SPARSE_BATCH = 4096
 
-# Who is told the loadings of columns: names, means, and weights (b, q).
+# Receives the loadings of columns: names, means, and weights (b, q).
 Sink = Callable[[Sequence[Hashable], Floats, Floats], None]
 
 
 class Again(NamedTuple):
-    """What columns are read again for.
+    """The quantities needed for a second pass.
 
     Parameters
     ----------
     duals, scores
-        (n, q) what turns weighted columns into loadings, α, and what the components are.
+        (n, q) α, which maps weighted columns to loadings, and the scores of the components.
     n
-        Observations less the covariates.
+        Number of observations minus the rank of the covariates.
     trace
-        The sum of the squares of all columns, weighted.
+        Sum of squares of all weighted columns.
     scales
-        One a weighting: what columns are weighted by is multiplied by these; the squares are added.
+        Factor of each weighting of the columns; the squares are added.
     probe, of_probe
-        (n, k) vectors, and what the inner products of the observations make of them: whether the
-        columns are the same ones is told by these.
+        (n, k) random vectors, and their products with the Gram matrix, to verify that the columns
+        are the same.
     hidden
-        (n, r) what components are to have no part in; None where they may be anything.
+        (n, r) directions that components must be orthogonal to; None for none.
     """
 
     duals: Floats
@@ -63,9 +63,9 @@ class Kept(NamedTuple):
     Parameters
     ----------
     names, means, deviations, scale
-        (s,) of them, and what they are multiplied by.
+        (s,) names, means, standard deviations and weights of the columns.
     weighted, loadings
-        (s, n) what comes of it, and its products with α, (s, q).
+        (s, n) the weighted columns, and their products with α, (s, q).
     """
 
     names: list[Hashable]
@@ -76,37 +76,37 @@ class Kept(NamedTuple):
     loadings: Floats
 
     def some(self, places: Places) -> Kept:
-        """Return some of them."""
-        names = [self.names[place] for place in places.tolist()]
+        """Return a subset, by indices."""
+        names = [self.names[index] for index in places.tolist()]
         return Kept(names, *(array[places] for array in self[1:]))
 
     @classmethod
     def together(cls, pieces: Sequence[Kept]) -> Kept:
-        """Return pieces as one."""
+        """Return the concatenation of several sets."""
         names, *arrays = zip(*pieces, strict=True)
         return cls(list(itertools.chain(*names)), *map(np.concatenate, arrays))
 
 
 class LoadingsFound:
-    """The columns of the largest loadings, of those that were read.
+    """The columns of the largest loadings, among those of one part.
 
     Parameters
     ----------
     shape
-        Observations, none where they are not kept, and components, (n, q).
+        Observations, 0 if they are not kept, and components, (n, q).
     probe
-        (n, k) as `Again` has it.
+        (n, k) as in `Again`.
     limit
-        How many columns are kept.
+        Maximum number of columns kept.
 
     Attributes
     ----------
     n_read, seen
-        How many columns were read, and the names among them that are held.
+        Number of columns, and the names among them that the pool holds.
     of_probe
-        (n, k) what they make of the probe.
+        (n, k) product of their Gram matrix with the probe.
     let_go
-        Whether there are columns that are not kept.
+        Whether columns were discarded.
     """
 
     def __init__(self, shape: tuple[int, int], probe: Floats, limit: int) -> None:
@@ -114,32 +114,32 @@ class LoadingsFound:
         none = np.empty(0)
         self.n_read, self.seen = 0, set[Hashable]()
         self.of_probe, self.let_go = np.zeros_like(probe), False
-        self._limit, self._least = limit, -1.0
+        self._limit, self._min_size = limit, -1.0
         self._kept = [Kept([], none, none, none, np.empty((0, n)), np.empty((0, q)))]
 
     def large(self, loadings: Floats) -> Places:
-        """Return which columns are to be kept, by their loadings, (b, q); note the rest."""
+        """Return the indices of the columns to keep, by their loadings, (b, q)."""
         sizes = _sizes(loadings)
-        large = np.flatnonzero(sizes > self._least)
+        large = np.flatnonzero(sizes > self._min_size)
         large = large[_largest(sizes[large], self._limit)]
         self.let_go |= large.size < len(loadings)
         return large
 
     def keep(self, kept: Kept) -> None:
-        """Keep columns, behind those kept; the largest of both where they are too many."""
+        """Add columns, and discard the smallest once there are too many."""
         self._kept.append(kept)
         if sum(len(kept.names) for kept in self._kept) >= 2 * self._limit:
             self.cut_back()
 
     def cut_back(self) -> None:
-        """Keep no more than are asked for."""
+        """Discard all but the `limit` largest."""
         kept = self.kept()
         if len(kept.names) <= self._limit:
             return
         sizes = _sizes(kept.loadings)
         largest = _largest(sizes, self._limit)
         self.let_go = True
-        self._least = float(sizes[largest].min(initial=np.inf))
+        self._min_size = float(sizes[largest].min(initial=np.inf))
         self._kept = [kept.some(largest)]
 
     def kept(self) -> Kept:
@@ -148,7 +148,7 @@ class LoadingsFound:
         return self._kept[0]
 
     def merge(self, other: LoadingsFound) -> None:
-        """Take in what was found in the columns that come right after."""
+        """Add the result for the columns that come directly after."""
         self.n_read += other.n_read
         self.seen |= other.seen
         self.of_probe = self.of_probe + other.of_probe
@@ -158,26 +158,26 @@ class LoadingsFound:
 
 
 class LoadingsReading:
-    """Reads columns again, and keeps those of the largest loadings.
+    """A second pass over columns, which keeps those of the largest loadings.
 
-    With α what turns weighted columns into loadings, those of a column x of length 1 that counts
-    with D are D · D xᵀα. Where not all can be kept the largest D xᵀα are, and what these miss of
-    the components is regressed on them.
+    α maps weighted columns to loadings: those of a column x of length 1 and weight D are D · D xᵀα.
+    If not all can be kept, the columns of the largest D xᵀα are, and the residual of the components
+    is regressed on them.
 
     Parameters
     ----------
     model
-        One of the same parameters and target that has learnt nothing.
+        An empty model with the same parameters and target.
     again
-        What the first reading found.
+        The quantities from the first pass.
     given
-        (d, n) the span of the covariates; None where there are none.
+        (d, n) basis of the covariates; None if there are none.
     learnt
-        What tells whether these are the columns of the first reading.
+        Verifies that the columns are those of the first pass.
     limit
-        How many variables are kept.
+        Maximum number of variables kept.
     observed
-        Whether their observations are too: what is regressed on them, or taken out, needs these.
+        Whether to keep their observations, which regression and projection need.
     """
 
     def __init__(
@@ -193,22 +193,22 @@ class LoadingsReading:
         self._model, self._learnt, self._limit = model, learnt, limit
         self._observed = observed
         self._shape, self._scales = again.scores.shape, again.scales
-        # Without the covariates, of which columns are not freed as long as they are sparse.
-        self._duals, self._probe = (_left(V, given) for V in (again.duals, again.probe))
+        # Covariates are projected out of the duals, as sparse columns remain unprojected.
+        self._duals, self._probe = (_residual(V, given) for V in (again.duals, again.probe))
 
     def read(
         self, stream: ColumnStream, arrival: int = 0, sink: Sink | None = None
     ) -> LoadingsFound:
-        """Return what is found in the columns of a part, in any order.
+        """Return the result for the columns of a part, in any order.
 
         Parameters
         ----------
         stream
             The columns.
         arrival
-            How many columns come before them, which does not matter.
+            Number of columns before them; unused.
         sink
-            Who is told the loadings of all columns, as they come.
+            Receives the loadings of all columns, as they arrive.
         """
         del arrival
         n, q = self._shape
@@ -217,11 +217,11 @@ class LoadingsReading:
         for chunk, stats in self._model._scanned(stream):
             found.seen |= self._learnt.check(chunk.names, stats)
             found.n_read += len(chunk.names)
-            self._look(chunk, stats, held, found, sink)
+            self._add_chunk(chunk, stats, held, found, sink)
         found.cut_back()
         return found
 
-    def _look(
+    def _add_chunk(
         self,
         chunk: Chunk,
         stats: Stats,
@@ -229,28 +229,31 @@ class LoadingsReading:
         found: LoadingsFound,
         sink: Sink | None,
     ) -> None:
-        """Read the columns of a chunk."""
         scale: Floats = np.linalg.norm(held.weights(stats) * self._scales, axis=1)
         length = np.sqrt(held.left(stats))
-        places = np.flatnonzero(scale)
-        step = _SPARSE if isinstance(chunk, SparseChunk) else max(1, _PIECE // (8 * chunk.n))
+        indices = np.flatnonzero(scale)
+        step = (
+            _SPARSE_BATCH
+            if isinstance(chunk, SparseChunk)
+            else max(1, _BATCH_BYTES // (8 * chunk.n))
+        )
 
-        def weigh(piece: Places) -> Floats:
-            units = held.units_of(chunk, stats, piece)
-            units *= (scale * length)[piece, None]
+        def weigh(batch: Places) -> Floats:
+            units = held.units_of(chunk, stats, batch)
+            units *= (scale * length)[batch, None]
             return units
 
-        for start in range(0, places.size, step):
-            piece = places[start : start + step]
-            names = [chunk.names[place] for place in piece.tolist()]
-            means, factors = stats.mean[piece], scale[piece]
-            deviations = np.sqrt(stats.m2[piece] / chunk.n)
+        for start in range(0, indices.size, step):
+            batch = indices[start : start + step]
+            names = [chunk.names[index] for index in batch.tolist()]
+            means, factors = stats.mean[batch], scale[batch]
+            deviations = np.sqrt(stats.m2[batch] / chunk.n)
             dense = None
             if isinstance(chunk, SparseChunk):
-                stored = Stored.of(chunk, stats, piece, factors, np.ones((piece.size, 1)))
+                stored = Stored.of(chunk, stats, batch, factors, np.ones((batch.size, 1)))
                 loadings = self._loadings_of(Sparse(stored, chunk.n), found)
             else:
-                dense = weigh(piece)
+                dense = weigh(batch)
                 loadings = self._loadings_of(Dense(dense, 1), found)
             if sink is not None:
                 sink(names, means, loadings * factors[:, None])
@@ -258,13 +261,13 @@ class LoadingsReading:
             if large.size:
                 weighted = np.empty((large.size, 0))
                 if self._observed:
-                    weighted = weigh(piece[large]) if dense is None else dense[large]
-                names = [names[place] for place in large.tolist()]
-                own = (means[large], deviations[large], factors[large])
-                found.keep(Kept(names, *own, weighted, loadings[large]))
+                    weighted = weigh(batch[large]) if dense is None else dense[large]
+                names = [names[index] for index in large.tolist()]
+                moments = (means[large], deviations[large], factors[large])
+                found.keep(Kept(names, *moments, weighted, loadings[large]))
 
     def _loadings_of(self, columns: Operand, found: LoadingsFound) -> Floats:
-        """Return the products of columns with α; note what they make of the probe."""
+        """Return the products of columns with α; add their image of the probe to `found`."""
         if self._probe.size:
             found.of_probe += columns.along(columns.onto(self._probe))
         return columns.onto(self._duals)
@@ -273,36 +276,34 @@ class LoadingsReading:
 def loadings_of(
     found: LoadingsFound, again: Again, given: Floats | None, learnt: Learnt
 ) -> Loadings:
-    """Return the loadings of what was read; ValueError where that is not what was learnt."""
+    """Return the loadings; ValueError if the columns are not those that were learnt."""
     learnt.expect_all(found.n_read, found.seen)
-    before = again.of_probe
-    least = ROUGH * np.abs(before).max(initial=0.0)
-    if not np.allclose(_left(found.of_probe, given), before, rtol=0.0, atol=least):
+    expected = again.of_probe
+    tolerance = ROUGH * np.abs(expected).max(initial=0.0)
+    if not np.allclose(_residual(found.of_probe, given), expected, rtol=0.0, atol=tolerance):
         raise unlike_before("columns of other values")
     found.cut_back()
     names, means, deviations, scale, weighted, loadings = found.kept()
     if found.let_go:
         scores = again.scores
-        missed = scores - weighted.T @ loadings
+        residual = scores - weighted.T @ loadings
         others = besides(again.trace, weighted)
-        loadings = loadings + regressed(weighted, missed, again.n, others)
+        loadings = loadings + regressed(weighted, residual, again.n, others)
         loadings = as_long(loadings, weighted, scores)
     if again.hidden is not None:
         loadings = without(loadings, weighted @ again.hidden)
     return Loadings(names, means, loadings * scale[:, None], deviations)
 
 
-def _left(V: Floats, given: Floats | None) -> Floats:
-    """Return what covariates leave of V, (n, k)."""
+def _residual(V: Floats, given: Floats | None) -> Floats:
+    """Return V, (n, k), with the covariates projected out."""
     return V if given is None else V - given.T @ (given @ V)
 
 
 def _largest(sizes: Floats, limit: int) -> Places:
-    """Return the places of the largest, in ascending order."""
     return np.sort(np.argsort(-sizes, kind="stable")[:limit])
 
 
 def _sizes(loadings: Floats) -> Floats:
-    """Return the squared length of each row."""
     sizes: Floats = np.square(loadings).sum(axis=1)
     return sizes

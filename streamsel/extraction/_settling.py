@@ -1,4 +1,4 @@
-"""Leading axes, and what a target asks for, until further readings change nothing."""
+"""Refinement of the leading axes, and of Krylov vectors of the target, in additional passes."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from streamsel.held.same import unlike_before
 from streamsel.held.subspace import Subspace
 from streamsel.stream import ColumnStream
 
-# What is new of a direction is rounding below this.
-_SPENT = 1e-10
-# So often columns are read at most.
-_READINGS = 12
+# A new direction shorter than this part of the images is rounding.
+_ZERO_TOL = 1e-10
+# Maximum number of passes.
+_MAX_PASSES = 12
 
 
 class Settling:
-    """What columns are read again for, where the leading axes stand for their Gram matrix K.
+    """Subspace refinement: vectors to multiply by the Gram matrix K in additional passes.
 
-    Two things are asked for in each reading: what makes the axes those of K, and K times what the
-    reading before made of the target, K² U after K U and so on. These are what partial least
-    squares is made of, so that q components are exact after q - 1 readings.
+    Each pass computes two products: K times the block that improves the leading axes, and K times
+    the image of the target from the previous pass, K² U after K U and so on. Partial least squares
+    depends on these powers alone, so q components are exact after q - 1 passes.
 
     Parameters
     ----------
     held
-        What the first reading found.
+        The state after the first pass.
     q
         The number of components.
     """
@@ -46,25 +46,25 @@ class Settling:
         self._next = self._power(self._images)
 
     def _power(self, images: Floats) -> Floats:
-        """Return what of the last power is to be multiplied once more: nothing after the last."""
+        """Return the new directions of the last power, to be multiplied; none after q powers."""
         if self._n_powers >= self.q:
             return images[:, :0]
-        least = _SPENT * np.linalg.norm(self._images, axis=0).max(initial=0.0)
-        return new_directions(images, self._V, least)
+        tolerance = _ZERO_TOL * np.linalg.norm(self._images, axis=0).max(initial=0.0)
+        return new_directions(images, self._V, tolerance)
 
     @property
     def done(self) -> bool:
-        """Whether there is nothing left to ask for, or it was asked often enough."""
-        return self.n_readings >= _READINGS or (self._ritz.settled and not self._next.size)
+        """Whether nothing is left to compute, or the maximum number of passes is reached."""
+        return self.n_readings >= _MAX_PASSES or (self._ritz.settled and not self._next.size)
 
     @property
     def asked(self) -> Floats:
-        """What the next reading is to multiply, (n, b)."""
+        """The vectors that the next pass multiplies by K, (n, b)."""
         axes = self._ritz.asked[:, :0] if self._ritz.settled else self._ritz.asked
         return np.hstack([axes, self._next])
 
     def take(self, product: Floats) -> None:
-        """Take up K times what was asked, (n, b)."""
+        """Accept K times the requested vectors, (n, b)."""
         self.n_readings += 1
         product = self.held.left_of(product)
         b = product.shape[1] - self._next.shape[1]
@@ -77,34 +77,34 @@ class Settling:
         self._next = self._power(images)
 
     def settle(self) -> None:
-        """Hand over what was found."""
+        """Write the axes and images into the state."""
         self.held.settle(self._ritz.axes, self._V, self._images)
 
 
 class SettlingFound:
-    """What columns make of vectors.
+    """Products of K with vectors, for the columns of one part.
 
     Attributes
     ----------
     n_read
-        How many columns were read.
+        Number of columns read.
     product
         (n, b) K times the vectors, K of these columns.
     total
-        The sum of their squares.
+        Sum of their squares.
     """
 
     def __init__(self, product: Floats, n_read: int, total: float) -> None:
         self.product, self.n_read, self.total = product, n_read, total
 
     def merge(self, other: SettlingFound) -> None:
-        """Take in what was found in the columns that come right after."""
+        """Add the result for the columns that come directly after."""
         self.product = self.product + other.product
         self.n_read += other.n_read
         self.total += other.total
 
     def expect_all(self, n_columns: int, total: float) -> None:
-        """Refuse what was not found in so many columns of such squares."""
+        """Raise ValueError unless these are `n_columns` columns with this sum of squares."""
         if self.n_read != n_columns:
             raise unlike_before(f"{self.n_read} columns, after {n_columns}")
         if not np.isclose(self.total, total, rtol=1e-6, atol=0.0):
@@ -112,12 +112,12 @@ class SettlingFound:
 
 
 class SettlingReading:
-    """Reads columns again for what they make of some vectors.
+    """A pass over columns that multiplies vectors by their Gram matrix.
 
     Parameters
     ----------
     model
-        One of the same parameters and target that has learnt nothing.
+        An empty model with the same parameters and target.
     asked
         (n, b) the vectors.
     """
@@ -126,7 +126,7 @@ class SettlingReading:
         self._model, self._asked = model, asked
 
     def read(self, stream: ColumnStream, arrival: int = 0) -> SettlingFound:
-        """Return what the columns of a part make of the vectors, whatever comes before them."""
+        """Return the product for the columns of a part; `arrival` is unused."""
         del arrival
         held: GramColumns = self._model._new_columns(len(self._asked))
         product, n_read, total = Product(self._asked, self._model.n_jobs), 0, 0.0

@@ -1,4 +1,4 @@
-"""Leading eigenvectors of a matrix of similarities, and the lowest ones of a graph."""
+"""Leading eigenvectors of a similarity matrix, and lowest ones of a graph Laplacian."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, splu
 from streamsel.held.part import Floats
 from streamsel.ties import TIE
 
-# An axis with less than this part of the largest eigenvalue is rounding.
-_SPENT = 1e-12
+# An axis whose eigenvalue is below this part of the largest is rounding.
+_ZERO_TOL = 1e-12
 # Eigenvalues that differ by less than this part of the largest are equal.
-_EQUAL = 1e-9
-# So many more are found than are asked for: of equal ones as many as can be.
-_BEYOND = 6
-# A matrix of more rows, of which a smaller part is asked for, is not decomposed whole.
+_EQUAL_RTOL = 1e-9
+# Number of additional eigenpairs computed, so that spaces of equal eigenvalues are complete.
+_N_EXTRA = 6
+# A larger matrix is not fully decomposed for a smaller share of its eigenvectors.
 _LARGE, _FEW = 1500, 0.05
-# A graph is solved with this part of its largest degree added to the diagonal.
+# Multiple of the largest degree added to the diagonal of a Laplacian before its factorisation.
 _SHIFT = 1e-9
 
 
@@ -33,55 +33,55 @@ def largest(K: Floats, q: int, floor: float) -> tuple[Floats, Floats]:
     Parameters
     ----------
     K
-        (n, n) symmetric, with no eigenvalue below 0 but for rounding; it is used up.
+        (n, n) symmetric and positive semi-definite up to rounding; it is overwritten.
     q
-        How many; those that are rounding are left out.
+        Maximum number of eigenpairs; those that are rounding are left out.
     floor
-        What may be rounding, whatever the others are.
+        Eigenvalues up to this are rounding, whatever the largest is.
     """
-    asked = min(len(K), q + _BEYOND)
+    count = min(len(K), q + _N_EXTRA)
 
-    def whole() -> tuple[Floats, Floats]:
-        some = [len(K) - asked, len(K) - 1]
+    def dense() -> tuple[Floats, Floats]:
+        some = [len(K) - count, len(K) - 1]
         found: tuple[Floats, Floats] = eigh(
             K, subset_by_index=some, check_finite=False, overwrite_a=True
         )
         return found
 
-    d, E = _found(K, asked, whole)
+    d, E = _leading(K, count, dense)
     d, E = d[::-1], E[:, ::-1]
-    substantial = d > max(floor, _SPENT * d[0])
+    substantial = d > max(floor, _ZERO_TOL * d[0])
     d, E = d[substantial], E[:, substantial]
-    return d[:q], _settled(d, E, d[:1].sum())[:, :q]
+    return d[:q], _canonical_basis(d, E, d[:1].sum())[:, :q]
 
 
 def lowest(A: csr_array, q: int) -> tuple[Floats, Floats]:
-    """Return the lowest eigenvalues (k,) and eigenvectors (n, k) of L = D - A but the constant.
+    """Return the lowest eigenvalues (k,) and eigenvectors (n, k) of L = D - A, except the constant.
 
     Parameters
     ----------
     A
-        (n, n) weights of the edges, symmetric, none of an observation with itself.
+        (n, n) weights of the edges, symmetric, without loops.
     q
-        How many; there are no more than n - 1.
+        Number of eigenpairs; there are no more than n - 1.
     """
     n = A.shape[0]
     q = min(q, n - 1)
-    parts, part_of = connected_components(A, directed=False)
-    apart = _apart(part_of, parts, q)
-    rest = min(q - apart.shape[1], n - parts)
-    if rest <= 0:
-        return np.zeros(apart.shape[1]), apart
+    n_parts, part_of = connected_components(A, directed=False)
+    null_space = _component_vectors(part_of, n_parts, q)
+    n_further = min(q - null_space.shape[1], n - n_parts)
+    if n_further <= 0:
+        return np.zeros(null_space.shape[1]), null_space
     degrees = np.asarray(A.sum(axis=1))
-    asked = min(n - parts, rest + _BEYOND)
+    count = min(n - n_parts, n_further + _N_EXTRA)
     sizes = np.bincount(part_of)
 
-    def whole() -> tuple[Floats, Floats]:
-        # What is constant on the parts is moved above everything else.
+    def dense() -> tuple[Floats, Floats]:
+        # The null space, vectors constant on each connected component, is shifted to the top.
         together = part_of[:, None] == part_of
         L = np.diag(degrees) - A.toarray() + together * (3.0 * degrees.max() / sizes[part_of])
         found: tuple[Floats, Floats] = eigh(
-            L, subset_by_index=[0, asked - 1], check_finite=False, overwrite_a=True
+            L, subset_by_index=[0, count - 1], check_finite=False, overwrite_a=True
         )
         return found
 
@@ -90,24 +90,26 @@ def lowest(A: csr_array, q: int) -> tuple[Floats, Floats]:
         levels: Floats = (np.bincount(part_of, weights=v) / sizes)[part_of]
         return v - levels
 
-    if n <= _LARGE or asked > _FEW * n:
-        d, E = whole()
+    if n <= _LARGE or count > _FEW * n:
+        d, E = dense()
     else:
-        d, E = _lanczos(diags_array(degrees) - A, degrees.max(), asked, without_means, whole)
-    E = _settled(d, E, 2.0 * degrees.max())
-    return np.append(np.zeros(apart.shape[1]), d[:rest]), np.hstack([apart, E[:, :rest]])
+        d, E = _lanczos(diags_array(degrees) - A, degrees.max(), count, without_means, dense)
+    E = _canonical_basis(d, E, 2.0 * degrees.max())
+    return np.append(np.zeros(null_space.shape[1]), d[:n_further]), np.hstack(
+        [null_space, E[:, :n_further]]
+    )
 
 
-def _found(
-    K: Floats, asked: int, whole: Callable[[], tuple[Floats, Floats]]
+def _leading(
+    K: Floats, count: int, dense: Callable[[], tuple[Floats, Floats]]
 ) -> tuple[Floats, Floats]:
     """Return leading eigenvalues, ascending, and eigenvectors."""
-    if len(K) <= _LARGE or asked > _FEW * len(K):
-        return whole()
+    if len(K) <= _LARGE or count > _FEW * len(K):
+        return dense()
     try:
-        d, E = eigsh(K, k=asked, which="LA", v0=_start(len(K)))
+        d, E = eigsh(K, k=count, which="LA", v0=_start_vector(len(K)))
     except ArpackError:
-        return whole()
+        return dense()
     order = np.argsort(d, kind="stable")
     return d[order], E[:, order]
 
@@ -115,11 +117,11 @@ def _found(
 def _lanczos(
     L: Any,
     scale: float,
-    asked: int,
+    count: int,
     without_means: Callable[[Floats], Floats],
-    whole: Callable[[], tuple[Floats, Floats]],
+    dense: Callable[[], tuple[Floats, Floats]],
 ) -> tuple[Floats, Floats]:
-    """Return the lowest eigenpairs of a Laplacian beside its null space, by its inverse."""
+    """Return the lowest eigenpairs of a Laplacian outside its null space, by shift and invert."""
     n = L.shape[0]
     inverse = splu((L + _SHIFT * scale * eye_array(n)).tocsc(), permc_spec="MMD_AT_PLUS_A")
 
@@ -128,65 +130,66 @@ def _lanczos(
 
     operator = LinearOperator((n, n), matvec=solved, dtype=np.float64)
     try:
-        _, E = eigsh(operator, k=asked, which="LA", v0=without_means(_start(n)))
+        _, E = eigsh(operator, k=count, which="LA", v0=without_means(_start_vector(n)))
     except ArpackError:
-        return whole()
-    # Of the inverse the vectors are taken, and not the values.
+        return dense()
+    # Eigenvalues by Rayleigh-Ritz in L itself: those of the shifted inverse are less accurate.
     E = np.linalg.qr(E)[0]
     d, turn = np.linalg.eigh(E.T @ (L @ E))
     return d, E @ turn
 
 
-def _start(n: int) -> Floats:
-    """Return a start that is the same every time, and in no eigenspace."""
+def _start_vector(n: int) -> Floats:
+    # Reproducible, and in general position to all eigenspaces.
     return np.random.default_rng(0).normal(size=n)
 
 
-def _apart(part_of: NDArray[Any], parts: int, q: int) -> Floats:
-    """Return what is constant on the parts of a graph and tells them apart, (n, k), k <= q.
+def _component_vectors(part_of: NDArray[Any], n_parts: int, q: int) -> Floats:
+    """Return orthonormal vectors, constant on each connected component, that separate these.
 
-    Pivoted Cholesky of the projector on it: the first vector tells the smallest part from the rest.
+    Pivoted Cholesky of the projector on them, (n, k), k <= q: the first vector separates the
+    smallest component from the others.
     """
-    k, n = min(q, parts - 1), part_of.size
+    k, n = min(q, n_parts - 1), part_of.size
     sizes = np.bincount(part_of)
-    left = 1.0 / sizes - 1.0 / n
-    levels = np.zeros((parts, k))
+    residual = 1.0 / sizes - 1.0 / n
+    levels = np.zeros((n_parts, k))
     for j in range(k):
-        pivot = int((left >= left.max() * (1.0 - _EQUAL)).argmax())
+        pivot = int((residual >= residual.max() * (1.0 - _EQUAL_RTOL)).argmax())
         level = -1.0 / n - levels[:, :j] @ levels[pivot, :j]
         level[pivot] += 1.0 / sizes[pivot]
         levels[:, j] = level / np.sqrt(level[pivot])
-        left = left - np.square(levels[:, j])
-        left[pivot] = -1.0
-    apart: Floats = levels[part_of]
-    return apart
+        residual = residual - np.square(levels[:, j])
+        residual[pivot] = -1.0
+    vectors: Floats = levels[part_of]
+    return vectors
 
 
-def _settled(d: Floats, E: Floats, scale: float) -> Floats:
-    """Return eigenvectors that rounding has no say in: of equal eigenvalues, and of signs.
+def _canonical_basis(d: Floats, E: Floats, scale: float) -> Floats:
+    """Return eigenvectors whose signs and bases of equal eigenvalues do not depend on rounding.
 
-    Of equal eigenvalues any basis of their space would do. The first vector is the one that is
-    largest in an observation, the first such; the others are 0 there, and so on. The largest entry
-    of a vector is positive, of equal ones the first.
+    In a space of equal eigenvalues, the first vector is the one with the largest entry, the first
+    such entry; the others are 0 there, and so on. The largest entry of a vector is positive; of
+    equal ones the first.
     """
     E = E.copy()
-    starts = np.flatnonzero(np.append(True, np.abs(np.diff(d)) > _EQUAL * scale))
+    starts = np.flatnonzero(np.append(True, np.abs(np.diff(d)) > _EQUAL_RTOL * scale))
     for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(d)], strict=True):
         if stop - start > 1:
             E[:, start:stop] = _pivoted(E[:, start:stop])
     size = np.abs(E)
-    first = (size >= size.max(axis=0, initial=0.0) * (1.0 - _EQUAL)).argmax(axis=0)
+    first = (size >= size.max(axis=0, initial=0.0) * (1.0 - _EQUAL_RTOL)).argmax(axis=0)
     up = np.where(E[first, np.arange(E.shape[1])] < 0.0, -1.0, 1.0)
-    settled: Floats = E * up
-    return settled
+    oriented: Floats = E * up
+    return oriented
 
 
 def _pivoted(B: Floats) -> Floats:
-    """Return the basis of the space of B (n, g) of which each vector is largest in its pivot."""
+    """Return the basis of the space of B (n, g) in which each vector is largest at its pivot."""
     out = np.empty_like(B)
     for j in range(B.shape[1]):
         squares = np.square(B).sum(axis=1)
-        pivot = int((squares >= squares.max() * (1.0 - _EQUAL)).argmax())
+        pivot = int((squares >= squares.max() * (1.0 - _EQUAL_RTOL)).argmax())
         towards = B[pivot] / np.sqrt(squares[pivot])
         out[:, j] = B @ towards
         B = B - np.outer(out[:, j], towards)
@@ -194,14 +197,14 @@ def _pivoted(B: Floats) -> Floats:
 
 
 def nearest(squares: Floats, k: int) -> NDArray[np.bool_]:
-    """Return who is no farther than the k-th nearest, by squared distances (b, m).
+    """Return a mask of the entries up to the k-th smallest of each row of squared distances (b, m).
 
-    Infinite ones are nobody's. Distances are equal that differ by less than 1e-12 of the largest
-    one of the row: by what rounding makes of equal ones.
+    Infinite ones are excluded. Distances are tied if they differ by less than 1e-12 of the largest
+    of the row, to allow for rounding.
     """
     near: NDArray[np.bool_] = np.isfinite(squares)
     if squares.shape[1] > k:
-        bar = np.partition(squares, k - 1, axis=1)[:, k - 1]
-        bar += TIE * squares.max(axis=1, where=near, initial=0.0)
-        near &= squares <= bar[:, None]
+        threshold = np.partition(squares, k - 1, axis=1)[:, k - 1]
+        threshold += TIE * squares.max(axis=1, where=near, initial=0.0)
+        near &= squares <= threshold[:, None]
     return near

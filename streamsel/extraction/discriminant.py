@@ -1,4 +1,4 @@
-"""Discriminant: the components in which classes lie farthest apart."""
+"""Discriminant: linear discriminant components, with shrinkage."""
 
 from __future__ import annotations
 
@@ -16,90 +16,91 @@ from streamsel.learner.river import Supervised
 from streamsel.params import param
 from streamsel.target.target import KINDS, Target
 
-# A direction with less than this part of its variance within the classes has none there.
-_APART = 1e-10
-# What is left of 1 within a class is no less.
-_ROUNDING = 1e-16
-# The shrinkage that stands for an infinitesimal one, where without any nothing is defined.
-_LEAST = 1e-6
-# What there is between the classes, or within them, is rounding if it is no more than this part.
-_SPENT = 1e-12
+# A direction with less than this share of its variance within the classes has none.
+_WITHIN_TOL = 1e-10
+# Least share of the variance that is within the classes.
+_MIN_WITHIN = 1e-16
+# The shrinkage used instead of a smaller one where the discriminants are undefined without any.
+_MIN_SHRINKAGE = 1e-6
+# Variance between or within the classes below this share is rounding.
+_ZERO_TOL = 1e-12
 
 
 class Discriminant(GramExtractor, Supervised):
-    r"""Linear discriminants: the components in which the classes lie farthest apart.
+    r"""Linear discriminant analysis (Fisher's discriminants), with shrinkage.
 
-    Fisher's discriminants, with the covariance within the classes shrunk towards that of unrelated
-    columns, so that they are of use, and exist, where columns outnumber rows. A class is then told
-    by its nearest mean, for the components vary within the classes as much as one another. There
-    is one less than there are classes.
+    The covariance within the classes is shrunk towards that of uncorrelated columns, so that
+    discriminants exist, and generalise, if columns outnumber rows. All components have the same
+    variance within the classes, so that a row can be classified by the nearest class mean. There
+    are at most one fewer than classes.
 
     Parameters
     ----------
     shrinkage
-        How far the covariance within the classes is shrunk, from 0, not at all, to 1, as if columns
-        were unrelated and varied alike; or `"auto"`, by restricted maximum likelihood.
+        Weight of the shrinkage target in the covariance within the classes, from 0, none, to 1,
+        uncorrelated columns of equal variance; or `"auto"`, by restricted maximum likelihood.
     target
-        `"class"` takes numbers for classes, as labels are; `"numeric"` refuses labels; `"auto"`
-        takes labels for classes and numbers for quantities.
+        `"class"` takes numbers as class labels; `"numeric"` refuses labels; `"auto"` takes labels
+        as classes and numbers as quantities.
 
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Rows seen, as observations of the columns or one by one; variables seen, one that comes back
-        after it was let go counted again; those among them that do not vary.
+        Number of rows seen, as observations of the columns or one by one; of variables seen, where
+        one that returns after eviction counts again; and of constant variables.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and for a target of more observations than a Gram matrix
-        is kept of.
+        For a parameter out of its range, and for a target with more observations than a Gram matrix
+        is kept for.
 
     Notes
     -----
-    **Method.** Of $n$ rows and $p$ columns that vary, with $B$ and $W$ the covariances between and
+    **Method.** For $n$ rows and $p$ varying columns, with $B$ and $W$ the covariances between and
     within the classes (divided by $n$) and $M = (1 - \gamma) W + \gamma \, \mathrm{tr}(W)/p \, I$,
-    the components are the $w$ of the largest $w^T B w / w^T M w$, with $w^T M w = 1$ and
-    uncorrelated in $M$. In the principal axes of the columns, $K = XX^T = E \, \mathrm{diag}(d) \,
-    E^T$, the sum of $B$ and $W$ is diagonal and $B = hh^T$ of low rank, $h = \sqrt{d} E^T U$, so
-    that $M^{-1}$ is that of a diagonal matrix and of one as large as there are classes:
-    nothing of size $p \times p$ is ever needed. The target may be numbers too: then $B$ is what it
-    explains, and $W$ what it leaves.
+    the components are the $w$ of largest $w^T B w / w^T M w$, with $w^T M w = 1$ and uncorrelated
+    in $M$. In the principal axes of the columns, $K = XX^T = E \, \mathrm{diag}(d) \, E^T$, the sum
+    of $B$ and $W$ is diagonal and $B = hh^T$ has low rank, $h = \sqrt{d} E^T U$, so that $M^{-1}$
+    follows from the inverse of a diagonal matrix and of one as large as the number of classes: no
+    matrix of size $p \times p$ is needed. The target may also be numeric: then $B$ is the
+    covariance it explains, and $W$ the residual covariance.
 
-    **Beside scikit-learn.** Without shrinkage the components are `scalings_` of its
+    **Relation to scikit-learn.** Without shrinkage the components are `scalings_` of its
     LinearDiscriminantAnalysis(solver="eigen"). With shrinkage they span the discriminant functions
-    of solver="lsqr", which shrinks as it is done here; its "eigen" shrinks what is *between* the
-    classes too, which takes it elsewhere: with $\gamma = 1$ to directions that have nothing to do
-    with the classes.
+    of solver="lsqr", which uses the same shrinkage; its "eigen" also shrinks the covariance
+    *between* the classes, which gives other directions: with $\gamma = 1$ directions unrelated to
+    the classes.
 
-    **Shrinkage.** `"auto"` chooses by the likelihood of the target under ridge regression, as
+    **Shrinkage.** `"auto"` maximises the likelihood of the target under ridge regression, as
     [RidgeComponents](ridge_components.md) do: the span is that of canonical ridge with $\lambda = n
-    \gamma \, \mathrm{tr}(W) / (p (1 - \gamma))$ for $M$ and the total covariance alike. Where the
-    classes do not vary in some direction, as with more columns than rows, nothing is defined
-    without shrinkage; 0 then stands for 1e-6, and `shrinkage_` says so. Shrinking heeds units:
-    `scale=True` brings columns to unit variance first. On seven real sets by which it was chosen,
-    the mean error of LDA on the discriminants is 22.5 % by `"auto"`, 23.2 by generalised
-    cross-validation, 24.4 by Ledoit and Wolf's rule, 25.4 by that of Chen et al.; on seven others
-    12.5, 12.3, 18.7 and 18.2, and 17.4 with the best of five fixed numbers.
+    \gamma \, \mathrm{tr}(W) / (p (1 - \gamma))$, for $M$ as well as for the total covariance. If
+    there is a direction without variance within the classes, as with more columns than rows, the
+    discriminants are undefined without shrinkage; 0 is then replaced by 1e-6, which `shrinkage_`
+    shows. Shrinkage depends on units: `scale=True` first standardises the columns. On the seven
+    real sets used to choose the rule, the mean error of LDA on the discriminants is 22.5 % by
+    `"auto"`, 23.2 by generalised cross-validation, 24.4 by Ledoit and Wolf's rule, 25.4 by that of
+    Chen et al.; on seven others 12.5, 12.3, 18.7 and 18.2, and 17.4 with the best of five fixed
+    values.
 
-    **What is worth believing.** Where columns outnumber rows the classes lie apart on the rows
-    learnt whatever they are, also if they were drawn by lot: judge the components on other rows.
+    **Overfitting.** If columns outnumber rows, the classes are separated on the rows learnt even if
+    they are random: evaluate the components on other rows.
 
-    **Many rows.** Of more rows than `max_rows_gram` the leading axes stand for the Gram matrix, as
-    in [PCA](pca.md), beside what the target makes of it, exactly. Classes that lie apart along
-    directions in which hardly anything varies are then told apart less well on the rows learnt.
+    **Many rows.** With more rows than `max_rows_gram`, the leading axes replace the Gram matrix, as
+    in [PCA](pca.md); its product with the target is summed exactly. Classes that differ along
+    directions of little variance are then separated less well on the rows learnt.
 
-    **Cost.** $n^2$ for each column. Components, when they are asked for, $O(n^3)$.
+    **Cost.** $n^2$ per column. Computing components takes $O(n^3)$.
 
-    **Memory.** $4 n^2$ bytes, twice that while columns come, and $36 n^2$ when components are asked
-    for; $16 n m$ for the pool, $m$ being `max_loadings`. On rows $2 m^2$ numbers, $m$ at most
+    **Memory.** $4 n^2$ bytes, twice that while columns arrive, and $36 n^2$ while components are
+    computed; $16 n m$ for the pool, $m$ being `max_loadings`. On rows $2 m^2$ numbers, $m$ at most
     `max_features`.
 
     **Rows.** The joint moments of the variables give the same components as their columns.
 
-    **Missing and new features.** A column with a missing value is refused. In a row a variable that
-    is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
-    variable, class or target was 0 before. A transform ignores features that were never learnt.
+    **Missing and new features.** A column with a missing value is refused. In a row, an absent
+    variable is 0, and NaN or None counts as the variable's mean; a new variable, class or target
+    was 0 in earlier rows. A transform ignores features that were never learnt.
 
     References
     ----------
@@ -114,7 +115,7 @@ class Discriminant(GramExtractor, Supervised):
 
     Examples
     --------
-    Three classes differ in what hardly varies, which principal components would not find:
+    Three classes differ in directions of little variance, which PCA would miss:
 
     >>> import numpy as np
     >>> from streamsel import Discriminant
@@ -133,14 +134,14 @@ class Discriminant(GramExtractor, Supervised):
     >>> Z = model.embedding
     >>> means = np.array([Z[y[:200] == name].mean(axis=0) for name in "abc"])
 
-    The nearest mean tells the class of rows that were not learnt:
+    The nearest mean predicts the class of new rows:
 
     >>> new = model.transform_many(X[200:])
     >>> nearest = np.square(new[:, None] - means).sum(axis=2).argmin(axis=1)
     >>> bool((nearest == kinds[200:]).mean() > 0.9)
     True
 
-    It goes on with rows, by name, in River:
+    It also learns from rows, by name, in River:
 
     >>> model.learn_one(dict(enumerate(X[200])), y[200])
     >>> list(model.transform_one(dict(enumerate(X[201]))))
@@ -182,12 +183,12 @@ class Discriminant(GramExtractor, Supervised):
         if not isinstance(target, Target) or space is None or found is None:
             return super()._why_no_more
         if not found.duals.size:
-            return "the target tells nothing of the columns, or all"
+            return "the target explains none of the variance of the columns, or all"
         if found.duals.shape[1] < space.rank:
-            return "the columns tell of the target in no more directions"
+            return "the columns covary with the target in no more directions"
         if target.is_class:
-            return "there is one less than there are classes"
-        return "there are as many as the target has dimensions"
+            return "there is one component less than there are classes"
+        return "there are as many components as the target has dimensions"
 
     @property
     def shrinkage_(self) -> float:
@@ -200,10 +201,10 @@ class Discriminant(GramExtractor, Supervised):
 def discriminants(inner: Inner, q: int, asked: str | float) -> tuple[Floats, float]:
     """Return the duals of at most q discriminants, and the shrinkage used.
 
-    In the principal axes the total is diag(d), what there is between the classes hhᵀ, h = √d EᵀU,
-    and the shrunk M = G - (1 - γ)hhᵀ with G = (1 - γ)d + γ tr(W)/p diagonal. With hᵀG⁻¹h = Q
-    diag(s) Qᵀ the directions M⁻¹h are those of F = G⁻¹hQ, and FᵀMF = s(1 - (1 - γ)s). K is of trace
-    1 here, lest squares overflow.
+    In the principal axes the total covariance is diag(d), the covariance between the classes hhᵀ, h
+    = √d EᵀU, and the shrunk M = G - (1 - γ)hhᵀ with G = (1 - γ)d + γ tr(W)/p diagonal. With hᵀG⁻¹h
+    = Q diag(s) Qᵀ the directions M⁻¹h are those of F = G⁻¹hQ, and FᵀMF = s(1 - (1 - γ)s). K is
+    scaled to trace 1, to avoid overflow of squares.
 
     Parameters
     ----------
@@ -215,17 +216,17 @@ def discriminants(inner: Inner, q: int, asked: str | float) -> tuple[Floats, flo
     axes = Axes(d, E, np.sqrt(d)[:, None] * (E.T @ inner.U), 0.0, inner.n)
     between = float(np.square(axes.h).sum())
     within = (1.0 - between) / max(1, inner.p)
-    if not between or within * inner.p <= _SPENT * between:
-        # Nothing varies within the classes.
+    if not between or within * inner.p <= _ZERO_TOL * between:
+        # There is no variance within the classes.
         return np.zeros((inner.size, 0)), np.nan
     used = _likeliest(axes, inner.p, within) if isinstance(asked, str) else float(asked)
     found = _directions(axes, within, used)
-    if used < _LEAST and found.left[0] < _APART:
-        used = _LEAST
+    if used < _MIN_SHRINKAGE and found.left[0] < _WITHIN_TOL:
+        used = _MIN_SHRINKAGE
         found = _directions(axes, within, used)
-    count = min(q, int(np.count_nonzero(found.squares > _SPENT * found.squares[0])))
-    lengths = np.sqrt(found.squares * np.maximum(found.left, _ROUNDING))[:count]
-    # Covariances are of n, as scikit-learn's.
+    count = min(q, int(np.count_nonzero(found.squares > _ZERO_TOL * found.squares[0])))
+    lengths = np.sqrt(found.squares * np.maximum(found.left, _MIN_WITHIN))[:count]
+    # Covariances are divided by n, as in scikit-learn.
     F = found.F[:, :count] * np.sqrt(inner.rows) / lengths
     duals: Floats = E @ (F / np.sqrt(d)[:, None]) / inner.trace
     return duals, used
@@ -237,7 +238,7 @@ class _Directions(NamedTuple):
     Parameters
     ----------
     F
-        (s, r) the directions, those farthest apart first.
+        (s, r) the directions, by decreasing separation.
     squares, left
         (r,) s, and 1 - (1 - γ)s.
     """
@@ -255,25 +256,25 @@ def _directions(axes: Axes, within: float, used: float) -> _Directions:
         squares, Q = squares[::-1], Q[:, ::-1]
         left = 1.0 - (1.0 - used) * squares
     else:
-        # Where little is left it is told from 1 before the two are subtracted.
+        # For accuracy 1 - (1 - γ)s is computed directly, not by subtraction from 1.
         V = h / np.sqrt(d)[:, None]
-        beyond = np.eye(h.shape[1]) - V.T @ V
-        left, Q = np.linalg.eigh(beyond + V.T @ (V * (used * within / shrunk)[:, None]))
+        unexplained = np.eye(h.shape[1]) - V.T @ V
+        left, Q = np.linalg.eigh(unexplained + V.T @ (V * (used * within / shrunk)[:, None]))
         squares = (1.0 - left) / (1.0 - used)
     squares = np.maximum(squares, 0.0)
     return _Directions((h / shrunk[:, None]) @ Q, squares, left)
 
 
 def _likeliest(axes: Axes, p: int, within: float) -> float:
-    """Return the shrinkage under which the target is likeliest.
+    """Return the shrinkage of largest likelihood of the target.
 
     The directions are those of ridge regression on the columns with λ = γ tr(W)/p / (1 - γ).
     """
-    # Axes that are not held, of many rows, are there all the same, and alike: else the one that was
-    # chosen by the target would be one of few.
+    # With many rows only the leading axes are known: the remaining variance is spread evenly over
+    # the remaining axes, otherwise the likelihood would count too few axes.
     rest = max(0, round(axes.n) - 1 - axes.d.size)
     others = np.full(rest, max(0.0, 1.0 - float(axes.d.sum())) / max(1, rest))
-    some = others[others > _SPENT]
+    some = others[others > _ZERO_TOL]
     axes = axes._replace(d=np.append(axes.d, some), h=np.pad(axes.h, ((0, some.size), (0, 0))))
     ridges = RIDGES / max(1.0, min(p, axes.n - 1.0))
     ridge = float(ridges[restricted_likelihood(axes, ridges).argmax()])

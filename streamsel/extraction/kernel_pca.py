@@ -1,4 +1,4 @@
-"""KernelPCA: principal components of what a kernel sees, from the Gram matrix of all columns."""
+"""KernelPCA: kernel principal components, from the Gram matrix of all columns."""
 
 from __future__ import annotations
 
@@ -14,74 +14,74 @@ from streamsel.held.part import Floats, Places
 from streamsel.learner.embedder import Embedder
 from streamsel.params import param
 
-# Singular values of what landmarks tell below this part of the largest are not made use of.
-_SPENT = 1e-6
+# Singular values of the landmarks' kernel below this part of the largest are treated as zero.
+_ZERO_TOL = 1e-6
 
 
 class KernelPCA(Embedder):
-    r"""Kernel PCA: the directions of largest variance in the space of a kernel.
+    r"""Kernel PCA: principal components in the feature space of a kernel.
 
-    Of columns that are centred the inner products of the observations, $K = \sum \tilde x \tilde
-    x^\top$, are all that a polynomial or an RBF kernel is made of, and one reading of any number of
-    columns fills $K$ exactly.
+    A polynomial or RBF kernel of centred columns depends only on the inner products of the
+    observations, $K = \sum \tilde x \tilde x^\top$, and one pass over any number of columns
+    computes $K$ exactly.
 
     Parameters
     ----------
     kernel
-        Between rows: `"rbf"`, $\exp(-\gamma \|x - x'\|^2)$, or `"poly"`, $(\gamma x^\top x' +
-        c)^d$, of centred columns. A linear one is that of PCA.
+        The kernel between rows: `"rbf"`, $\exp(-\gamma \|x - x'\|^2)$, or `"poly"`, $(\gamma x^\top
+        x' + c)^d$, of centred columns. For a linear kernel use PCA.
     gamma
-        None is one over the total variance of the columns, whatever their number and scale: then
-        $\gamma \|x - x'\|^2$ is 2 in the mean. That is `gamma="scale"` of scikit-learn's SVC; its
-        KernelPCA takes $1/p$, which is the same of columns of variance 1.
+        $\gamma$; None takes one over the total variance of the columns, so that the mean of $\gamma
+        \|x - x'\|^2$ is 2. This is `gamma="scale"` of scikit-learn's SVC; its KernelPCA takes
+        $1/p$, which is the same for columns of variance 1.
     degree, coef0
         $d$ and $c$ of the polynomial.
 
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Rows seen, as observations of the columns or one by one; variables seen, and those among
-        them that do not vary.
+        Number of rows seen, as observations of the columns or one by one; of variables seen; and of
+        constant variables.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and for columns of more observations than a Gram matrix is
-        kept of.
+        For a parameter out of its range, and for columns with more observations than a Gram matrix
+        is kept for.
 
     Notes
     -----
-    **Method.** With $G$ the matrix of the kernel between the $n$ observations, centred in rows and
-    columns, and its eigenpairs $G e = \lambda e$, component $c$ of the observations is
-    $\sqrt{\lambda_c} e_c$. In the space of the kernel it is PCA: of all projections on $q$
-    directions, the one that misses least, $\sum_{c > q} \lambda_c$. There are components of
-    $\lambda_c > 10^{-12} \lambda_1$ only. The largest entry of each is positive; where eigenvalues
-    are equal the basis is one that rounding has no say in.
+    **Method.** With $G$ the kernel matrix of the $n$ observations, centred in rows and columns, and
+    its eigenpairs $G e = \lambda e$, component $c$ of the observations is $\sqrt{\lambda_c} e_c$.
+    It is PCA in the feature space: the projection on $q$ directions with the smallest residual,
+    $\sum_{c > q} \lambda_c$. Only components with $\lambda_c > 10^{-12} \lambda_1$ exist. The
+    largest entry of each is positive; the basis of equal eigenvalues is chosen so that rounding
+    does not affect it.
 
-    **New rows.** A new row's components are $\sum_i w_{ic} k(x, x_i) + b_c$, with $w = e /
-    \sqrt{\lambda}$ over all observations (Nyström). `transform_beside` has all columns pass by, of
-    the rows learnt and of the new ones, and is exact. `transform_one` and `transform_many` have
-    landmarks alone: `n_landmarks` of the rows, as the `max_variables` variables of the largest
-    variance show them. They are exact as long as these are all rows, and the pool holds all
-    columns. With fewer rows the components of all observations are regressed on the landmarks'
-    kernel; with fewer variables inner products are estimated from these, divided by their share of
-    the variance (`report()` says it).
+    **New rows.** The components of a new row are $\sum_i w_{ic} k(x, x_i) + b_c$, with $w = e /
+    \sqrt{\lambda}$ over all observations (Nyström). `transform_beside` makes a pass over all
+    columns, of the rows learnt and of the new ones, and is exact. `transform_one` and
+    `transform_many` use landmarks: `n_landmarks` of the rows, represented by the `max_variables`
+    variables of largest variance. They are exact if the landmarks are all rows and the pool holds
+    all columns. With fewer landmarks, the components of all observations are regressed on the
+    landmarks' kernel; with fewer variables, inner products are estimated from these and divided by
+    their share of the variance, which `report()` shows.
 
-    **Cost.** $n^2$ operations a column, half of them saved by symmetry. Components, when they are
-    asked for, $O(n^3)$, or $O(n^2 q)$ for few of many rows. A row transformed costs $O(m s)$ with
-    $m$ landmarks and $s$ variables.
+    **Cost.** $n^2$ operations per column, half of them saved by symmetry. Computing components
+    takes $O(n^3)$, or $O(n^2 q)$ for few components of many rows. Transforming a row costs $O(m s)$
+    with $m$ landmarks and $s$ variables.
 
-    **Memory.** $4 n^2$ bytes, twice that while columns come, and $29 n^2$ when components are asked
-    for; $16 n s$ for the pool.
+    **Memory.** $4 n^2$ bytes, twice that while columns arrive, and $29 n^2$ while components are
+    computed; $16 n s$ for the pool.
 
-    **Rows.** A window of `window_size` rows is kept, and then learnt as columns. What stands is
-    renewed with it, and turned so that it moved the least over the rows of that window: orthogonal
-    Procrustes of the new components on those that stood. For ever more rows, in constant memory and
-    without windows, `RandomFourier | PCA` is kernel PCA for the RBF kernel.
+    **Rows.** A window of `window_size` rows is buffered and then learnt as columns. The components
+    in use are refreshed with it, and rotated to differ least from the previous ones over the rows
+    of the window (orthogonal Procrustes). For an unbounded number of rows in constant memory,
+    without windows, `RandomFourier | PCA` is kernel PCA with the RBF kernel.
 
-    **Missing and new features.** A column with a missing value is refused. In a row a variable that
-    is absent is 0, one that is NaN or None counts as its mean; a new one is ignored until the next
-    window.
+    **Missing and new features.** A column with a missing value is refused. In a row, an absent
+    variable is 0, and NaN or None counts as the variable's mean; a new variable is ignored until
+    the next window.
 
     References
     ----------
@@ -93,7 +93,7 @@ class KernelPCA(Embedder):
 
     Examples
     --------
-    Two rings, one within the other, that no linear map tells apart:
+    Two rings, one inside the other, that no linear map separates:
 
     >>> import numpy as np
     >>> from streamsel import KernelPCA
@@ -108,7 +108,7 @@ class KernelPCA(Embedder):
     >>> bool(max(inner.std(axis=0)) < min(abs(inner.mean(axis=0) - outer.mean(axis=0)).max(), 1.0))
     True
 
-    New rows beside all columns, or by the landmarks that are kept:
+    New rows, transformed exactly with all columns, or with the landmarks:
 
     >>> new = np.array([[0.0, 1.1], [-3.9, 0.0]])
     >>> exact = model.transform_beside(X, new)
@@ -141,7 +141,7 @@ class KernelPCA(Embedder):
         gamma = 1.0 if self.gamma is None else self.gamma * rows.variance
         if self.kernel == "rbf":
             found = rows.distances()
-            # Infinitely often nothing is nothing.
+            # The product of an infinite gamma and a distance of 0 is 0, not NaN.
             found *= -min(gamma, 1e300)
             return np.exp(found, out=found)
         with np.errstate(over="ignore"):
@@ -155,14 +155,14 @@ class KernelPCA(Embedder):
             raise ValueError(
                 f"Expected a kernel of finite values. Got: gamma={self.gamma} on columns whose "
                 f"variances sum to {rows.variance:.3g}.\n"
-                "Hint: gamma=None goes by that sum; or scale the columns."
+                "Hint: gamma=None is one over that sum; or scale the columns."
             )
-        floor = np.finfo(np.float64).eps * float(G.trace())
+        rounding = np.finfo(np.float64).eps * float(G.trace())
         means = G.mean(axis=0)
         G -= means
         G -= means[:, None]
         G += means.mean()
-        d, E = largest(G, self.n_components, floor)
+        d, E = largest(G, self.n_components, rounding)
         return E * np.sqrt(d)
 
     def _alike(self, rows: Likeness) -> Floats:
@@ -176,6 +176,6 @@ class KernelPCA(Embedder):
         else:
             G -= means
             d, V = np.linalg.eigh(G.T @ G)
-            used = d > _SPENT * _SPENT * d[-1]
+            used = d > _ZERO_TOL * _ZERO_TOL * d[-1]
             weights = (V[:, used] / d[used]) @ (V[:, used].T @ (G.T @ Z))
         return weights, -means @ weights

@@ -1,4 +1,4 @@
-"""LaplacianEigenmaps: observations placed beside their neighbours in a graph."""
+"""LaplacianEigenmaps: spectral embedding of a k-NN graph, or of a given graph."""
 
 from __future__ import annotations
 
@@ -22,63 +22,63 @@ from streamsel.target.target import NoTarget
 
 
 class LaplacianEigenmaps(Embedder):
-    r"""Laplacian eigenmaps: observations that are neighbours are placed near one another.
+    r"""Laplacian eigenmaps: spectral embedding of the k-nearest-neighbour graph of the rows.
 
-    The graph of who is whose neighbour is made of the distances between observations over all
-    columns, which the Gram matrix tells after one reading; or it is given, `learn_graph`, and no
-    columns are needed at all: a way to numbers for what has none.
+    The graph is computed from the distances between observations over all columns, which the Gram
+    matrix contains after one pass. Or a graph is passed to `learn_graph`, and no columns are
+    needed: an embedding for data that are not numbers.
 
     Parameters
     ----------
     n_neighbors
-        Two observations are neighbours if one of them is no farther from the other than that one's
-        `n_neighbors`-th nearest. Of equally far ones all are.
+        Two observations are neighbours if one of them is among the `n_neighbors` nearest of the
+        other; all observations tied with the last one are included.
 
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Rows seen, as observations of the columns or one by one; variables seen, and those among
-        them that do not vary.
+        Number of rows seen, as observations of the columns or one by one; of variables seen; and of
+        constant variables.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and for columns of more observations than a Gram matrix is
-        kept of.
+        For a parameter out of its range, and for columns with more observations than a Gram matrix
+        is kept for.
 
     Notes
     -----
     **Method.** With $A$ the graph's weights, 1 for neighbours, and $D$ the diagonal of the degrees,
     $L = D - A$ is the unnormalised Laplacian, and $f^\top L f = \sum_{i<j} A_{ij} (f_i - f_j)^2$.
     The components are the eigenvectors of the $q$ smallest eigenvalues, of length 1, orthogonal to
-    one another and to the constant vector, which is the first of all and is left out. A graph of
-    $m$ parts that no edge joins has $m$ eigenvalues 0: the first $m - 1$ components then are
-    constant on each part and tell the parts apart. The largest entry of each is positive; where
-    eigenvalues are equal the basis is one that rounding has no say in.
+    one another and to the constant vector, the first eigenvector, which is left out. A graph of $m$
+    connected components has $m$ eigenvalues 0: the first $m - 1$ components are then constant on
+    each connected component and separate them. The largest entry of each is positive; the basis of
+    equal eigenvalues is chosen so that rounding does not affect it.
 
-    **New rows.** A new row is placed at the mean of its `n_neighbors` nearest, where it adds least
-    to $f^\top L f$. `transform_beside` finds them among all rows learnt, by all columns, which pass
-    by once more. `transform_one` and `transform_many` find them among the landmarks: `n_landmarks`
-    of the rows, as the `max_variables` variables of the largest variance show them; distances are
-    then estimated, up to a factor that changes nothing, and of so many fewer rows so many fewer are
-    near. A row that was learnt is one of its own neighbours, and so comes out near its place, and
-    not at it.
+    **New rows.** A new row is mapped to the mean of its `n_neighbors` nearest, which adds least to
+    $f^\top L f$. `transform_beside` searches them among all rows learnt, in another pass over all
+    columns. `transform_one` and `transform_many` search them among the landmarks: `n_landmarks` of
+    the rows, represented by the `max_variables` variables of largest variance; distances are then
+    estimated, up to a factor that does not matter, and the number of neighbours is reduced in
+    proportion to the number of rows. A row that was learnt is one of its own neighbours, so its
+    transform is close to its embedding, but not equal.
 
-    **Cost.** $n^2$ operations a column, half of them saved by symmetry; $O(n^2)$ for the graph, and
-    at most $O(n^3)$ for components, less where the graph is that of a line or a surface. A row
-    transformed costs $O(m s)$ with $m$ landmarks and $s$ variables.
+    **Cost.** $n^2$ operations per column, half of them saved by symmetry; $O(n^2)$ for the graph,
+    and at most $O(n^3)$ for components, less for the graph of a line or a surface. Transforming a
+    row costs $O(m s)$ with $m$ landmarks and $s$ variables.
 
-    **Memory.** $4 n^2$ bytes, twice that while columns come, and $29 n^2$ when components are asked
-    for; $16 n s$ for the pool. A given graph takes its edges.
+    **Memory.** $4 n^2$ bytes, twice that while columns arrive, and $29 n^2$ while components are
+    computed; $16 n s$ for the pool. A given graph takes memory for its edges.
 
-    **Rows.** A window of `window_size` rows is kept, and then learnt as columns. What stands is
-    renewed with it, and turned so that it moved the least over the rows of that window: orthogonal
-    Procrustes of the new components on those that stood. A given graph is of the observations
-    learnt, and serves as long as there are no rows.
+    **Rows.** A window of `window_size` rows is buffered and then learnt as columns. The components
+    in use are refreshed with it, and rotated to differ least from the previous ones over the rows
+    of the window (orthogonal Procrustes). A given graph applies to the observations learnt, until
+    rows are learnt.
 
-    **Missing and new features.** A column with a missing value is refused. In a row a variable that
-    is absent is 0, one that is NaN or None counts as its mean; a new one is ignored until the next
-    window.
+    **Missing and new features.** A column with a missing value is refused. In a row, an absent
+    variable is 0, and NaN or None counts as the variable's mean; a new variable is ignored until
+    the next window.
 
     References
     ----------
@@ -93,7 +93,7 @@ class LaplacianEigenmaps(Embedder):
 
     Examples
     --------
-    A spiral is unrolled: the first component is how far along it an observation lies.
+    The first component of a spiral is the position of an observation along it:
 
     >>> import numpy as np
     >>> from streamsel import LaplacianEigenmaps
@@ -106,7 +106,7 @@ class LaplacianEigenmaps(Embedder):
     >>> bool(abs(np.corrcoef(z, along)[0, 1]) > 0.99)
     True
 
-    Papers by who wrote them together: a graph, and no numbers. Two of the six are a part apart:
+    A graph of co-authorship of six papers, without numbers; two of them are a separate component:
 
     >>> papers = np.zeros((6, 6))
     >>> for i, j in [(0, 1), (1, 2), (2, 0), (2, 3), (4, 5)]:
@@ -136,27 +136,27 @@ class LaplacianEigenmaps(Embedder):
         self._graph: Graph | None = None
 
     def learn_graph(self, adjacency: Any) -> None:
-        """Learn who is whose neighbour, in the place of what columns tell of it.
+        """Learn the graph of neighbours, instead of computing it from columns.
 
         Parameters
         ----------
         adjacency
-            (n, n) array or `scipy.sparse` matrix of the weights of the edges, symmetric, 0 for what
-            is no edge; of as many observations as the columns have, before or after these. Columns
-            then tell where new rows are placed, and need not come.
+            (n, n) array or `scipy.sparse` matrix of the weights of the edges, symmetric, 0 for no
+            edge; for the observations of the columns, learnt before or after. Columns are then used
+            only to transform new rows, and are optional.
 
         Raises
         ------
         ValueError, TypeError
-            For what is no such matrix, for another number of observations than learnt, and after
-            rows. The model is as it was.
+            For an invalid matrix, for another number of observations than learnt, and after rows.
+            The model is unchanged.
         """
         self._refuse_after_rows()
         graph = Graph.of(adjacency)
         if self._target is not None and self._target.n != graph.n:
             raise ValueError(
                 f"Expected a graph of the {self._target.n} observations learnt. Got: one of "
-                f"{graph.n}.\nHint: a row and a column of the matrix are an observation."
+                f"{graph.n}.\nHint: each row and column of adjacency is one observation."
             )
         self._whole(self._take_graph, graph)
 
@@ -165,7 +165,7 @@ class LaplacianEigenmaps(Embedder):
         self._target = NoTarget(graph.n) if self._target is None else self._target
         self._outdate()
 
-    # What it finds
+    # Components
 
     @until_learnt
     def _placed(self) -> Floats | None:
@@ -180,17 +180,17 @@ class LaplacianEigenmaps(Embedder):
         return lowest(near.maximum(near.T), self.n_components)[1]
 
     def _alike(self, rows: Likeness) -> Floats:
-        # As far around as among all rows.
+        # The number of neighbours, in proportion to the share of rows that are landmarks.
         k = math.ceil(self.n_neighbors * rows.density)
         near = nearest(rows.distances(), k).astype(np.float64)
         near /= np.maximum(near.sum(axis=1, keepdims=True), 1.0)
         return near
 
     def _weigh(self, rows: Likeness, places: Places, Z: Floats) -> tuple[Floats, Floats]:
-        del rows  # the mean of the landmarks that are near
+        del rows  # the weights of the landmarks are in `_alike`; a component is their mean
         return Z[places], np.zeros(Z.shape[1])
 
-    # A graph that is given
+    # A given graph
 
     def _sweep(self, window: Window) -> None:
         super()._sweep(window)
@@ -201,7 +201,7 @@ class LaplacianEigenmaps(Embedder):
         if mine is not None and theirs is not None and not mine.same_as(theirs):
             raise ValueError(
                 "Expected two models of the same graph. Got: different graphs.\n"
-                "Hint: models can be merged that learnt different columns of the same rows."
+                "Hint: models of different columns of the same rows can be merged."
             )
         super()._merge_along_columns(other)
         self._graph = mine or theirs

@@ -1,4 +1,4 @@
-"""PCA: the directions of most variance, of any number of columns, in one reading."""
+"""PCA of any number of columns in one pass, and of rows."""
 
 from __future__ import annotations
 
@@ -23,93 +23,94 @@ from streamsel.params import param
 from streamsel.stream import ColumnStream, as_stream
 from streamsel.target.weights import Weights
 
-# Of more variables that rows name only the leading axes are kept.
+# With more variables than this on rows, only the leading axes of their covariance are tracked.
 _MOST = 1000
-# Bytes of columns that are reconstructed at once.
-_PIECE = 4 << 20
+# Bytes of columns that are reconstructed at a time.
+_BATCH_BYTES = 4 << 20
 
 
 class PCA(GramExtractor, Unsupervised):
-    r"""Principal components: the sums of variables, of squared weights 1, that vary most.
+    r"""Principal component analysis: orthogonal linear combinations of largest variance.
 
-    Of columns they are found in one reading, exactly, from the inner products of the observations:
-    $n \times n$ numbers, however many columns there are. Of rows they are those of the covariance
-    matrix of the variables, which is kept up to date.
+    On columns, components are exact after one pass: they follow from the $n \times n$ matrix of
+    inner products of the observations, for any number of columns. On rows, they are those of the
+    covariance matrix of the variables, which is updated with every row.
 
     Parameters
     ----------
     n_components
-        The number of components, or how the data determine it: a share of the variance, in (0, 1),
-        for the fewest components that have it; `"parallel"` for those that vary more than
-        components of noise (parallel analysis), `"profile"` for those that the profile likelihood
-        separates from the rest, `"elbow"` for those before the bend of the scree plot.
+        The number of components, or the rule that determines it: a number in (0, 1) is the share of
+        variance that the fewest components must reach; `"parallel"` keeps those with more variance
+        than components of noise (parallel analysis), `"profile"` those before the split of largest
+        profile likelihood, `"elbow"` those before the bend of the scree plot.
 
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Rows seen, as observations of the columns or one by one; variables seen, one that comes back
-        after it was let go counted again; those among them that do not vary.
+        Number of rows seen, as observations of the columns or one by one; of variables seen, where
+        one that returns after eviction counts again; and of constant variables.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range; and for columns of more observations than a Gram matrix is
-        kept of, where `n_components` is not a number of components.
+        For a parameter out of its range; and for columns with more observations than a Gram matrix
+        is kept for, if `n_components` is a rule.
 
     Notes
     -----
-    **Method.** Of all linear maps to $q$ numbers, and back, it is the one that loses least: it
-    minimises $\sum_i \|x_i - \hat{x}_i\|^2$, which comes to $\sum_{k>q} \lambda_k$. With the
-    centred columns $X = E \sqrt{d} V^T$ the matrix of inner products is $K = XX^T = E d E^T$: the
-    scores are $E \sqrt{d}$, the loadings $V = X^T E / \sqrt{d}$, of length 1, and the variances
-    $\lambda = d / (n - 1)$. The largest loading of a component is positive.
+    **Method.** Among all linear maps to $q$ numbers and back, PCA has the smallest reconstruction
+    error: it minimises $\sum_i \|x_i - \hat{x}_i\|^2$, and the minimum is $\sum_{k>q} \lambda_k$.
+    With the centred columns $X = E \sqrt{d} V^T$ the Gram matrix is $K = XX^T = E d E^T$: the
+    scores are $E \sqrt{d}$, the loadings $V = X^T E / \sqrt{d}$ have length 1, and the variances
+    are $\lambda = d / (n - 1)$. The largest loading of a component is positive.
 
-    **Loadings.** `embedding` is exact after one reading. For loadings, and so for new rows, columns
-    are needed. As long as the pool holds all of them they are exact too; then the components are
-    regressed on the pool's, by ridge regression, until `learn_loadings` has read the columns once
-    more: exact if there are no more than `max_loadings`; otherwise of the largest, on which what
-    they miss is regressed. To a file it writes those of all columns.
+    **Loadings.** `embedding` is exact after one pass. Loadings, and thus transforms of new rows,
+    need the columns. While the pool holds all columns, loadings are exact too. Otherwise the
+    components are regressed on the columns of the pool (ridge regression) until `learn_loadings`
+    makes a second pass: loadings are then exact for up to `max_loadings` columns; with more, the
+    columns of largest loadings are kept and the residual is regressed on them. `learn_loadings` can
+    write the loadings of all columns to a file.
 
-    **Many rows.** Of more rows than `max_rows_gram` the $2q + 10$ leading axes of the columns that
-    went by are kept, by incremental singular values[^4]. What is beyond them is let go as columns
-    come, so variances are too small: those of ten components by .002 of their sum on Isolet and
-    mnist, .01 on Basehock, .17 on noise. The `learn_loadings` of a source that can be read again
-    makes them exact, in a block Krylov space[^5]: after 5 or 6 readings on these, 12 on madelon,
-    and not after 12 on noise, whose components are nothing. Where the pool holds all columns they
-    are exact at once.
+    **Many rows.** With more rows than `max_rows_gram`, the $2q + 10$ leading axes of the columns so
+    far are kept, by incremental SVD[^4]. The residual is dropped as columns arrive, so variances
+    are too small: the sum over ten components by .002 of its value on Isolet and mnist, .01 on
+    Basehock, .17 on noise. If the source can be read again, `learn_loadings` makes components exact
+    in a block Krylov space[^5]: after 5 or 6 passes on these sets and 12 on madelon; on noise,
+    whose components are arbitrary, 12 do not suffice. If the pool holds all columns, components are
+    exact at once.
 
-    **What it does not look at.** The target: the directions of most variance need not tell anything
-    about it. `PLS`, `Discriminant` and `RidgeComponents` ask for those that do.
+    **No target.** The directions of most variance need not be related to the target. `PLS`,
+    `Discriminant` and `RidgeComponents` use it.
 
-    **How many.** A share of the variance, the elbow[^1] and the profile likelihood[^2] depend on
-    the eigenvalues alone; parallel analysis[^3] compares each with the 0.95 quantile of 20 draws of
-    noise. All four decompose the whole matrix, $O(n^3)$. On rows they are evaluated at every
-    refresh: components in use remain, and further ones follow them. Where there is none yet, a
-    transform returns one that is 0.
+    **Number of components.** The share of variance, the elbow[^1] and the profile likelihood[^2]
+    depend on the eigenvalues alone; parallel analysis[^3] compares each with the 0.95 quantile of
+    20 draws of noise. All four decompose the whole matrix, $O(n^3)$. On rows they are evaluated at
+    every refresh: components in use remain, and additional ones are appended. Before the first
+    component exists, a transform returns one that is 0.
 
-    **Cost.** $n^2$ for each column, one product of matrices for hundreds of them, half of it saved
-    by symmetry; a sparse column of $s$ values $s^2$. Components, when they are asked for, $O(n^3)$,
-    or, few of many rows, $O(n^2 q)$ a step of Lanczos. A row learnt costs $O(m^2)$ for its $m$
-    features, a row transformed $O(m q)$.
+    **Cost.** $n^2$ per column, as one matrix product for hundreds of columns, half of it saved by
+    symmetry; $s^2$ for a sparse column of $s$ values. Computing components takes $O(n^3)$, or
+    $O(n^2 q)$ per Lanczos step for few components of many rows. Learning a row costs $O(m^2)$ for
+    its $m$ features, transforming a row $O(m q)$.
 
-    **Memory.** $4 n^2$ bytes, twice that while columns come, and three times when components are
-    asked for; $16 n m$ for the pool, $m$ being `max_loadings`. On rows $2 m^2$ numbers, $m$ at most
+    **Memory.** $4 n^2$ bytes, twice that while columns arrive and three times while components are
+    computed; $16 n m$ for the pool, $m$ being `max_loadings`. On rows $2 m^2$ numbers, $m$ at most
     `max_features`.
 
-    **Rows.** The variables of the pool, and all that come with rows, are tracked by their joint
-    moments: components are those of all rows so far. See `max_features` for those that come late.
-    With `max_features=None` nobody is let go: of up to 1,000 variables joint moments are kept, and
-    of more the $2q + 10$ leading axes, by incremental singular values[^6], unless `scale`
-    or an `n_components` that is no number needs more: $10 q$ numbers a variable, and $O(q)$
-    operations a row and variable.
+    **Rows.** Joint moments of the variables of the pool, and of all that arrive with rows, are
+    tracked: components are those of all rows so far. See `max_features` for variables that arrive
+    late. With `max_features=None` no variable is evicted: up to 1,000 variables have joint moments;
+    beyond, the $2q + 10$ leading axes are tracked by incremental SVD[^6], unless `scale` or a rule
+    for `n_components` requires joint moments. The axes take $10 q$ numbers per variable, and $O(q)$
+    operations per row and variable.
 
-    **Missing and new features.** A column with a missing value is refused. In a row a variable that
-    is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
-    variable was 0 before. A transform ignores features that were never learnt.
+    **Missing and new features.** A column with a missing value is refused. In a row, an absent
+    variable is 0, and NaN or None counts as the variable's mean; a new variable was 0 in earlier
+    rows. A transform ignores features that were never learnt.
 
-    **What stands.** On rows a transform gives the components as they stood at the last renewal,
-    turned, among themselves, so that they moved the least from those that stood before: the
-    rotation of orthogonal Procrustes, under the rows so far. `loadings` are those of now.
+    **Stable transforms.** On rows, a transform uses the components of the last refresh, rotated
+    among themselves to differ least from those in use before (orthogonal Procrustes, under the
+    covariance of the rows so far). `loadings` are the current ones.
 
     References
     ----------
@@ -132,7 +133,7 @@ class PCA(GramExtractor, Unsupervised):
 
     Examples
     --------
-    2,000 columns, of which three hidden variables are most:
+    2,000 columns, whose variance is mostly that of three latent variables:
 
     >>> import numpy as np
     >>> from streamsel import PCA
@@ -148,13 +149,13 @@ class PCA(GramExtractor, Unsupervised):
     >>> model.explained_variance_ratio_.round(2)
     array([0.29, 0.25, 0.22])
 
-    The scores are exact. The loadings of all columns take a second reading:
+    The scores are exact. The loadings of all columns take a second pass:
 
     >>> model.embedding.shape
     (100, 3)
     >>> model.learn_loadings(X)
 
-    It goes on with rows, by name, in River:
+    It also learns from rows, by name, in River:
 
     >>> model.learn_one(dict(enumerate(X[0])))
     >>> list(model.transform_one(dict(enumerate(X[1]))))[:2]
@@ -203,8 +204,8 @@ class PCA(GramExtractor, Unsupervised):
     # Rows
 
     def _new_beside(self) -> Beyond:
-        # A number of variables that is bounded is few enough; standardised ones are others at every
-        # row; and all eigenvalues are those of joint moments.
+        # Joint moments are affordable for a bounded number of variables; `scale`, which changes
+        # with every row, and rules that need all eigenvalues require them.
         is_few = self.max_features is not None or self.scale or bool(self._needs_matrix)
         return Beyond(self.fading_factor, None if is_few else _MOST, self._rank)
 
@@ -218,7 +219,7 @@ class PCA(GramExtractor, Unsupervised):
         inner = Inner(np.square(lengths), none, none, about, trace)
         return self._components_of(inner, V * lengths, places, np.ones(places.size))
 
-    # What it finds
+    # Components
 
     def _duals(self, inner: Inner, q: int) -> Floats:
         asked = self.n_components
@@ -235,17 +236,17 @@ class PCA(GramExtractor, Unsupervised):
             return f"n_components={self.n_components!r} keeps none"
         return super()._why_no_more
 
-    # What was learnt
+    # Results
 
     @property
     def n_components_(self) -> int:
-        """How many components there are; further ones that were asked for are 0."""
+        """Number of components; those requested beyond it are 0."""
         found = self._solution()
         return 0 if found is None else found.scores.shape[1]
 
     @property
     def explained_variance_(self) -> Floats:
-        """The variance of each component, (n_components_,): of n - 1 degrees, as NumPy's ddof=1."""
+        """Variance of each component, (n_components_,), with n - 1 degrees of freedom (ddof=1)."""
         found = self._solution()
         if found is None:
             return np.zeros(0)
@@ -254,7 +255,7 @@ class PCA(GramExtractor, Unsupervised):
 
     @property
     def explained_variance_ratio_(self) -> Floats:
-        """The share of each component in the variance of all variables, (n_components_,)."""
+        """Share of each component in the variance of all variables, (n_components_,)."""
         found = self._solution()
         if found is None:
             return np.zeros(0)
@@ -263,38 +264,38 @@ class PCA(GramExtractor, Unsupervised):
 
     @property
     def reconstruction_error_(self) -> float:
-        """The variance that the components leave, Σ λ_k over k > q; NaN before there is any."""
+        """Variance outside the components, Σ λ_k over k > q; NaN before there is a component."""
         found = self._solution()
         if found is None:
             return float("nan")
         return max(0.0, found.trace / found.weight - float(self.explained_variance_.sum()))
 
     def reconstruct(self, X: Any, names: Sequence[Any] | None = None) -> ColumnStream:
-        """Return columns as the components show them: the nearest that they can make.
+        """Return the projection of columns on the components, their best approximation of rank q.
 
         Parameters
         ----------
         X, names
-            As `learn_columns` has them: columns of the rows learnt, any of them or others.
+            As in `learn_columns`: columns of the rows learnt, the same columns or others.
 
         Returns
         -------
-        A stream of the columns' means plus their projections on the components; both weighted where
-        the rows learnt have weights, and NaN in a row of weight 0.
+        A stream of the means of the columns plus their projections on the components; both are
+        weighted if the rows learnt have weights, and NaN in a row of weight 0.
 
         Raises
         ------
         ValueError
-            Before columns; once rows were learnt, whose observations are not kept. When the stream
-            is read: for columns of another length, and for one that has a missing or infinite
-            value.
+            Before columns, and after rows, whose observations are not stored. When the stream is
+            read: for columns of another length, and for a column with a missing or infinite value.
         TypeError
             When the stream is read: for a column that does not hold real numbers.
         """
         Z = self.embedding
         if self._columns is None:
             raise ValueError(
-                "Expected columns that were learnt. Got: none yet.\nHint: learn_columns(X) first."
+                "Expected a model that has learnt columns. Got: none yet.\n"
+                "Hint: learn_columns(X) first."
             )
         weights = None if self._target is None else self._target.weights
         Z = self._embedding()
@@ -305,7 +306,7 @@ class PCA(GramExtractor, Unsupervised):
         def blocks() -> Iterator[Block]:
             for block in source.blocks():
                 for chunk in chunks(block, len(Z)):
-                    yield from _shown(chunk, basis, weights)
+                    yield from _reconstructed(chunk, basis, weights)
 
         return ColumnStream(
             blocks,
@@ -316,11 +317,11 @@ class PCA(GramExtractor, Unsupervised):
         )
 
     def report(self) -> Report:
-        """Return what was found, for those who look at it: a command, a page, a notebook.
+        """Return the results as a `Report`: the source of the command's output and the HTML report.
 
         Returns
         -------
-        A row a component: its share of the variance, and its loadings, the largest first.
+        One row per component: its share of the variance, and its loadings, the largest first.
         """
         report = super().report()
         ratio = self.explained_variance_ratio_
@@ -330,22 +331,22 @@ class PCA(GramExtractor, Unsupervised):
         return replace(report, found=found, facts=report.facts | share)
 
 
-def _shown(chunk: Chunk, basis: Floats, weights: Weights | None) -> Iterator[Block]:
-    """Yield columns as an orthonormal basis (n, q) shows them, about their means; few at a time.
+def _reconstructed(chunk: Chunk, basis: Floats, weights: Weights | None) -> Iterator[Block]:
+    """Yield columns projected on an orthonormal basis (n, q), about their means, in batches.
 
-    Where there are weights the basis is of turned columns.
+    With weights, the basis is that of columns multiplied by the roots of the weights.
     """
-    step = max(1, _PIECE // (8 * chunk.n))
+    step = max(1, _BATCH_BYTES // (8 * chunk.n))
     for start in range(0, len(chunk.names), step):
-        places = np.arange(start, min(start + step, len(chunk.names)))
-        X = chunk.columns(places)
+        indices = np.arange(start, min(start + step, len(chunk.names)))
+        X = chunk.columns(indices)
         bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
         if bad.size:
             raise why_bad(chunk.names[start + bad[0]], X[bad[0]])
         if weights is None:
             mean = X.mean(axis=1, keepdims=True)
-            shown = ((X @ basis) @ basis.T + mean).T
+            projected = ((X @ basis) @ basis.T + mean).T
         else:
             X, mean, low = weights.turned(X)
-            shown = weights.back(basis @ (X @ basis).T) + (mean + low)
-        yield Block(chunk.names[start : start + step], shown)
+            projected = weights.back(basis @ (X @ basis).T) + (mean + low)
+        yield Block(chunk.names[start : start + step], projected)

@@ -1,4 +1,4 @@
-"""PLS: components that vary most along with the target."""
+"""PLS: partial least squares components."""
 
 from __future__ import annotations
 
@@ -14,70 +14,71 @@ from streamsel.held.part import Floats
 from streamsel.learner.river import Supervised
 from streamsel.params import param
 
-# What is left of the columns is rounding: this part of all they vary.
-_SPENT = 1e-12
-# What is left of the target, of length 1 a column, squared.
-_TOLD = 1e-20
+# The residual of the columns is rounding below this share of their variance.
+_ZERO_TOL = 1e-12
+# The target is fully explained if the squared length of its residual is below this.
+_EXPLAINED_TOL = 1e-20
 
 
 class PLS(GramExtractor, Supervised):
-    r"""Partial least squares: components that vary most along with the target.
+    r"""Partial least squares: components of largest covariance with the target.
 
-    Each component is the sum of the columns of which the covariance with the target is largest,
-    among those uncorrelated with the components before it. It is what chemometrics takes where
-    columns outnumber rows and many tell the same: between principal components, which do not heed
-    the target, and least squares, which heed nothing else.
+    Each component is the linear combination of the columns with the largest covariance with the
+    target, among those uncorrelated with the previous components. PLS is common in chemometrics,
+    where columns outnumber rows and are collinear. It lies between principal components, which
+    ignore the target, and least squares, which ignores the variance of the columns.
 
     Parameters
     ----------
     scale
-        Whether columns, and the columns of the target, are brought to unit variance first, so that
-        their units do not matter.
+        Whether columns, and the columns of the target, are standardised first, so that their units
+        do not matter.
 
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Rows seen, as observations of the columns or one by one; variables seen, one that comes back
-        after it was let go counted again; those among them that do not vary.
+        Number of rows seen, as observations of the columns or one by one; of variables seen, where
+        one that returns after eviction counts again; and of constant variables.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and for a target of more observations than a Gram matrix
-        is kept of.
+        For a parameter out of its range, and for a target with more observations than a Gram matrix
+        is kept for.
 
     Notes
     -----
-    **Method.** With $X$ the centred columns and $Y$ those of the target (an indicator for each of
-    the classes), $X_1 = X$, component $k$ is $t_k = X_k w_k$, where $w_k$ of length 1 and $v_k$ of
-    length 1 have the largest $w_k^T X_k^T Y v_k$, and $X_{k+1} = X_k - t_k t_k^T X_k / t_k^T t_k$.
-    The scores are `x_scores_` of scikit-learn's PLSRegression, up to sign; with several targets it
-    iterates to its `tol`, and these are what it would come to. All of it follows from $K = XX^T$:
-    with $P_k$ what takes off the components so far, $v_k$ is the leading eigenvector of $Y^T P_k K
-    P_k Y$, and $t_k$ is $P_k K P_k Y v_k$, made as long as it is to be.
+    **Method.** With $X$ the centred columns and $Y$ those of the target (an indicator for each
+    class), $X_1 = X$, component $k$ is $t_k = X_k w_k$, where $w_k$ and $v_k$, both of length 1,
+    maximise $w_k^T X_k^T Y v_k$, and $X_{k+1} = X_k - t_k t_k^T X_k / t_k^T t_k$. The scores are
+    `x_scores_` of scikit-learn's PLSRegression, up to sign; with several targets it iterates up to
+    its `tol`, and these are the limit. Everything follows from $K = XX^T$: with $P_k$ the
+    projection orthogonal to the previous components, $v_k$ is the leading eigenvector of $Y^T P_k K
+    P_k Y$, and $t_k$ is $P_k K P_k Y v_k$, rescaled.
 
-    There are no more components than the columns have rank, and none after the target has been
-    told to the last digit; the others are void. What a Gram matrix cannot tell from rounding is
-    a direction in which the columns vary $10^{-6}$ times as much as in the largest.
+    The number of components is limited by the rank of the columns, and by the target: there are
+    none after it is explained to the last digit; remaining ones are 0. With a Gram matrix, a
+    direction whose standard deviation is $10^{-6}$ times the largest cannot be distinguished from
+    rounding.
 
-    **Many rows.** Of more rows than `max_rows_gram` the leading axes stand for the Gram matrix, as
-    in [PCA](pca.md), and beside them $KU$ is summed exactly, $U$ a basis of the target. The first
-    component is then exact after one reading, and $q$ of them are after $q - 1$ more, which
-    `learn_loadings` makes: each gives the next power of $K$. After one reading five components of
-    Isolet and mnist were those of the whole matrix to three digits, on Basehock four of five.
+    **Many rows.** With more rows than `max_rows_gram`, the leading axes replace the Gram matrix, as
+    in [PCA](pca.md), and $KU$ is summed exactly, $U$ a basis of the target. The first component is
+    then exact after one pass, and $q$ components after $q - 1$ additional passes, made by
+    `learn_loadings`: each pass gives the next power of $K$. After one pass, the first five
+    components of Isolet and mnist agreed with those of the whole matrix to three digits; on
+    Basehock, four of five.
 
-    **Cost.** $n^2$ for each column. Components, when they are asked for, $O(n^2 c q)$ with a target
-    of $c$ columns.
+    **Cost.** $n^2$ per column. Computing components takes $O(n^2 c q)$ for a target of $c$ columns.
 
-    **Memory.** $4 n^2$ bytes, twice that while columns come, and $8 n^2$ when components are asked
-    for; $16 n m$ for the pool, $m$ being `max_loadings`. On rows $2 m^2$ numbers, $m$ at most
+    **Memory.** $4 n^2$ bytes, twice that while columns arrive, and $8 n^2$ while components are
+    computed; $16 n m$ for the pool, $m$ being `max_loadings`. On rows $2 m^2$ numbers, $m$ at most
     `max_features`.
 
     **Rows.** The joint moments of the variables give the same components as their columns.
 
-    **Missing and new features.** A column with a missing value is refused. In a row a variable that
-    is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
-    variable, class or target was 0 before. A transform ignores features that were never learnt.
+    **Missing and new features.** A column with a missing value is refused. In a row, an absent
+    variable is 0, and NaN or None counts as the variable's mean; a new variable, class or target
+    was 0 in earlier rows. A transform ignores features that were never learnt.
 
     References
     ----------
@@ -90,7 +91,7 @@ class PLS(GramExtractor, Supervised):
 
     Examples
     --------
-    A spectrum of 500 wavelengths, in which two substances overlap, and of which one is asked for:
+    Spectra of 500 wavelengths with two overlapping substances, one of which is the target:
 
     >>> import numpy as np
     >>> from streamsel import PLS
@@ -108,7 +109,7 @@ class PLS(GramExtractor, Supervised):
     >>> model.embedding.shape
     (80, 2)
 
-    Least squares on two components tell it of spectra that were not learnt:
+    Least squares on two components predicts it for new spectra:
 
     >>> beside_one = lambda Z: np.column_stack([np.ones(len(Z)), Z])
     >>> fit = np.linalg.lstsq(beside_one(model.embedding), y[:80], rcond=None)[0]
@@ -116,7 +117,7 @@ class PLS(GramExtractor, Supervised):
     >>> bool(np.corrcoef(told, y[80:])[0, 1] > 0.99)
     True
 
-    It goes on with rows, by name, in River:
+    It also learns from rows, by name, in River:
 
     >>> model.learn_one(dict(enumerate(X[80])), y[80])
     >>> list(model.transform_one(dict(enumerate(X[81]))))
@@ -146,11 +147,11 @@ class PLS(GramExtractor, Supervised):
 
     @property
     def _why_no_more(self) -> str:
-        return "they leave nothing of the target that the columns could tell"
+        return "the columns are uncorrelated with what the components leave of the target"
 
 
 def _of_length_one(inner: Inner, *, standardised: bool) -> Floats:
-    """Return the target's columns that vary, of length 1 each; or as long as they are, in all."""
+    """Return the varying columns of the target, scaled to length 1 each, or by the largest."""
     squares = inner.cyy.diagonal()
     varies = np.flatnonzero(squares > 0.0)
     lengths = np.sqrt(squares[varies] if standardised else squares.max(initial=0.0))
@@ -161,22 +162,23 @@ def _of_length_one(inner: Inner, *, standardised: bool) -> Floats:
 def partial_least_squares(inner: Inner, Y: Floats, q: int) -> Floats:
     """Return the duals of at most q components for a target Y (s, c), (s, number of them).
 
-    With T the scores so far, of length 1, TTᵀ takes them off; T = K · duals throughout, so that
-    whatever is done to the one is done to the other. K is of trace 1 here, lest squares overflow.
+    With T the scores so far, of length 1, TTᵀ is the projection on them. T = K · duals holds
+    throughout: scores and duals are updated by the same operations. K is scaled to trace 1, to
+    avoid overflow of squares.
     """
     scores, duals = np.zeros((len(Y), 0)), np.zeros((len(Y), 0))
     lengths: list[float] = []
     for _ in range(q if Y.size else 0):
-        left = Y - scores @ (scores.T @ Y)
-        seen = inner.times(left / inner.trace)
-        squares, turns = np.linalg.eigh(left.T @ seen)
-        # XᵀY v, of which the weights are made.
-        square, dual = float(squares[-1]), left @ turns[:, -1]
-        told = float(dual @ dual)
-        if told <= _TOLD or square <= _SPENT * told:
+        residual = Y - scores @ (scores.T @ Y)
+        image = inner.times(residual / inner.trace)
+        squares, turns = np.linalg.eigh(residual.T @ image)
+        # The weights are XᵀY v.
+        square, dual = float(squares[-1]), residual @ turns[:, -1]
+        unexplained = float(dual @ dual)
+        if unexplained <= _EXPLAINED_TOL or square <= _ZERO_TOL * unexplained:
             break
-        score = seen @ turns[:, -1]
-        # Twice, for the digits of what is nearly theirs.
+        score = image @ turns[:, -1]
+        # Twice, for full precision if the score is nearly in their span.
         for _ in range(2):
             along = scores.T @ score
             score, dual = score - scores @ along, dual - duals @ along

@@ -1,4 +1,4 @@
-"""PrivateFeatures: as much of the columns as there is without a sensitive property."""
+"""PrivateFeatures: components with a sensitive attribute projected out."""
 
 from __future__ import annotations
 
@@ -18,90 +18,89 @@ from streamsel.held.part import Floats, Places
 from streamsel.learner.river import Supervised
 from streamsel.target.target import Target
 
-# Of the variance of all columns no more than this is rounding.
-_SPENT = 1e-12
-# The property has nothing to do with the columns: even less than that.
-_NOTHING = 1e-15
+# Eigenvalues below this part of the variance of all columns are rounding.
+_ZERO_TOL = 1e-12
+# The sensitive attribute is unrelated to the columns if their covariance is below this part.
+_UNRELATED_TOL = 1e-15
 
 
 class PrivateFeatures(GramExtractor, Supervised):
-    r"""Features of most variance in which nothing linear is left of a sensitive property.
+    r"""Components of most variance, with a sensitive attribute projected out.
 
-    The target *is* the sensitive property: numbers, several of them, or classes. Features are sums
-    of the columns that are uncorrelated with it, and of these the ones that vary most: principal
-    components, but for what tells the property. They take the columns of new rows and no more; the
-    property of new rows need not be known.
+    The target *is* the sensitive attribute: one or several numbers, or classes. The features are
+    linear combinations of the columns that are uncorrelated with it, of largest variance: principal
+    components orthogonal to the attribute. A transform takes only the columns of new rows; their
+    sensitive attribute need not be known.
 
     Parameters
     ----------
     n_components
-        The number $q$ of features; there are fewer where the columns have less to show.
+        The number $q$ of features; there are fewer if the columns have fewer directions left.
 
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Rows seen, as observations of the columns or one by one; variables seen, one that comes back
-        after it was let go counted again; those among them that do not vary.
+        Number of rows seen, as observations of the columns or one by one; of variables seen, where
+        one that returns after eviction counts again; and of constant variables.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and for a target of more observations than a Gram matrix
-        is kept of.
+        For a parameter out of its range, and for a target with more observations than a Gram matrix
+        is kept for.
 
     Notes
     -----
-    **Method.** With $X$ the centred columns and $U$ an orthonormal basis of the sensitive property,
-    the features are $Xw$ with $U^T X w = 0$, of the largest variance for $w$ of length 1, and
-    orthogonal to the $w$ before. With $K = XX^T$ and $R = KU (U^T K U)^{-1/2}$ they are
+    **Method.** With $X$ the centred columns and $U$ an orthonormal basis of the sensitive
+    attribute, the features are $Xw$ with $U^T X w = 0$, of largest variance for $w$ of length 1,
+    each $w$ orthogonal to the previous ones. With $K = XX^T$ and $R = KU (U^T K U)^{-1/2}$ they are
     $\sqrt{\lambda} e$ for the leading eigenvalues $\lambda$ and eigenvectors $e$ of $K - RR^T$.
-    What this costs is at most as many directions as the property has dimensions.
+    This removes at most as many directions as the attribute has dimensions.
 
-    **What it promises.** On the rows learnt no linear model tells the property from the features
-    better than its mean does: their correlation with it is 0 to 1e-10, whatever their number. It is
-    no more than that, and no differential privacy. Others may tell: a model that is not linear; and
-    where columns outnumber rows, a linear one that learns from rows on which the features were not
-    made, for the direction that was taken out is known only as well as so many rows tell it. What
-    is left, `leakage` measures; and if it is too much, take fewer features, or more rows.
+    **Guarantee and its limits.** On the rows learnt no linear model predicts the attribute from the
+    features better than its mean: their correlation with it is 0 to 1e-10, for any number of
+    features. This is not differential privacy. Two kinds of models may still predict it: nonlinear
+    ones; and, if columns outnumber rows, linear ones trained on rows that the features were not
+    fitted on, because the projected direction is only estimated from the rows. `leakage` measures
+    the rest; if it is too large, use fewer features or more rows.
 
-    **Measured.** On eleven real sets of 50 to 1,000 rows, half of the classes the property (chance
-    57.8 %), 20 features of standardised columns keep 87 % of the variance of as many principal
-    components. What `leakage` tells on average, of principal components / of these / of
-    [RankedPCA](ranked_pca.md) with `rank_by="private"`: a linear model that learnt from the same
-    rows 77.8 / 57.8 / 58.5 %, from others 73.2 / 63.7 / 59.4; the five nearest neighbours 81.2 /
-    76.2 / 64.4, and 75.1 / 70.8 / 60.1. So what is not linear is hardly hidden. RankedPCA, which
-    takes components that tell little, mostly those that hardly vary, hides more by keeping less.
-    Which class of its half a row is of, LDA tells from these as it does from principal components,
-    in 83.7 and 84.5 % of rows (four sets of many classes).
+    **Measured.** Eleven real sets of 50 to 1,000 rows, half of the classes as attribute (chance
+    57.8 %), 20 features of standardised columns: they keep 87 % of the variance of as many
+    principal components. Average accuracy by `leakage` from principal components / these /
+    [RankedPCA](ranked_pca.md) with `rank_by="private"`: a linear model trained on the same rows
+    77.8 / 57.8 / 58.5 %, on others 73.2 / 63.7 / 59.4; five nearest neighbours 81.2 / 76.2 / 64.4,
+    and 75.1 / 70.8 / 60.1. So nonlinear information is hardly removed. RankedPCA, which takes the
+    components least related to the attribute, mostly of small variance, hides more by keeping less.
+    LDA predicts the class within its half as well from these as from principal components, in 83.7
+    and 84.5 % of rows (four sets of many classes).
 
-    **Cost.** $n^2$ for each column. Components, when they are asked for, $O(n^2 q)$, and $O(n^3)$
-    below 1,500 rows or for many.
+    **Cost.** $n^2$ per column. Computing components takes $O(n^2 q)$, and $O(n^3)$ below 1,500 rows
+    or for many components.
 
-    **Memory.** $4 n^2$ bytes, twice that while columns come, and $29 n^2$ when components are asked
-    for; $16 n m$ for the pool, $m$ being `max_loadings`. On rows $2 m^2$ numbers, $m$ at most
+    **Memory.** $4 n^2$ bytes, twice that while columns arrive, and $29 n^2$ while components are
+    computed; $16 n m$ for the pool, $m$ being `max_loadings`. On rows $2 m^2$ numbers, $m$ at most
     `max_features`.
 
-    **Loadings.** As long as the pool holds all columns they are exact. Otherwise the features are
-    regressed on some of the columns, those of the pool or, after `learn_loadings`, the largest; and
-    what these then tell of the property is taken out again: the promise is kept by what a
-    transform gives, whatever columns it is made of.
+    **Loadings.** While the pool holds all columns, loadings are exact. Otherwise the features are
+    regressed on some of the columns, those of the pool or, after `learn_loadings`, the largest; the
+    attribute is projected out of the result again, so the guarantee holds for every transform.
 
-    **Many rows.** Of more rows than `max_rows_gram` the leading principal axes of the columns stand
-    for them, unless the pool holds all columns: features are of these axes. What the columns have
-    to do with the sensitive property is summed exactly all the same, and the promise is kept.
-    `leakage` needs the Gram matrix.
+    **Many rows.** With more rows than `max_rows_gram`, the leading principal axes represent the
+    columns, unless the pool holds all of them: features are combinations of these axes. The
+    covariances of the columns with the sensitive attribute are still summed exactly, and the
+    guarantee holds. `leakage` needs the Gram matrix.
 
-    **Rows.** The joint moments of the variables give the same features as their columns. A row that
-    is learnt brings its sensitive property. `loadings` keep the promise over all rows so far; what
-    a transform applies, `standing`, over those up to the last renewal, and with `renewal=1` there
-    is one at every row.
+    **Rows.** The joint moments of the variables give the same features as their columns. A row is
+    learnt with its sensitive attribute. The guarantee holds for `loadings` over all rows so far;
+    for transforms, which use `standing`, over the rows up to the last refresh, and with `renewal=1`
+    there is a refresh at every row.
 
-    **Vocabulary.** Where `max_features` leaves no room for a new variable those go that vary least,
-    and not those least relevant.
+    **Vocabulary.** When `max_features` leaves no room for a new variable, the variables of smallest
+    variance are evicted, not the least relevant.
 
-    **Missing and new features.** A column with a missing value is refused. In a row a variable that
-    is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
-    variable, class or target was 0 before. A transform ignores features that were never learnt.
+    **Missing and new features.** A column with a missing value is refused. In a row, an absent
+    variable is 0, and NaN or None counts as the variable's mean; a new variable, class or target
+    was 0 in earlier rows. A transform ignores features that were never learnt.
 
     References
     ----------
@@ -112,7 +111,7 @@ class PrivateFeatures(GramExtractor, Supervised):
 
     Examples
     --------
-    Half of the columns tell the sensitive property, and what is of use too:
+    Half of the columns contain the sensitive attribute, and all a useful signal:
 
     >>> import numpy as np
     >>> from streamsel import PrivateFeatures
@@ -129,7 +128,7 @@ class PrivateFeatures(GramExtractor, Supervised):
     >>> max(model.relevance.values()) < 1e-10
     True
 
-    What is of use is still there, and on rows that were not learnt the secret is not:
+    The features keep the signal, and on other rows they do not predict the attribute:
 
     >>> bool(abs(np.corrcoef(model.embedding[:, 0], useful)[0, 1]) > 0.95)
     True
@@ -156,7 +155,7 @@ class PrivateFeatures(GramExtractor, Supervised):
 
     @property
     def _why_no_more(self) -> str:
-        return "but for the sensitive property the columns vary in no more directions"
+        return "apart from the sensitive attribute the columns vary in no more directions"
 
     def _hidden(self, held: GramColumns) -> Floats:
         return held.basis.T
@@ -165,8 +164,8 @@ class PrivateFeatures(GramExtractor, Supervised):
         self, inner: Inner, weighted: Floats, places: Places, scale: Floats, probes: int = 0
     ) -> Solution:
         found = super()._components_of(inner, weighted, places, scale, probes)
-        # Inner products are rounded by the largest variance; where that of a feature is far smaller
-        # it shows, unless it is taken out of the columns themselves.
+        # Inner products have rounding errors relative to the largest variance. A feature of far
+        # smaller variance would show them, so the attribute is projected out of the scores as well.
         scores = without(found.scores, inner.U)
         loadings = without(found.loadings, weighted @ inner.U)
         along, length = (np.linalg.norm(part, axis=0) for part in (inner.U.T @ scores, scores))
@@ -175,30 +174,31 @@ class PrivateFeatures(GramExtractor, Supervised):
         )
 
     def leakage(self, folds: int = 5, seed: int = 0) -> Leakage:
-        """Return how well the sensitive property can still be told from the features.
+        """Return how well the sensitive attribute can be predicted from the features.
 
-        Features are made anew in every fold, without the rows they are tested on. Three attackers,
-        a linear model and the nearest neighbour and the five nearest, then learn to tell the
-        property; once from the rows that the features were made of, once from others.
+        Features are fitted again in every fold, without its test rows. Three attackers, a linear
+        model and the nearest and the five nearest neighbours, then learn to predict the attribute:
+        once from the rows that the features were fitted on, once from others.
 
         Parameters
         ----------
         folds
-            Into how many parts the rows are cut, 3 at least: each is tested on once, the next is
-            for those that learn from other rows, and the others are what features are made of.
+            Number of parts of the rows, at least 3: each serves for testing once, the next one for
+            training attackers on other rows, and the rest for fitting the features.
         seed
-            Of the cut.
+            Seed of the split.
 
         Raises
         ------
         ValueError
             For fewer than 3 folds or more than half as many as rows, before columns were learnt,
-            once rows were, for those are not kept, and for more rows than `max_rows_gram`.
+            after rows, which are not stored, and for more rows than `max_rows_gram`.
 
         Notes
         -----
-        All is asked of the Gram matrix: no column is read again. `folds` times the cost of the
-        components. With `scale=True` the columns' variances are those of all rows.
+        Everything is computed from the Gram matrix, without another pass over the columns. Costs
+        `folds` times the computation of the components. With `scale=True` the columns' variances
+        are those of all rows.
         """
         rule = params.Whole(3)
         params.check("leakage", {"folds": rule}, {"folds": folds})
@@ -206,46 +206,46 @@ class PrivateFeatures(GramExtractor, Supervised):
         self._refuse_after_rows()
         if not isinstance(held, GramColumns) or not isinstance(target, Target) or not held.varying:
             raise ValueError(
-                "Expected columns whose features can be tested. Got: none that varies.\n"
+                "Expected a model that has learnt columns that vary. Got: none.\n"
                 "Hint: learn_columns(X) first."
             )
         inner = held.inner()
         if inner.K.ndim == 1:
             raise ValueError(
-                f"Expected a Gram matrix, of at most {self.max_rows_gram} rows. Got: {target.n} "
-                "rows, of which the leading axes are kept.\n"
+                f"Expected a Gram matrix, of at most {self.max_rows_gram} rows. Got: the leading "
+                f"axes of {target.n} rows.\n"
                 "Hint: a larger max_rows_gram, or a part of the rows."
             )
         if target.weights is not None:
             raise ValueError(
-                "Expected observations of equal weight, to learn from some and test on others. "
-                "Got: weights.\nHint: fit what is to be feared to transform_many(X) of other rows."
+                "Expected observations of equal weight, to train on some and test on others. "
+                "Got: weights.\nHint: fit an attacker to transform_many(X) of other rows."
             )
         if 2 * folds > target.n:
             raise ValueError(
-                f"Expected at most {target.n // 2} folds of {target.n} rows. Got: {folds}."
+                f"Expected at most {target.n // 2} folds of {target.n} rows. Got: folds={folds}."
             )
-        told = Property(target.columns(), is_class=target.is_class)
-        return audit(inner, told, uncorrelated, self.n_components, folds, seed)
+        attribute = Property(target.columns(), is_class=target.is_class)
+        return audit(inner, attribute, uncorrelated, self.n_components, folds, seed)
 
 
 def uncorrelated(inner: Inner, q: int) -> Floats:
     """Return the duals of at most q features that are uncorrelated with the target.
 
-    With B = U(UᵀKU)^-½ and R = KB, all that columns tell of the target is RRᵀ. The features are
-    what varies most of K - RRᵀ, and their duals e / √λ without what they share with B.
+    With B = U(UᵀKU)^-½ and R = KB, RRᵀ is the part of K that covaries with the target. The features
+    are the leading eigenvectors e of K - RRᵀ; their duals are e / √λ, orthogonalised to B.
     """
     seen = inner.times(inner.U)
     squares, turns = np.linalg.eigh(inner.U.T @ seen)
-    some = squares > _NOTHING * inner.trace
+    some = squares > _UNRELATED_TOL * inner.trace
     roots = np.sqrt(squares[some])
     B, R = inner.U @ turns[:, some] / roots, seen @ turns[:, some] / roots
     K = np.diag(inner.K) if inner.K.ndim == 1 else inner.K
     about = About(inner.n, inner.rows, inner.weight, inner.p, inner.even, inner.cyy)
     d, E = Inner(K - R @ R.T, inner.U, inner.Y, about).axes(q)
-    count = np.count_nonzero(d > _SPENT * inner.trace)
+    count = np.count_nonzero(d > _ZERO_TOL * inner.trace)
     duals: Floats = E[:, :count] / np.sqrt(d[:count])
-    # Twice, for the digits.
+    # Twice, for full precision.
     for _ in range(2):
         duals = duals - B @ (R.T @ duals)
     return duals

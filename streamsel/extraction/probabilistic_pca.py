@@ -16,84 +16,84 @@ from streamsel.stream import ColumnStream, as_stream
 
 
 class ProbabilisticPCA(Factorisation, Unsupervised):
-    r"""Principal components of columns with missing values, which are filled in, found online.
+    r"""Probabilistic PCA: principal components of columns with missing values, and imputation.
 
-    A column is a draw from a normal distribution, of few directions of variance and noise. What was
-    observed of it tells where it lies along these, and so what lacks.
+    A column is a draw from a normal distribution with few directions of variance, plus noise. The
+    observed values determine its posterior coordinates along these directions, and so the
+    expectation of the missing values. The model is fitted online.
 
     Parameters
     ----------
     n_components
-        The number $q$ of components, along which columns vary beyond the noise.
+        The number $q$ of components, the directions of variance beyond the noise.
 
     Attributes
     ----------
     noise_variance_
-        The variance of a value that the components leave, $\sigma^2$; NaN before anything varied.
+        The residual variance of a value, $\sigma^2$; NaN before any column varied.
     n_rows, n_columns, n_constant
-        Rows seen, as observations of the columns or one by one; variables seen, one that comes back
-        after it was let go counted again; those among them that do not vary.
+        Number of rows seen, as observations of the columns or one by one; of variables seen, where
+        one that returns after eviction counts again; and of constant variables.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and, when it comes, for a column with an infinite value or
-        of which nothing was observed.
+        For a parameter out of its range, and, on arrival, for a column with an infinite value or
+        without any observed value.
 
     Notes
     -----
-    **Method.** It maximises the likelihood of $x_j \sim N(0, D D^T + \sigma^2 I)$, columns $x_j$
-    about the mean of what was observed of each, by expectation and maximisation (Tipping and Bishop
-    1999), online: the code of a column is the posterior mean of what it has of each component,
-    given what was observed, and what lacks counts as it is expected, with its spread. Where nothing
-    lacks the maximum is at the principal axes, and $\sigma^2$ is the mean of the eigenvalues left.
-    Components are uncorrelated, of variance about 1, and the largest first.
+    **Method.** It maximises the likelihood of $x_j \sim N(0, D D^T + \sigma^2 I)$, for columns
+    $x_j$ centred by the mean of their observed values, by expectation-maximisation (Tipping and
+    Bishop 1999), online. The code of a column is its posterior mean of the components, given its
+    observed values; missing values enter with their expectation and variance. Without missing
+    values the maximum is at the principal axes, and $\sigma^2$ is the mean of the remaining
+    eigenvalues. Components are uncorrelated, of variance about 1, and sorted by decreasing size.
 
-    **Gaps.** An observation of a few values far off has a component of its own, and where it lacks
-    nothing holds what that makes of a column. So, where columns lack values, $D$ has a prior (Ilin
-    and Raiko 2010, section 3): $D = B (A + \tau I)^{-1}$, with the sums below and
-    $\tau = 100 g \sigma^2 / s$, $s$ being the mean square of a value and $g$ the share of the
-    columns that have gaps. A priori a component has a hundredth of $s$. The prior of a batch comes
-    in by degrees, over the times that it is gone over. On rows there is none.
+    **Missing values.** An observation with a few outlying values would get a component of its own,
+    and nothing would constrain what that predicts for columns where this observation is missing.
+    So, if columns have missing values, $D$ has a prior (Ilin and Raiko 2010, section 3): $D = B (A
+    + \tau I)^{-1}$, with the sums below and $\tau = 100 g \sigma^2 / s$, where $s$ is the mean
+    square of a value and $g$ the share of columns with missing values. A priori a component has a
+    hundredth of $s$. The prior of a batch is introduced gradually, over its iterations. On rows
+    there is none.
 
-    **One reading.** Columns wait until there are `batch_size` of them. Then they are coded by the
-    components, and these are refined by the sums $A = \sum w w^T$ and $B = \sum x w^T$ over all
-    columns so far (Mairal et al. 2010), three times over; the first batch thirty times, from random
-    components that `seed` says. What was coded when there were $t$ columns counts with $\sqrt{t/p}$
-    when there are $p$. So the components are near the best of all columns, and not the best: on six
-    real sets ten of them have 97.6 to 100 % of the variance of ten principal components. They
-    depend on the order of the columns, which should be random; how columns are cut into blocks, or
-    one by one, changes no bit. Two models of other columns cannot be merged; of other rows they
-    can, approximately.
+    **Online fit.** Columns are buffered until there are `batch_size` of them. Then they are coded
+    by the components, and the components are refined from the sums $A = \sum w w^T$ and $B = \sum x
+    w^T$ over all columns so far (Mairal et al. 2010), in three iterations; in thirty for the first
+    batch, which starts from random components (`seed`). A column coded as the $t$-th of $p$ has
+    weight $\sqrt{t/p}$. So the components approximate the optimum over all columns: on six real
+    sets, ten of them have 97.6 to 100 % of the variance of ten principal components. They depend on
+    the order of the columns, which should be random, but not, to the last bit, on how they are cut
+    into blocks. Models of different columns cannot be merged; models of different rows can,
+    approximately.
 
-    **Loadings.** Without a second reading they are known of the `max_loadings` columns that vary
-    most, coded by the components as they are now. `learn_loadings` reads the columns again, and
-    keeps those of all, or the largest.
+    **Loadings.** Without a second pass, loadings are available for the `max_loadings` columns of
+    largest variance, coded by the current components. `learn_loadings` makes a second pass and
+    keeps the loadings of all columns, or the largest.
 
-    **Cost.** Three products of $n q$ for each column and as many times it is gone over; one with
-    gaps three of $n q^2$. A row learnt costs $O(m q^2)$, $m$ being the number of variables tracked.
+    **Cost.** Three products of $n q$ per column and iteration; three of $n q^2$ for a column with
+    missing values. Learning a row costs $O(m q^2)$, $m$ being the number of variables tracked.
 
-    **Memory.** $O(n (b + m + q))$ for $b$ columns that wait, and a pool of $m$, at most twice
-    `max_loadings`, however many columns there are. On rows $O(m q)$.
+    **Memory.** $O(n (b + m + q))$ for $b$ buffered columns and a pool of $m$, at most twice
+    `max_loadings`, for any number of columns. On rows $O(m q)$.
 
-    **Rows.** The roles swap: a row is coded on the loadings, and these are refined by the sums over
-    rows, with each variable's share of them; at first after 8 rows, then whenever they have
-    doubled, and at least every `batch_size`. A model that has learnt columns goes on from the
-    loadings of its pool. Rows may fade. `max_features` bounds the variables tracked: who varies
-    least goes.
+    **Rows.** The roles are exchanged: a row is coded by the loadings, and the loadings are refined
+    from the sums over rows; first after 8 rows, then whenever the number of rows has doubled, and
+    at least every `batch_size` rows. A model that has learnt columns starts from the loadings of
+    its pool. Rows may fade. `max_features` bounds the variables tracked: the one of smallest
+    variance is evicted.
 
-    **Missing and new features.** NaN in a column, or None, was not observed; the mean of the column
-    is that of what was. `impute` fills the gaps of columns, with what is expected, or the nearest
-    that was observed of the column where that is beyond. Values should lack by chance, or for
-    reasons that what was observed tells. In a row a variable that is absent is 0, one that is NaN
-    or None was not observed, and what the others tell of it is all that counts; where such a row is
-    transformed it counts as its mean. A new variable was 0 before. A transform ignores features
-    that were never learnt.
+    **Missing and new features.** NaN or None in a column was not observed; the mean of the column
+    is that of its observed values. `impute` fills missing values of columns with their expectation,
+    clipped to the range of the column's observed values. Values should be missing at random, given
+    the observed ones. In a row, an absent variable is 0, and NaN or None was not observed: a row is
+    learnt from its observed values alone, and transformed with the mean in place of the others. A
+    new variable was 0 in earlier rows. A transform ignores features that were never learnt.
 
-    **What stands.** On rows a transform gives the components as they stood at the last renewal,
-    turned, among themselves, so that they moved the least from those that stood before: the
-    rotation of orthogonal Procrustes, under what the factorisation tells of the rows so far.
-    `loadings` are those of now.
+    **Stable transforms.** On rows, a transform uses the components of the last refresh, rotated
+    among themselves to differ least from those in use before (orthogonal Procrustes, under the
+    fitted covariance of the rows so far). `loadings` are the current ones.
 
     References
     ----------
@@ -108,7 +108,7 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
 
     Examples
     --------
-    Two hidden variables, and one value in five that lacks:
+    Two latent variables, and one missing value in five:
 
     >>> import numpy as np
     >>> from streamsel import ProbabilisticPCA
@@ -122,13 +122,13 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
     >>> round(model.noise_variance_, 1)
     1.0
 
-    What lacks is filled in, as well as the noise allows:
+    The error of the imputed values is the standard deviation of the noise:
 
     >>> off = (model.impute(X) - whole)[np.isnan(X)]
     >>> round(float(off.std()), 1)
     1.0
 
-    On rows it goes on by name, in River, gaps and all:
+    It also learns from rows, by name, in River, with missing values:
 
     >>> model.learn_one({0: 1.0, 1: None, 2: -1.0})
     >>> list(model.transform_one({0: 1.0, 2: 0.5}))
@@ -142,27 +142,26 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
         return GaussianCode(takes_missing=True)
 
     def impute(self, X: Any, names: Sequence[Hashable] | None = None) -> Any:
-        """Return columns with their gaps filled, by what was observed of each and the components.
+        """Return columns with missing values replaced by their expectation given the others.
 
         Parameters
         ----------
         X, names
-            As `learn_columns` has them: columns of the observations that were learnt, the same ones
-            or others.
+            As in `learn_columns`: columns of the observations learnt, the same columns or others.
 
         Returns
         -------
-        An array for an array, for anything else a `ColumnStream`, which reads X when it is read.
+        An array for an array; for any other source a `ColumnStream`, which reads X lazily.
 
         Raises
         ------
         ValueError, TypeError
-            As `learn_columns`, and before columns, or after rows.
+            As `learn_columns`; also before columns, and after rows.
         """
         self._refuse_after_rows()
         if self._found_on_columns() is None:
             raise ValueError(
-                "Expected columns that were learnt, and vary. Got: none yet.\n"
+                "Expected a model that has learnt columns that vary. Got: none yet.\n"
                 "Hint: learn_columns(X) first."
             )
         stream = as_stream(X, names)
@@ -182,11 +181,11 @@ class ProbabilisticPCA(Factorisation, Unsupervised):
         assert held is not None  # noqa: S101
         assert found is not None  # noqa: S101
         for chunk, stats in self._scanned(stream):
-            places = np.arange(len(chunk.names))
+            indices = np.arange(len(chunk.names))
             length = np.sqrt(stats.m2)[:, None]
-            made = self._loadings_of(held.units_of(chunk, stats, places) * length)
-            made = made[:, : found.scores.shape[1]] @ found.scores.T + stats.mean[:, None]
-            X = chunk.columns(places)
-            # Heavy tails are not normal, and what is expected can be further off than any.
-            made = made.clip(np.nanmin(X, axis=1)[:, None], np.nanmax(X, axis=1)[:, None])
-            yield Block(chunk.names, np.where(np.isnan(X), made, X).T)
+            expected = self._loadings_of(held.units_of(chunk, stats, indices) * length)
+            expected = expected[:, : found.scores.shape[1]] @ found.scores.T + stats.mean[:, None]
+            X = chunk.columns(indices)
+            # With heavy tails, an expectation under the normal model can lie far out of range.
+            expected = expected.clip(np.nanmin(X, axis=1)[:, None], np.nanmax(X, axis=1)[:, None])
+            yield Block(chunk.names, np.where(np.isnan(X), expected, X).T)

@@ -1,4 +1,4 @@
-"""Random Fourier features that nothing is held of: frequencies follow from the names."""
+"""RandomFourier: random Fourier features whose frequencies are a hash of the variable names."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from streamsel.params import param
 
 
 class RandomFourier(ByName):
-    r"""Random Fourier features: products of them are, nearly, an RBF kernel between rows.
+    r"""Random Fourier features: an approximate feature map of the RBF kernel.
 
     Component $c$ is $z_c = \sqrt{2/k} \cos(\sum_j w_{jc} x_j + b_c)$, with normal frequencies
-    $w_{jc}$ of variance $2\gamma$ and phases $b_c$ even on $[0, 2\pi)$ (Rahimi, Recht 2007). Then
-    $z^\top z' \approx \exp(-\gamma \|x - x'\|^2)$, with an error of about $1/\sqrt{k}$, and what is
-    linear in the components is not in the variables. The frequencies are a function of the name of
-    variable $j$ and of the seed: nothing is held of the variables, and a transform needs nothing
-    to be learnt before.
+    $w_{jc}$ of variance $2\gamma$ and phases $b_c$ uniform on $[0, 2\pi)$ (Rahimi, Recht 2007).
+    Then $z^\top z' \approx \exp(-\gamma \|x - x'\|^2)$, with an error of about $1/\sqrt{k}$, and a
+    linear model of the components is nonlinear in the variables. The frequencies are a function of
+    the name of variable $j$ and of the seed: no state is kept per variable, and a transform needs
+    no fit.
 
     Parameters
     ----------
     n_components
         The number $k$ of components.
     gamma
-        Of the kernel. Distances grow with the number of variables: of $p$ of unit variance
-        $1/p$ is a first try.
+        $\gamma$ of the kernel. Distances grow with the number of variables: for $p$ variables of
+        unit variance start with $1/p$.
 
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Rows seen, as observations of the columns or one by one; variables that came as columns, and
-        those among them that do not vary. On rows variables are not counted, for that would take
-        their names.
+        Number of rows seen, as observations of the columns or one by one; of variables seen as
+        columns; and of constant ones among them. On rows variables are not counted, which would
+        require their names.
 
     Raises
     ------
@@ -49,19 +49,19 @@ class RandomFourier(ByName):
 
     Notes
     -----
-    **Cost.** A column costs one pass over its $n$ values and $O(n k)$; a sparse one $O(k)$ for each
-    value that it has. A row transformed costs $O(k)$ for each of its features that is not 0; a row
-    learnt, to be counted.
+    **Cost.** A column costs one pass over its $n$ values and $O(n k)$; a sparse column $O(k)$ for
+    each stored value. Transforming a row costs $O(k)$ per non-zero feature; learning a row only
+    counts it.
 
-    **Memory.** As of `RandomProjection`: $n k$ numbers on columns, and on rows nothing but their
-    number.
+    **Memory.** As `RandomProjection`: $n k$ numbers on columns, and on rows only their number.
 
-    **The same bits.** Frequencies and phases are the same in every process and on every machine;
-    sums agree to rounding, and the cosine is the machine's, right to a unit of the last place. The
-    order in which a row names its features changes nothing: its sum has twice the digits.
+    **Reproducibility.** Frequencies and phases are the same in every process and on every machine;
+    sums agree up to rounding, and the cosine is the machine's, correct to one unit in the last
+    place. The order of the features in a row changes nothing: its sum is accumulated in twice the
+    precision.
 
-    **No means.** Variables are not centred, and the kernel does not depend on it. It does on their
-    scales: standardise first.
+    **No centring.** Variables are not centred, and the kernel does not depend on it. It depends on
+    their scales: standardise first.
 
     **Missing and new features.** A column with a missing value is refused. In a row a variable that
     is absent, NaN or None counts as 0. A new one has its frequencies at once.
@@ -84,7 +84,7 @@ class RandomFourier(ByName):
     True
     """
 
-    # The cosine of a large sum is small where rounding of the sum is not.
+    # The cosine of a large sum amplifies its rounding errors.
     _magnifies = True
 
     n_components: int = param(params.Whole(1, below=params.MANY), default=100, kw_only=False)

@@ -1,4 +1,4 @@
-"""Random projections that nothing is held of: the entries of a variable follow from its name."""
+"""RandomProjection: random projections whose matrix is a hash of the variable names."""
 
 from __future__ import annotations
 
@@ -15,61 +15,63 @@ from streamsel.params import param
 
 
 class RandomProjection(ByName):
-    r"""Random sums of all variables, which keep the distances between rows.
+    r"""Random projection: random linear combinations that preserve distances between rows.
 
-    Component $c$ is $z_c = \sum_j x_j r_{jc}$, and the entries $r_{jc}$, independent with mean 0
-    and variance $1/k$, are a function of the name of variable $j$ and of the seed. So nothing is
-    held of the variables; their order does not matter; a name has the same entries on both axes,
-    in every process and on every machine; and a transform needs nothing to be learnt before.
+    Component $c$ is $z_c = \sum_j x_j r_{jc}$. The entries $r_{jc}$ are independent with mean 0 and
+    variance $1/k$, and a function of the name of variable $j$ and of the seed. So no state is kept
+    per variable; the order of variables does not matter; a name has the same entries on both axes,
+    in every process and on every machine; and a transform needs no fit.
 
     Parameters
     ----------
     n_components
-        The number $k$ of components; None for as many as keep all distances between the rows of
-        the columns, by `eps` and `beta`.
+        The number $k$ of components; None for the number that preserves all distances between the
+        rows of the columns, by `eps` and `beta`.
     kind
-        `"sign"`: $\pm 1/\sqrt{k}$. `"gaussian"`: normal. `"sparse"`: $\pm 1/\sqrt{dk}$ with the
-        chance $d$, the `density`, and else 0 (Achlioptas 2003; Li, Hastie and Church 2006).
+        `"sign"`: $\pm 1/\sqrt{k}$. `"gaussian"`: normal. `"sparse"`: $\pm 1/\sqrt{dk}$ with
+        probability $d$, the `density`, and 0 otherwise (Achlioptas 2003; Li, Hastie and Church
+        2006).
     density
-        Of `kind="sparse"`: what part of the entries is not 0. A third is proven to keep distances
-        as well as any; $1/\sqrt{p}$, where $p$ variables are expected, is many times as fast, and
-        does where no few variables make up a distance.
+        For `kind="sparse"`: the share of non-zero entries. A third is proven to preserve distances
+        as well as a dense matrix; $1/\sqrt{p}$, with $p$ variables expected, is many times faster,
+        and preserves distances that are not dominated by few variables.
     eps, beta
-        With `n_components=None`: squared distances between all pairs of $n$ rows are kept within
-        $1 \pm$ `eps` with a chance of at least $1 - n^{-\mathtt{beta}}$, and $k \geq
+        With `n_components=None`: squared distances between all pairs of $n$ rows are preserved
+        within $1 \pm$ `eps` with probability at least $1 - n^{-\mathtt{beta}}$, and $k \geq (4 + 2
+        \beta) / (\varepsilon^2/2 - \varepsilon^3/3) \ln n$.
         (4 + 2 \beta) / (\varepsilon^2/2 - \varepsilon^3/3) \ln n$.
 
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Rows seen, as observations of the columns or one by one; variables that came as columns, and
-        those among them that do not vary. On rows variables are not counted, for that would take
-        their names.
+        Number of rows seen, as observations of the columns or one by one; of variables seen as
+        columns; and of constant ones among them. On rows variables are not counted, which would
+        require their names.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and for rows, without columns before them, where
-        `n_components` is None.
+        For a parameter out of its range, and for rows without columns before them if `n_components`
+        is None.
 
     Notes
     -----
     **Cost.** A column costs one pass over its $n$ values and $O(n k)$, or $O(n k d)$ with
-    `kind="sparse"`; a sparse one $O(k)$ and as much for each value that it has. A row transformed
-    costs $O(k)$ for each of its features that is not 0; a row learnt, to be counted.
+    `kind="sparse"`; a sparse column $O(k)$ for itself and for each stored value. Transforming a row
+    costs $O(k)$ per non-zero feature; learning a row only counts it.
 
-    **Memory.** The embedding of the columns, $n k$ numbers, and on rows nothing but their number.
-    Entries of the names that came lately are kept aside, up to 16 MB, so as not to make them anew
-    at every row; they are no part of a copy or a file.
+    **Memory.** The embedding of the columns, $n k$ numbers, and on rows only their number. Entries
+    of recent names are cached, up to 16 MB, so that they are not recomputed for every row; the
+    cache is not part of a copy or a file.
 
-    **The same bits.** Entries are made of BLAKE2b or, for whole numbers, of splitmix64, and of
-    operations that IEEE 754 rounds the same everywhere. Names that are equal, such as 1 and 1.0,
-    have the same. Sums are added up in the order in which columns come, and agree to rounding.
-    More components with the same seed begin with those of fewer, but for the scale.
+    **Reproducibility.** Entries are computed by BLAKE2b, or by splitmix64 for whole numbers, and by
+    operations that IEEE 754 rounds identically everywhere. Equal names, such as 1 and 1.0, have
+    equal entries. Sums are accumulated in the order of the columns, and agree up to rounding. With
+    the same seed, a larger number of components begins with the smaller, up to the scale.
 
-    **No means.** Variables are not centred: a row has the same components before anything is
-    learnt as after, and what is absent costs nothing. Distances do not depend on it. A variable of
-    a large scale counts for much: standardise first.
+    **No centring.** Variables are not centred: a row has the same components before and after
+    learning, and an absent variable costs nothing. Distances do not depend on it. A variable of
+    large scale dominates: standardise first.
 
     **Missing and new features.** A column with a missing value is refused. In a row a variable that
     is absent, NaN or None counts as 0. A new one has its weights at once.
@@ -98,19 +100,19 @@ class RandomProjection(ByName):
     >>> Z.shape
     (3, 500)
 
-    The distance between two of them is what it was, to a tenth:
+    The distance between two of them is preserved, to a tenth:
 
     >>> ratio = np.linalg.norm(Z[0] - Z[1]) / np.linalg.norm(X[0] - X[1])
     >>> abs(float(ratio) - 1.0) < 0.1
     True
 
-    Columns are learnt once; any row can be transformed, and is what the embedding of it was:
+    Columns are learnt once; any row can be transformed, and the result equals its embedding:
 
     >>> row = dict(enumerate(X[2].tolist()))
     >>> np.allclose(list(model.transform_one(row).values()), Z[2])
     True
 
-    How many components it takes that no distance between 1,000 rows is off by more than a fifth:
+    The number of components that preserves all squared distances between 1,000 rows to a fifth:
 
     >>> RandomProjection.n_components_for(1000, eps=0.2, beta=1.0)
     2392
@@ -132,21 +134,21 @@ class RandomProjection(ByName):
 
     @staticmethod
     def n_components_for(n_rows: int, eps: float, beta: float = 1.0) -> int:
-        """Return how many components keep the distances between so many rows.
+        """Return the number of components that preserves the distances between n rows.
 
         Parameters
         ----------
         n_rows
             Number of rows, n.
         eps
-            By what part a squared distance may be off, in (0, 1).
+            Maximum relative error of a squared distance, in (0, 1).
         beta
-            All are kept so with a chance of at least 1 - n^-beta.
+            All distances are preserved with probability at least 1 - n^-beta.
         """
-        asked = {"n_rows": n_rows, "eps": eps, "beta": beta}
-        own = params.rules_of(RandomProjection)
-        rules = {"n_rows": params.Whole(1), "eps": own["eps"], "beta": own["beta"]}
-        params.check("n_components_for", rules, asked)
+        values = {"n_rows": n_rows, "eps": eps, "beta": beta}
+        declared = params.rules_of(RandomProjection)
+        rules = {"n_rows": params.Whole(1), "eps": declared["eps"], "beta": declared["beta"]}
+        params.check("n_components_for", rules, values)
         return max(1, math.ceil((4 + 2 * beta) / (eps**2 / 2 - eps**3 / 3) * math.log(n_rows)))
 
     def to_matrix(self, names: Sequence[Hashable]) -> Floats:

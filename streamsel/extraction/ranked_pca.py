@@ -1,4 +1,4 @@
-"""RankedPCA: of all principal components those that tell most of a property, or least."""
+"""RankedPCA: principal components ranked by their relevance to a target."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from streamsel.ties import most_relevant_first
 
 
 class RankedPCA(GramExtractor, Supervised):
-    r"""Principal components that tell most of the target, or least of what is to stay private.
+    r"""Principal components ranked by how much of the target they explain, most or least first.
 
-    The principal components of the columns are all found, and ranked by how much of the target each
-    explains. The $q$ that explain most are what a linear model of $q$ components predicts it best
-    from; the $q$ that explain least are what can be handed on when the target is a sensitive
-    property. Either is the same components as [PCA](pca.md) finds, in another order.
+    All principal components of the columns are computed, and ranked by the share of the target that
+    each explains. The $q$ that explain most are the best ones for a linear model of $q$ components;
+    the $q$ that explain least can be shared if the target is a sensitive attribute. Both are
+    components of [PCA](pca.md), in another order.
 
     Parameters
     ----------
@@ -33,50 +33,50 @@ class RankedPCA(GramExtractor, Supervised):
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Rows seen, as observations of the columns or one by one; variables seen, one that comes back
-        after it was let go counted again; those among them that do not vary.
+        Number of rows seen, as observations of the columns or one by one; of variables seen, where
+        one that returns after eviction counts again; and of constant variables.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and for a target of more observations than a Gram matrix
-        is kept of.
+        For a parameter out of its range, and for a target with more observations than a Gram matrix
+        is kept for.
 
     Notes
     -----
     **Method.** With $K = XX^T = E \, \mathrm{diag}(d) \, E^T$ the inner products of the
-    observations, and $U$ an orthonormal basis of the target space, component $k$ explains
-    $\|U^T e_k\|^2$ of it: for one numeric target the squared correlation, and up to a constant
-    $q_k^2 / \lambda_k$ of the reference. As the components are uncorrelated, what several explain
-    is the sum. Of equals the one that varies more goes first. Components that vary $10^{-12}$ times
-    as much as the first or less are rounding, and not ranked.
-    Those of $10^{-8}$ and less are known to few digits: `scale=True` where units are unlike.
+    observations, and $U$ an orthonormal basis of the target space, component $k$ explains $\|U^T
+    e_k\|^2$ of it: for one numeric target the squared correlation, and up to a constant $q_k^2 /
+    \lambda_k$ of the reference. As the components are uncorrelated, the shares of several add up.
+    Ties are resolved in favour of the larger variance. Components with $10^{-12}$ times the
+    variance of the first, or less, are rounding, and not ranked. Those with $10^{-8}$ and less are
+    accurate to few digits only: use `scale=True` if units differ.
 
-    **What is worth believing.** With more columns than rows there are as many components as rows,
-    and together they explain any target in full, noise too. What a component that hardly varies
-    explains is then chance, and one ranked `"private"` is mostly one that hardly varies. Those that
-    tell least may still tell some: [PrivateFeatures](private_features.md) leave nothing linear at
-    all, of as much variance as there can be. [PLS](pls.md) and
-    [RidgeComponents](ridge_components.md) find directions that are no principal components.
+    **Overfitting.** With more columns than rows there are as many components as rows, and together
+    they explain any target in full, also noise. The share explained by a component of small
+    variance is then due to chance, and components ranked `"private"` are mostly those of small
+    variance. The components that explain least may still explain some of the target:
+    [PrivateFeatures](private_features.md) have no linear relation to it, with the largest possible
+    variance. [PLS](pls.md) and [RidgeComponents](ridge_components.md) find directions that are not
+    principal components.
 
-    **Cost.** $n^2$ for each column. Components, when they are asked for, $O(n^3)$, for all of them
-    are needed.
+    **Cost.** $n^2$ per column. Computing components takes $O(n^3)$, because all are needed.
 
-    **Memory.** $4 n^2$ bytes, twice that while columns come, and $36 n^2$ when components are asked
-    for; $16 n m$ for the pool, $m$ being `max_loadings`. On rows $2 m^2$ numbers, $m$ at most
+    **Memory.** $4 n^2$ bytes, twice that while columns arrive, and $36 n^2$ while components are
+    computed; $16 n m$ for the pool, $m$ being `max_loadings`. On rows $2 m^2$ numbers, $m$ at most
     `max_features`.
 
-    **Many rows.** More rows than `max_rows_gram` are refused: all components are ranked, and the
-    leading ones alone, which would be held then, are not all.
+    **Many rows.** More rows than `max_rows_gram` are refused, because ranking needs all components,
+    not only the leading ones.
 
     **Rows.** The joint moments of the variables give the same components as their columns.
 
-    **Vocabulary.** Where `max_features` leaves no room for a new variable those go that vary least,
-    and not those least relevant.
+    **Vocabulary.** When `max_features` leaves no room for a new variable, the variables of smallest
+    variance are evicted, not the least relevant.
 
-    **Missing and new features.** A column with a missing value is refused. In a row a variable that
-    is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
-    variable, class or target was 0 before. A transform ignores features that were never learnt.
+    **Missing and new features.** A column with a missing value is refused. In a row, an absent
+    variable is 0, and NaN or None counts as the variable's mean; a new variable, class or target
+    was 0 in earlier rows. A transform ignores features that were never learnt.
 
     References
     ----------
@@ -84,7 +84,7 @@ class RankedPCA(GramExtractor, Supervised):
 
     Examples
     --------
-    What varies most need not be what matters:
+    The target need not be related to the first component:
 
     >>> import numpy as np
     >>> from streamsel import RankedPCA
@@ -100,7 +100,7 @@ class RankedPCA(GramExtractor, Supervised):
     >>> model.relevance["rankedpca0"] > 0.9
     True
 
-    The other way round, with y a sensitive property:
+    With y as sensitive attribute:
 
     >>> private = RankedPCA(n_components=1, rank_by="private")
     >>> private.learn_target(y)
@@ -126,12 +126,12 @@ class RankedPCA(GramExtractor, Supervised):
     @property
     def _needs_matrix(self) -> str:
         if self.rank_by == "target":
-            return "PLS finds what tells most of a target from any number of rows."
+            return "PLS uses the target, and takes any number of rows."
         return "PrivateFeatures takes any number of rows."
 
     def _duals(self, inner: Inner, q: int) -> Floats:
         d, E = inner.axes()
-        told = np.square(E.T @ inner.U).sum(axis=1)
-        first = most_relevant_first(told if self.rank_by == "target" else -told)[:q]
+        explained = np.square(E.T @ inner.U).sum(axis=1)
+        first = most_relevant_first(explained if self.rank_by == "target" else -explained)[:q]
         duals: Floats = E[:, first] / np.sqrt(d[first])
         return duals

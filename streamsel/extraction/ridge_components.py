@@ -1,4 +1,4 @@
-"""RidgeComponents: a few variables of a million, by canonical ridge on relevant columns."""
+"""RidgeComponents: canonical ridge on columns weighted by their relevance."""
 
 from __future__ import annotations
 
@@ -38,92 +38,94 @@ from streamsel.target.target import Target
 
 
 class RidgeComponents(ReadsAgain, Supervised):
-    r"""Ridge components: a few variables of a million, each a weighted sum of the relevant ones.
+    r"""Ridge components: canonical ridge on relevance-weighted columns, then PCA of the residual.
 
-    Every column counts with a power of its relevance to the target, so that noise fades and what
-    many columns tell adds up. The first components are those that ridge regression on the columns
-    so weighted finds, as many as the target has dimensions; the others are the principal components
-    of what these leave.
+    Every column is weighted by a power of its relevance to the target, so that noise is attenuated
+    and weak signals of many columns add up. The first components are those of ridge regression on
+    the weighted columns, as many as the target has dimensions; the others are the principal
+    components of the residual.
 
     Parameters
     ----------
     max_support
-        None keeps what all columns together say, exactly and whatever their order: the Gram matrix
-        of the $n$ observations, $n \times n$. A number $m$ keeps a pool of $m$ to $2m$ columns
-        that represent the others: constant memory, for any number of observations, and components
-        of at most $m$ variables.
+        None uses all columns, exactly and in any order, by the Gram matrix of the $n$ observations,
+        $n \times n$. A number $m$ keeps a pool of $m$ to $2m$ columns that represent the others:
+        constant memory, for any number of observations, and components of at most $m$ variables.
     relevance_power
-        A column of relevance $\rho$ counts with $\rho^\gamma$, and this is $\gamma$: 0 for all
-        alike, 8 for a target that few variables explain. With several the squares of what a column
-        counts with are summed, each $\gamma$ having an equal share; each takes a Gram matrix.
+        The power $\gamma$ in the weight $\rho^\gamma$ of a column of relevance $\rho$: 0 for equal
+        weights, 8 for a target that few variables explain. With several powers, a column's squared
+        weights are summed, each power having an equal share; each power takes a Gram matrix.
     alpha
         The ridge: chosen by restricted maximum likelihood, `"reml"`, or by generalised
-        cross-validation, `"gcv"`; or a number, in mean eigenvalues of the weighted columns.
+        cross-validation, `"gcv"`; or a number, relative to the mean eigenvalue of the weighted
+        columns.
 
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Rows seen, as observations of the columns or one by one; variables seen, one that comes back
-        after it was let go counted again; those among them that do not vary.
+        Number of rows seen, as observations of the columns or one by one; of variables seen, where
+        one that returns after eviction counts again; and of constant variables.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and for a target of more observations than a Gram matrix
-        is kept of.
+        For a parameter out of its range, and for a target with more observations than a Gram matrix
+        is kept for.
 
     Notes
     -----
     **Method.** With $U$ an orthonormal basis of the target space, $x$ a centred column of length 1,
     $\rho = \|U^T x\|$ and $D = \rho^\gamma$, scaled so that the mean of the squares is 1, the
-    weighted columns are $XD = E \sqrt{d} V^T$, and $h = \sqrt{d} E^T U$. The ridge $\lambda$ is one
-    of a grid relative to the mean of the eigenvalues $d$. Then $S = (d + \lambda)^{-1/2} h$, $Q$
-    are the eigenvectors of $S^T S$, and $F = (d + \lambda)^{-1} h Q$ the first components, each of
-    length 1 in the weighted columns: canonical ridge. The others are the leading eigenvectors of $C
-    - CF(F^TCF)^{-1}F^TC$, with $C = \mathrm{diag}(d)$, made uncorrelated with $F$, and scaled
-    alike so that over the rows learnt none varies more than any of $F$. Then all are, so that the
-    variance of the one that varies most is 1: a later one is smaller, as it tells less, which is
-    what nearest neighbours want. The largest loading of a column of length 1 is positive.
+    weighted columns are $XD = E \sqrt{d} V^T$, and $h = \sqrt{d} E^T U$. The ridge $\lambda$ is
+    chosen from a grid relative to the mean of the eigenvalues $d$. With $S = (d + \lambda)^{-1/2}
+    h$ and $Q$ the eigenvectors of $S^T S$, the first components are $F = (d + \lambda)^{-1} h Q$,
+    each of length 1 in the weighted columns: canonical ridge. The others are the leading
+    eigenvectors of $C - CF(F^TCF)^{-1}F^TC$, with $C = \mathrm{diag}(d)$, made uncorrelated with
+    $F$, and scaled by one factor so that on the rows learnt none has a larger variance than any of
+    $F$. Finally all are scaled by one factor so that the largest variance is 1: later components
+    are smaller, as they are less relevant, which suits nearest neighbours. The largest loading of a
+    column of length 1 is positive.
 
-    **Loadings.** What a Gram matrix knows of is the observations: `embedding` is exact after one
-    reading. For the loadings, and so for new rows, columns are needed. As long as the pool holds
-    all of them they are exact too; then the components are regressed on the pool's, by ridge
-    regression again, until `learn_loadings` has read the columns once more: exact if there are no
-    more than `max_loadings`; otherwise of the largest, on which what they miss is regressed.
+    **Loadings.** The Gram matrix contains the observations, and `embedding` is exact after one
+    pass. Loadings, and thus transforms of new rows, need the columns. While the pool holds all
+    columns, loadings are exact too. Otherwise the components are regressed on the columns of the
+    pool (ridge regression) until `learn_loadings` makes a second pass: loadings are then exact for
+    up to `max_loadings` columns; with more, the columns of largest loadings are kept and the
+    residual is regressed on them.
 
-    **Pool.** A column comes in if its $\rho^2$ is above a bar, with mass $\mu = 1$. When $2m$ are
-    there the first $m$ pivots stay of a Cholesky factorisation of their correlations $R$ weighted
-    by $\sqrt{\mu} \rho$: those that are relevant and unlike the others. One that goes leaves $\mu
-    R^4$ of its mass to the one it is likest. In the solution $D = \rho^\gamma \sqrt{\mu}$. The
-    result depends on the order of the columns, a little; not on how they are cut into blocks.
+    **Pool.** A column is admitted if its $\rho^2$ is above a threshold, with weight $\mu = 1$. When
+    the pool holds $2m$ columns, it keeps the first $m$ pivots of a Cholesky factorisation of their
+    correlations $R$ weighted by $\sqrt{\mu} \rho$, which are relevant and dissimilar. An evicted
+    column adds $\mu R^4$ to the weight of the kept column most similar to it. In the solution $D =
+    \rho^\gamma \sqrt{\mu}$. The result depends slightly on the order of the columns, and not on how
+    they are cut into blocks.
 
-    **Cost.** With a Gram matrix $n^2$ for each column, one product of matrices for hundreds of
-    them, half of it saved by symmetry; a sparse column of $s$ values $s^2$. Components, when they
-    are asked for, $O(n^3)$: a minute for 5,000 rows. With a pool a column that is let go costs one
-    pass over it; cutting back takes $O(n m^2 + m^3)$ once for every $m$ that come in, components
-    $O(m^3)$. A row learnt costs $O(m^2)$ for its $m$ features, a row transformed $O(m q)$.
+    **Cost.** With a Gram matrix $n^2$ per column, as one matrix product for hundreds of columns,
+    half of it saved by symmetry; $s^2$ for a sparse column of $s$ values. Computing components
+    takes $O(n^3)$: a minute for 5,000 rows. With `max_support` a discarded column costs one pass
+    over its values; eviction takes $O(n m^2 + m^3)$ once for every $m$ admitted columns, components
+    $O(m^3)$. Learning a row costs $O(m^2)$ for its $m$ features, transforming a row $O(m q)$.
 
-    **Memory.** $4 n^2$ bytes for each power, twice that while columns come, and $24 n^2$ when
-    components are asked for; $16 n m$ for the pool, $m$ being `max_loadings`. With `max_support`
-    $16 n m$ alone. On rows $2 m^2$ numbers, $m$ at most `max_features`.
+    **Memory.** $4 n^2$ bytes for each power, twice that while columns arrive, and $24 n^2$ while
+    components are computed; $16 n m$ for the pool, $m$ being `max_loadings`. With `max_support`
+    only $16 n m$. On rows $2 m^2$ numbers, $m$ at most `max_features`.
 
-    **Rows.** The variables of the pool, with their masses, and all that come with rows, each of
-    mass 1, are tracked by their joint moments: components are those that all rows together give,
-    and the same as of columns. See `max_features` for those that come late.
+    **Rows.** Joint moments of the variables of the pool, with their weights, and of all that arrive
+    with rows, with weight 1, are tracked: components are those of all rows so far, and the same as
+    of columns. See `max_features` for variables that arrive late.
 
-    **What is worth believing.** Where variables outnumber rows a component of noise is as relevant
-    on the rows learnt as one of signal. `n_above_noise` says how many variables are above the noise
-    floor: if it is 0, all may be chance. A variable that matters only beside another one is not
-    found: what counts is the relevance of each alone.
+    **Significance.** If variables outnumber rows, a component of noise is as relevant on the rows
+    learnt as one of signal. `n_above_noise` counts the variables above the noise floor: if it is 0,
+    the result may be due to chance. A variable that is relevant only jointly with another is not
+    found, because variables are weighted by their individual relevance.
 
-    **Missing and new features.** A column with a missing value is refused. In a row a variable that
-    is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
-    variable, class or target was 0 before. A transform ignores features that were never learnt.
+    **Missing and new features.** A column with a missing value is refused. In a row, an absent
+    variable is 0, and NaN or None counts as the variable's mean; a new variable, class or target
+    was 0 in earlier rows. A transform ignores features that were never learnt.
 
-    **What stands.** On rows a transform gives the components as they stood at the last renewal,
-    turned, among themselves, so that they moved the least from those that stood before: the
-    rotation of orthogonal Procrustes, under the rows so far. `loadings` and `relevance` are of the
-    components as they come.
+    **Stable transforms.** On rows, a transform uses the components of the last refresh, rotated
+    among themselves to differ least from those in use before (orthogonal Procrustes, under the
+    covariance of the rows so far). `loadings` and `relevance` are those of the current components.
 
     References
     ----------
@@ -135,7 +137,7 @@ class RidgeComponents(ReadsAgain, Supervised):
 
     Examples
     --------
-    Of 2,000 columns 100 show, each with much noise, what the target is made of:
+    Of 2,000 columns, 100 are noisy measurements of the signal that determines the target:
 
     >>> import numpy as np
     >>> from streamsel import RidgeComponents
@@ -152,13 +154,13 @@ class RidgeComponents(ReadsAgain, Supervised):
     >>> model.n_above_noise
     77
 
-    On rows that it has not seen the first component is what was hidden:
+    On new rows the first component recovers the signal:
 
     >>> Z = model.transform_many(X[200:])
     >>> bool(abs(np.corrcoef(Z[:, 0], hidden[200:])[0, 1]) > 0.9)
     True
 
-    It goes on with rows, by name, in River:
+    It also learns from rows, by name, in River:
 
     >>> model.learn_one(dict(enumerate(X[200])), y[200])
     >>> list(model.transform_one(dict(enumerate(X[201]))))
@@ -187,7 +189,7 @@ class RidgeComponents(ReadsAgain, Supervised):
         super()._check_parameters()
         self._more_than("n_components", self.n_components, "max_support")
 
-    # What it keeps
+    # State
 
     def _take_target(self, target: Target) -> None:
         if self.max_support is None:
@@ -211,16 +213,16 @@ class RidgeComponents(ReadsAgain, Supervised):
         target, space = self._target, self._space
         assert isinstance(target, Target)  # noqa: S101
         assert space is not None  # noqa: S101
-        # Before the first cut all that came are held: there are twice as many when it matters. The
-        # floor of permutations may be anywhere: that of copies is that of one column.
+        # The first eviction happens with 2 m columns, so their noise floor is the one that matters.
+        # That of permutations depends on the data.
         n_free = space.effective_rows - len(space.given)
-        least = noise_floor(n_free, space.rank, 2 * self._limit, NOISE_LEVEL)
+        threshold = noise_floor(n_free, space.rank, 2 * self._limit, NOISE_LEVEL)
         if self.permutations:
-            least = 0.0
+            threshold = 0.0
         if self.max_support is not None:
-            pool = Representatives(space, n, self._limit, least)
+            pool = Representatives(space, n, self._limit, threshold)
         else:
-            pool = GramPool(space, n, self._limit, least, self._powers, self.n_jobs)
+            pool = GramPool(space, n, self._limit, threshold, self._powers, self.n_jobs)
         pool.follow(target.Y[: target.c])
         return pool
 
@@ -246,33 +248,33 @@ class RidgeComponents(ReadsAgain, Supervised):
             assert isinstance(massed, Massed)  # noqa: S101
             massed.masses = dict(zip(pool.names, pool.table["mass"].tolist(), strict=True))
 
-    # What it finds
+    # Components
 
     @until_learnt
     def _solution(self) -> Solution | None:
-        """Return the components of what is held; None where there is nothing to make them of."""
+        """Return the components; None if no column is relevant."""
         held = self._held
         if held is None or held.space is None or not held.space.rank or not held.names:
             return None
         n = held.effective_rows if isinstance(held, Common) else held.space.effective_rows
-        left = float(n - len(held.space.given))
-        asked = Asked(self.n_components, self.alpha, self._powers, left, held.n)
+        effective = float(n - len(held.space.given))
+        options = Asked(self.n_components, self.alpha, self._powers, effective, held.n)
         if isinstance(held, GramPool):
-            return from_rows(held, asked)
-        return from_columns(self._variables(held), asked)
+            return from_rows(held, options)
+        return from_columns(self._variables(held), options)
 
     def _variables(self, held: Any) -> Variables:
-        """Return those who have loadings: all who are held, or as many as there may be."""
+        """Return the variables with loadings: all in the state, or `max_support` of them."""
         stats = held.stats()
-        # On rows there may be some that do not vary.
-        places = np.flatnonzero(held.space.left(stats.m2, stats.cxy))
-        mass = self._masses(held)[places]
-        R, G = held.products(places)[places], held.coordinates(places)
-        if self.max_support is not None and mass.size > self.max_support:
-            kept = represent(R, np.square(G).sum(axis=1), mass, self.max_support)
-            mass, places = kept.mass, places[kept.places]
+        # On rows some variables may be constant.
+        indices = np.flatnonzero(held.space.left(stats.m2, stats.cxy))
+        weights = self._masses(held)[indices]
+        R, G = held.products(indices)[indices], held.coordinates(indices)
+        if self.max_support is not None and weights.size > self.max_support:
+            kept = represent(R, np.square(G).sum(axis=1), weights, self.max_support)
+            weights, indices = kept.mass, indices[kept.places]
             R, G = R[np.ix_(kept.places, kept.places)], G[kept.places]
-        return Variables(places, mass, R, G)
+        return Variables(indices, weights, R, G)
 
     def _masses(self, held: Any) -> Floats:
         if isinstance(held, Representatives):
@@ -292,21 +294,21 @@ class RidgeComponents(ReadsAgain, Supervised):
         else:
             return LinearMap(*held.loadings[:3])
         stats = held.stats(found.places)
-        left = held.space.left(stats.m2, stats.cxy)
-        weights = weights / np.sqrt(np.where(left > 0.0, left, np.inf))[:, None]
+        residual = held.space.left(stats.m2, stats.cxy)
+        weights = weights / np.sqrt(np.where(residual > 0.0, residual, np.inf))[:, None]
         return LinearMap([held.names[place] for place in found.places], stats.mean, weights)
 
-    # A second reading
+    # Second pass
 
     def _again(self) -> Again:
         held, found = self._held, self._solution()
         if not isinstance(held, GramPool) or found is None:
             if self.max_support is not None:
-                got = "a model that has none, for max_support is set"
+                got = "max_support, which keeps a pool"
             else:
-                got = "no columns yet" if held is None else "columns none of which is relevant"
+                got = "no columns yet" if held is None else "columns without any relevance"
             raise ValueError(
-                f"Expected columns of which a Gram matrix is kept. Got: {got}.\n"
+                f"Expected columns with a Gram matrix. Got: {got}.\n"
                 "Hint: learn_columns(X) first, with max_support=None."
             )
         _, up = of_pool(held, found)
@@ -320,39 +322,39 @@ class RidgeComponents(ReadsAgain, Supervised):
             of_probe=found.of_target,
         )
 
-    # What was learnt
+    # Results
 
     @property
     def alpha_(self) -> float:
-        """The ridge that was found, in mean eigenvalues of the weighted columns; NaN before.
+        """The ridge, relative to the mean eigenvalue of the weighted columns; NaN before a fit.
 
-        It is found from 1e-5 to 1e5: 1e-5 says that the columns explain the target without any, as
-        they mostly do where they are many more than the rows, of noise too.
+        The grid is 1e-5 to 1e5. The lower end means that the columns explain the target without
+        regularisation, which is usual if they far outnumber the rows, also for noise.
         """
         found = self._solution()
         return np.nan if found is None else found.fit.alpha
 
     @property
     def n_above_noise(self) -> int:
-        """How many variables are more relevant than the noise floor, `noise_floor()`.
+        """Number of variables above the noise floor, `noise_floor()`.
 
-        Of columns that were let go, to 1 / 4096 of relevance; on rows of those that are tracked.
-        Where it is 0 nothing that was learnt is sure to be more than chance.
+        Discarded columns are counted by a histogram with bins of 1 / 4096 of relevance; on rows,
+        tracked variables are counted. If it is 0, the result may be due to chance.
         """
         held = self._held
         if held is None or held.space is None:
             return 0
-        floor = self.noise_floor(NOISE_LEVEL)
+        threshold = self.noise_floor(NOISE_LEVEL)
         if isinstance(held, Representatives) and not held.complete:
-            return held.tally.above(floor)
-        return int(np.count_nonzero(held.relevance() > floor))
+            return held.tally.above(threshold)
+        return int(np.count_nonzero(held.relevance() > threshold))
 
     @property
     def relevance(self) -> dict[Hashable, float]:
         """Relevance of each component on the rows learnt: name -> relevance.
 
-        Where variables outnumber rows it is near 1 for any target, noise too: `n_above_noise` tells
-        more.
+        If variables outnumber rows it is near 1 for any target, also for noise: `n_above_noise` is
+        more informative.
         """
         found = self._solution()
         if found is None:
@@ -372,13 +374,13 @@ class RidgeComponents(ReadsAgain, Supervised):
         return embedding[:, : found.n_found]
 
     def report(self) -> Report:
-        """Return what was found, for those who look at it: a command, a page, a notebook.
+        """Return the results as a `Report`: the source of the command's output and the HTML report.
 
         Returns
         -------
-        A row a component: its relevance, and its loadings, the largest first. Whether that is more
-        than noise is not told by the component, which was made of many variables, but by how many
-        of these are above the noise floor: `n_above_noise`.
+        One row per component: its relevance, and its loadings, the largest first. A component
+        combines many variables, so its relevance is not compared with the noise floor;
+        `n_above_noise` counts the variables above it.
         """
         report = super().report()
         found = [row | {"above_noise": None} for row in report.found]

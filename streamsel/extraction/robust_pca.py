@@ -1,4 +1,4 @@
-"""Robust PCA: principal components beside gross errors."""
+"""Robust PCA: principal components robust to sparse outliers."""
 
 from __future__ import annotations
 
@@ -13,76 +13,76 @@ from streamsel.params import param
 
 
 class RobustPCA(Factorisation, Unsupervised):
-    r"""Principal components that gross errors do not turn, found online.
+    r"""Robust PCA: principal components robust to sparse outliers, fitted online.
 
-    In every column the values that its components cannot account for are taken for outliers: what
-    they are off by, beyond a threshold, is taken off before the column counts.
+    In every column, a value far from its reconstruction by the components is treated as an outlier:
+    the part of its residual beyond a threshold is subtracted before the column is used.
 
     Parameters
     ----------
     threshold
-        Beyond what a value is an outlier, in standard deviations of the noise: of its column's, as
-        the median of what the components leave tells it, or of all columns', where that is more.
+        Residual above which a value is an outlier, in standard deviations of the noise: of the
+        noise of its column, estimated from the median absolute residual, or of all columns if that
+        is larger.
 
     Attributes
     ----------
     outlier_share
-        What part of the values gone over were taken for outliers; NaN where that is not known.
+        Share of the values processed that were treated as outliers; NaN if that is unknown.
     noise_variance_
-        The variance of a value that the components leave, outliers aside.
+        The residual variance of a value, without outliers.
     n_rows, n_columns, n_constant
-        Rows seen, as observations of the columns or one by one; variables seen, one that comes back
-        after it was let go counted again; those among them that do not vary.
+        Number of rows seen, as observations of the columns or one by one; of variables seen, where
+        one that returns after eviction counts again; and of constant variables.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and, when it comes, for a column with a missing value.
+        For a parameter out of its range, and, on arrival, for a column with a missing value.
 
     Notes
     -----
     **Method.** It minimises $\sum_j \left( \frac{1}{2} \|x_j - D w_j - e_j\|^2 + \frac{\sigma^2}{2}
     \|w_j\|^2 + \tau_j |e_j|_1 \right)$ over components $D$, codes $w_j$ and outliers $e_j$ of
-    columns $x_j$ about the mean of what is none: principal components of the data, low rank beside
-    a sparse part, as online robust PCA has it (Feng, Xu and Yan 2013), and Huber's loss of what is
-    left. Here the price $\tau_j$ of an outlier is `threshold` times the noise, and the ridge is the
-    noise, which is estimated. Components are uncorrelated, of variance about 1, and the largest
-    first.
+    columns $x_j$, centred by the mean of $x_j - e_j$: the data are modelled as a low-rank plus a
+    sparse part, as in online robust PCA (Feng, Xu and Yan 2013), which is Huber's loss of the
+    residuals. Here the penalty $\tau_j$ of an outlier is `threshold` times the noise, and the ridge
+    is the estimated noise variance. Components are uncorrelated, of variance about 1, and sorted by
+    decreasing size.
 
-    **One reading.** Columns wait until there are `batch_size` of them. Then they are coded by the
-    components, and these are refined by the sums $A = \sum w w^T$ and $B = \sum x w^T$ over all
-    columns so far (Mairal et al. 2010), three times over; the first batch thirty times, from random
-    components that `seed` says. What was coded when there were $t$ columns counts with $\sqrt{t/p}$
-    when there are $p$. So the components are near the best of all columns, and not the best: of 200
-    rows and 1,000 columns with five hidden variables, and gross errors in 5 % of the values, they
-    are off by 0.3 degrees, where principal components are by 7. They depend on the order of the
-    columns, which should be random; how columns are cut into blocks, or one by one, changes no bit.
-    Two models of other columns cannot be merged; of other rows they can, approximately.
+    **Online fit.** Columns are buffered until there are `batch_size` of them. Then they are coded
+    by the components, and the components are refined from the sums $A = \sum w w^T$ and $B = \sum x
+    w^T$ over all columns so far (Mairal et al. 2010), in three iterations; in thirty for the first
+    batch, which starts from random components (`seed`). A column coded as the $t$-th of $p$ has
+    weight $\sqrt{t/p}$. So the components approximate the optimum over all columns: with 200 rows,
+    1,000 columns, five latent variables and gross errors in 5 % of the values, their error is 0.3
+    degrees; principal components have 7. They depend on the order of the columns, which should be
+    random, but not, to the last bit, on how they are cut into blocks. Models of different columns
+    cannot be merged; models of different rows can, approximately.
 
-    **Loadings.** Without a second reading they are known of the `max_loadings` columns that vary
-    most, coded by the components as they are now. `learn_loadings` reads the columns again, and
-    keeps those of all, or the largest.
+    **Loadings.** Without a second pass, loadings are available for the `max_loadings` columns of
+    largest variance, coded by the current components. `learn_loadings` makes a second pass and
+    keeps the loadings of all columns, or the largest.
 
-    **Cost.** Four alternations of $2 n q$ for each column and as many times as it is gone over, and
-    two medians. A row learnt costs $O(m q^2)$, $m$ being the number of variables tracked.
+    **Cost.** Four alternations of $2 n q$ and two medians, per column and iteration. Learning a row
+    costs $O(m q^2)$, $m$ being the number of variables tracked.
 
-    **Memory.** $O(n (b + m + q))$ for $b$ columns that wait, and a pool of $m$, at most twice
-    `max_loadings`, however many columns there are. On rows $O(m q)$.
+    **Memory.** $O(n (b + m + q))$ for $b$ buffered columns and a pool of $m$, at most twice
+    `max_loadings`, for any number of columns. On rows $O(m q)$.
 
-    **Rows.** The roles swap: a row is coded on the loadings, and these are refined by the sums over
-    rows, with each variable's share of them; at first after 8 rows, then whenever they have
-    doubled, and at least every `batch_size`. A model that has learnt columns goes on from the
-    loadings of its pool. Rows may fade. `max_features` bounds the variables tracked: who varies
-    least goes.
+    **Rows.** The roles are exchanged: a row is coded by the loadings, and the loadings are refined
+    from the sums over rows; first after 8 rows, then whenever the number of rows has doubled, and
+    at least every `batch_size` rows. A model that has learnt columns starts from the loadings of
+    its pool. Rows may fade. `max_features` bounds the variables tracked: the one of smallest
+    variance is evicted.
 
-    **Missing and new features.** A column with a missing value is refused. In a row a variable that
-    is absent is 0, one that is NaN or None was not observed: it counts as its mean. A new variable
-    was 0 before. A transform ignores features that were never learnt.
+    **Missing and new features.** A column with a missing value is refused. In a row, an absent
+    variable is 0, and NaN or None counts as the variable's mean; a new variable was 0 in earlier
+    rows. A transform ignores features that were never learnt.
 
-    **What stands.** On rows a transform gives the components as they stood at the last renewal,
-    turned, among themselves, so that they moved the least from those that stood before: the
-    rotation of orthogonal Procrustes, under what the factorisation tells of the rows so far.
-    `loadings` are those of now.
+    **Stable transforms.** On rows, a transform uses the components of the last refresh, rotated
+    among themselves to differ least from those in use before (orthogonal Procrustes, under the
+    fitted covariance of the rows so far). `loadings` are the current ones.
 
     References
     ----------
@@ -94,7 +94,7 @@ class RobustPCA(Factorisation, Unsupervised):
 
     Examples
     --------
-    One hidden variable, and one value in twenty that is grossly wrong:
+    One latent variable, and gross errors in one value of twenty:
 
     >>> import numpy as np
     >>> from streamsel import RobustPCA
@@ -112,7 +112,7 @@ class RobustPCA(Factorisation, Unsupervised):
     >>> round(model.outlier_share, 2)
     0.05
 
-    On rows it goes on by name, in River:
+    It also learns from rows, by name, in River:
 
     >>> model.learn_one(dict(enumerate(X[0])))
     >>> list(model.transform_one(dict(enumerate(X[1]))))
@@ -123,7 +123,7 @@ class RobustPCA(Factorisation, Unsupervised):
 
     @property
     def _takes_weights(self) -> bool:
-        # A value is gross in its row.
+        # Whether a value is an outlier depends on its row alone, not on the weight of the row.
         return False
 
     @property
@@ -132,9 +132,9 @@ class RobustPCA(Factorisation, Unsupervised):
 
     @property
     def outlier_share(self) -> float:
-        """What part of the columns' values gone over were taken for outliers.
+        """Share of the processed values of columns that were treated as outliers.
 
-        NaN before there are any, and once rows were learnt.
+        NaN before there are columns, and after rows.
         """
         found = self._found_on_columns()
         if found is None or self._on_rows:

@@ -20,13 +20,13 @@ from streamsel.params import param
 
 
 class SOSPCA(Extractor, Supervised):
-    r"""Sparse online supervised PCA: a few components, each of few variables.
+    r"""Sparse online supervised PCA: few components of few variables each.
 
     The first $q$ columns are the first components. A later column that is more relevant to the
-    target than the least relevant component joins them; then the two least relevant components are
-    rotated in their plane until they are uncorrelated, and the less relevant of the two is dropped.
-    A column that is not more relevant, and that is nearly every column, costs one pass over it and
-    leaves no trace.
+    target than the least relevant component is added as a component; then the two least relevant
+    components are rotated in their plane until they are uncorrelated, and the less relevant one is
+    dropped. Nearly all columns are less relevant: such a column costs one pass over its values and
+    is discarded.
 
     Parameters
     ----------
@@ -34,75 +34,76 @@ class SOSPCA(Extractor, Supervised):
         `"jacobi"` rotates by $\theta = \frac{1}{2} \mathrm{atan2}(2\sigma_{ab}, \sigma_{aa} -
         \sigma_{bb})$, which decorrelates exactly. `"paper"` rotates by $\theta = \frac{1}{2}
         \arctan(2\sigma_{ab} / \sqrt{\sigma_{aa} \sigma_{bb}})$, the formula as printed, which does
-        not, but reproduces the paper's example.
+        not decorrelate, but reproduces the paper's example.
     signed
-        Whether relevance is the correlation itself, as in the paper, so that a strong negative
-        correlation counts for nothing. For one numeric target column only.
+        Whether relevance is the signed correlation, as in the paper, so that strong negative
+        correlations are ignored. For one numeric target column only.
     max_features
-        Most variables tracked on rows, well above the support; None for all. When a new one needs
-        room the least relevant go, but none of the support, no candidate, and none in its grace
-        period.
+        Maximum number of variables tracked on rows, well above the support; None for all. When a
+        new variable needs room, the least relevant are evicted, except those of the support,
+        candidates, and those in their grace period.
     grace_period
-        On rows: for how many a new variable cannot be let go, and how often variables may join.
+        On rows: number of rows during which a new variable cannot be evicted, and between which
+        variables may be added to the components.
 
     Attributes
     ----------
-    n_rows, n_columns, n_constant
-        Rows seen, as observations of the columns or one by one; variables seen, one that comes back
-        after it was let go counted again; those among them that do not vary, which never join.
+        Number of rows seen, as observations of the columns or one by one; of variables seen, where
+        a variable that returns after its eviction counts again; and of constant variables, which
+        are never added.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and, when it comes, for a target that `signed` cannot
-        take.
+        For a parameter out of its range, and, on arrival, for a target that is incompatible with
+        `signed`.
 
     Notes
     -----
-    **Cost.** A rejected column costs one pass over its $n$ values; an accepted one
-    $O(n q + s q)$ more, $s$ the size of the support. A row transformed costs $O(s q)$; a row learnt
-    $O(c)$ for each feature that it has, and $O(s q + (q + h)^2)$ for the components and the $h \leq
-    \max(32, 2q)$ candidates; a refresh $O(p (c r + \log p))$.
+    **Cost.** A rejected column costs one pass over its $n$ values; an accepted one $O(n q + s q)$
+    more, $s$ the size of the support. Transforming a row costs $O(s q)$; learning a row $O(c)$ for
+    each of its features, and $O(s q + (q + h)^2)$ for the components and the $h \leq \max(32, 2q)$
+    candidates; a refresh $O(p (c r + \log p))$.
 
     **Memory.** $O(n (q + c) + s q)$, $c$ the number of target columns. For columns in random order
     $s$ grows like $q (1 + \ln(p/q))$ with the number $p$ of columns seen, not like $p$. (The
-    paper's $(\log p)/p$ is the chance that one more column joins, not the number of variables
-    kept.) On rows $3c + 6$ numbers a variable and $O((q + h)^2)$, however many rows there are.
+    paper's $(\log p)/p$ is the probability that one more column is accepted, not the number of
+    variables kept.) On rows $3c + 6$ numbers per variable and $O((q + h)^2)$, for any number of
+    rows.
 
-    **First components on rows.** While there are none, every `warm_up` rows the relevant candidates
-    that have been candidates since their first row join, whose covariances are exact. The first
-    refresh drops the components made so, and makes others of all rows so far.
+    **First components on rows.** While there are no components, every `warm_up` rows the relevant
+    candidates that have been candidates since their first row are added; their covariances are
+    exact. The first refresh replaces these components by others fitted to all rows so far.
 
-    **Rows.** What a variable has to do with the components is not told by its moments with the
-    target. So every `grace_period` rows those that are more relevant than the weakest component
-    become candidates, whose covariances are summed from then on; at the next such refresh they join
-    as columns do, the most relevant first. A variable that is new becomes a candidate at once while
-    there is room; its covariances are exact, for it was 0 before. Of any other those since it
-    became a candidate stand for all rows, which should come in random order or fade. With fading a
-    variable that has loadings may join again, with what is left of its direction. Relevances and
-    means are always those of all rows. The components of a model that has learnt columns go on with
-    the weight of the rows that those had.
+    **Rows.** The moments of a variable with the target do not contain its covariances with the
+    components. So every `grace_period` rows the variables more relevant than the weakest component
+    become candidates, whose covariances are summed from then on; at the next such refresh they are
+    added as columns are, the most relevant first. A new variable becomes a candidate at once while
+    there is room; its covariances are exact, because it was 0 before. For other variables, the
+    covariances since they became candidates represent all rows, which should arrive in random order
+    or fade. With fading, a variable that has loadings may be added again, with its direction
+    outside the span of the components. Relevances and means are always those of all rows. The
+    components of a model that has learnt columns are continued with the weight of its rows.
 
     **Order.** The result depends on the order of the columns. It does not depend on how they are
     cut into blocks.
 
-    **Slots.** A component keeps its name: the survivor of a rotation stays in the lower slot, the
-    last component takes the freed one. (The paper moves them.) The pair is taken in the order of
-    relevance, the least first, whatever its slots: the angle of the paper does not decorrelate, so
-    that the order tells.
+    **Component names.** A component keeps its index and name: the survivor of a rotation keeps the
+    lower index, and the last component moves to the freed one. (The paper reorders them.) The pair
+    is rotated in the order of relevance, the least first, for any indices: the paper's angle does
+    not decorrelate, so the order matters.
 
-    **Missing and new features.** A column with a missing value is refused. In a row a variable that
-    is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
-    variable, class or target was 0 before. A transform ignores features that were never learnt.
+    **Missing and new features.** A column with a missing value is refused. In a row, an absent
+    variable is 0, and NaN or None counts as the variable's mean; a new variable, class or target
+    was 0 in earlier rows. A transform ignores features that were never learnt.
 
-    **What stands.** On rows a transform gives the components as they stood at the last renewal,
-    turned, among themselves, so that they moved the least from those that stood before: the
-    rotation of orthogonal Procrustes, with all of unit variance over the rows so far. They span
-    what the components of `loadings` spanned then, each with the scale of the one before it in its
-    place; `relevance` is of those of `loadings`.
+    **Stable transforms.** On rows, a transform uses the components of the last refresh, rotated
+    among themselves to differ least from those in use before (orthogonal Procrustes, with all of
+    unit variance over the rows so far). They span the same space as the components of `loadings` at
+    that refresh, each with the scale of the component that had its index; `relevance` refers to the
+    components of `loadings`.
 
-    Two relevances that differ by less than 1e-12 count as equal: the one that came first has
-    precedence.
+    Two relevances that differ by less than 1e-12 count as equal: the earlier column has precedence.
 
     References
     ----------
@@ -135,7 +136,7 @@ class SOSPCA(Extractor, Supervised):
     >>> model.relevance
     {'sospca0': 0.997806, 'sospca1': 0.7370}
 
-    The new variable, almost parallel to the target, on the training rows, and then on a new row:
+    The first component, almost parallel to the target, on the training rows and on a new row:
 
     >>> model.embedding[:, 0]
     array([ 0.4721, -0.3817, -0.0903])
@@ -162,11 +163,11 @@ class SOSPCA(Extractor, Supervised):
             raise ValueError(
                 "Expected one numeric target column, as signed=True requires. Got: "
                 f"{c} {'classes' if is_class else 'columns'}.\n"
-                "Hint: target='numeric' takes whole numbers as a quantity; signed=False measures "
-                "correlation without its sign."
+                "Hint: target='numeric' takes whole numbers as a quantity; signed=False uses the "
+                "absolute correlation."
             )
 
-    # What it keeps
+    # State
 
     @property
     def _is_signed(self) -> bool:
@@ -218,11 +219,12 @@ class SOSPCA(Extractor, Supervised):
         due = super()._next_due(rows, weight)
         assert self._row_state is not None  # noqa: S101
         on_rows, moments = self._row_state
-        # Components that do not exist yet, or few rows made, are replaced at the next refresh.
-        left = rows + on_rows.until_refresh(moments)
+        # Components that do not exist yet, or that are based on few rows, change at the next
+        # refresh.
+        next_refresh = rows + on_rows.until_refresh(moments)
         if not on_rows.count:
-            return left
-        return min(due, left) if moments.rows < self.grace_period else due
+            return next_refresh
+        return min(due, next_refresh) if moments.rows < self.grace_period else due
 
     @until_learnt
     def _settled(self) -> tuple[list[Hashable], Stats, Floats]:
@@ -231,7 +233,7 @@ class SOSPCA(Extractor, Supervised):
         on_rows, moments = self._row_state
         return on_rows.settled(moments)
 
-    # What was learnt
+    # Results
 
     @property
     def relevance(self) -> dict[Hashable, float]:
@@ -240,7 +242,7 @@ class SOSPCA(Extractor, Supervised):
             on_rows, moments = self._row_state
             assert moments.space is not None  # noqa: S101
             found = on_rows.relevances(self._settled(), moments.space)
-            # A component that no longer varies has none.
+            # A component that no longer varies has relevance 0.
             found = np.where(np.isfinite(found), found, 0.0)
         elif self._on_columns is not None:
             found = self._on_columns.relevances[: self._on_columns.count]
@@ -255,12 +257,12 @@ class SOSPCA(Extractor, Supervised):
         return held.Z[: held.count].T.copy()
 
     def to_matrix(self, names: Sequence[Hashable]) -> Any:
-        """Return the paper's B for these variables, in this order.
+        """Return the loadings of these variables, in this order: the matrix B of the paper.
 
         Parameters
         ----------
         names
-            The p variables that the rows of the matrix stand for.
+            Names of the p variables, one per row of the matrix.
 
         Returns
         -------
@@ -269,25 +271,26 @@ class SOSPCA(Extractor, Supervised):
         Raises
         ------
         ValueError
-            Where a variable of the support is not among the names, or a name stands twice.
+            If a variable of the support is not among the names, or a name occurs twice.
         """
         from scipy.sparse import csr_array
 
-        place = {name: i for i, name in enumerate(names)}
-        if len(place) < len(names):
+        index_of = {name: i for i, name in enumerate(names)}
+        if len(index_of) < len(names):
             raise ValueError("Expected distinct names. Got: a name twice.")
         rows, columns, weights = [], [], []
         for variable, loading in self.loadings.items():
-            if variable not in place:
+            if variable not in index_of:
                 raise ValueError(
-                    f"Expected names with the whole support. Got: names without {variable!r}.\n"
+                    f"Expected names that include the whole support. Got: names without "
+                    f"{variable!r}.\n"
                     "Hint: list(model.loadings) is the support."
                 )
             for component, weight in loading.items():
-                rows.append(place[variable])
+                rows.append(index_of[variable])
                 columns.append(int(component.removeprefix("sospca")))
                 weights.append(weight)
-        return csr_array((weights, (rows, columns)), shape=(len(place), self.n_components))
+        return csr_array((weights, (rows, columns)), shape=(len(index_of), self.n_components))
 
     @property
     def _why_no_more(self) -> str:

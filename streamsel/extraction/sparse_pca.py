@@ -11,74 +11,74 @@ from streamsel.params import param
 
 
 class SparsePCA(Factorisation, Unsupervised):
-    r"""Principal components of few variables each, found online.
+    r"""Sparse PCA: principal components with few non-zero loadings, fitted online.
 
-    Every column is taken for a sum of few components, by the lasso: a variable whose correlation
-    with a component is not worth it has no loading there. So a component can be read, and a row
-    needs few variables.
+    Every column is modelled as a linear combination of few components, by the lasso: a variable has
+    a loading on a component only if its correlation with it exceeds the penalty. Components are
+    easier to interpret, and a transform needs few variables.
 
     Parameters
     ----------
     alpha
-        The price of a loading, in root mean squares of a value of all columns: of columns of one
-        scale, the correlation with a component that is worth a loading. 0 asks for none to be 0.
+        The penalty of a loading, relative to the root mean square of the values of all columns: for
+        columns of the same scale, the correlation with a component above which a loading is
+        non-zero. With 0, no loading is 0.
 
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Rows seen, as observations of the columns or one by one; variables seen, one that comes back
-        after it was let go counted again; those among them that do not vary.
+        Number of rows seen, as observations of the columns or one by one; of variables seen, where
+        one that returns after eviction counts again; and of constant variables.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and, when it comes, for a column with a missing value.
+        For a parameter out of its range, and, on arrival, for a column with a missing value.
 
     Notes
     -----
     **Method.** It minimises $\sum_j \left( \frac{1}{2n} \|x_j - D w_j\|^2 + \alpha s |w_j|_1
     \right)$ over components $D$, each of mean square at most 1, and loadings $w_j$ of centred
-    columns $x_j$; $s^2$ is the mean square of a value. That is scikit-learn's SparsePCA (Jenatton,
-    Obozinski and Bach 2010), its penalty in other units. A component of a row is the sum of its
-    variables, weighted by the loadings, over the sum of their squares: others count for nothing,
-    as with Zou, Hastie and Tibshirani (2006). Regressed on all loadings together, as scikit-learn
-    does, the components would span the same space, and each need all variables.
+    columns $x_j$; $s^2$ is the mean square of a value. This is the objective of scikit-learn's
+    SparsePCA (Jenatton, Obozinski and Bach 2010), with the penalty in other units. The component of
+    a row is the sum of its variables weighted by the loadings, divided by the sum of squared
+    loadings; other variables do not enter, as in Zou, Hastie and Tibshirani (2006). A regression on
+    all loadings together, as in scikit-learn, would span the same space, but each component would
+    need all variables.
 
-    **One reading.** Columns wait until there are `batch_size` of them. Then they are coded by the
-    components, and these are refined by the sums $A = \sum w w^T$ and $B = \sum x w^T$ over all
-    columns so far (Mairal et al. 2010), three times over; the first batch thirty times, from random
-    components that `seed` says. What was coded when there were $t$ columns counts with $\sqrt{t/p}$
-    when there are $p$. So the components are near the best of all columns, and not the best: on six
-    real sets ten of them have 96 to 99.7 % of the variance of ten principal components, at the
-    default, with 19 to 52 % of the loadings. They depend on the order of the columns, which should
-    be random; how columns are cut into blocks, or one by one, changes no bit. Two models of other
-    columns cannot be merged; of other rows they can, approximately.
+    **Online fit.** Columns are buffered until there are `batch_size` of them. Then they are coded
+    by the components, and the components are refined from the sums $A = \sum w w^T$ and $B = \sum x
+    w^T$ over all columns so far (Mairal et al. 2010), in three iterations; in thirty for the first
+    batch, which starts from random components (`seed`). A column coded as the $t$-th of $p$ has
+    weight $\sqrt{t/p}$. So the components approximate the optimum over all columns: on six real
+    sets, ten of them have 96 to 99.7 % of the variance of ten principal components, at the default,
+    with 19 to 52 % of the loadings. They depend on the order of the columns, which should be
+    random, but not, to the last bit, on how they are cut into blocks. Models of different columns
+    cannot be merged; models of different rows can, approximately.
 
-    **Loadings.** Without a second reading they are known of the `max_loadings` columns that vary
-    most, coded by the components as they are now. `learn_loadings` reads the columns again, and
-    keeps those of all, or the largest.
+    **Loadings.** Without a second pass, loadings are available for the `max_loadings` columns of
+    largest variance, coded by the current components. `learn_loadings` makes a second pass and
+    keeps the loadings of all columns, or the largest.
 
-    **Cost.** Three products of $n q$ for each column and as many times it is gone over, and the
-    lasso, $O(q^2)$ a step. A row learnt costs $O(m q^2)$, $m$ being the number of variables
-    tracked.
+    **Cost.** Three products of $n q$ per column and iteration, and the lasso, $O(q^2)$ per step.
+    Learning a row costs $O(m q^2)$, $m$ being the number of variables tracked.
 
-    **Memory.** $O(n (b + m + q))$ for $b$ columns that wait, and a pool of $m$, at most twice
-    `max_loadings`, however many columns there are. On rows $O(m q)$.
+    **Memory.** $O(n (b + m + q))$ for $b$ buffered columns and a pool of $m$, at most twice
+    `max_loadings`, for any number of columns. On rows $O(m q)$.
 
-    **Rows.** The roles swap: a row is coded on the loadings, and these are refined by the sums over
-    rows, with each variable's share of them; at first after 8 rows, then whenever they have
-    doubled, and at least every `batch_size`. A model that has learnt columns goes on from the
-    loadings of its pool. Rows may fade. `max_features` bounds the variables tracked: who varies
-    least goes.
+    **Rows.** The roles are exchanged: a row is coded by the loadings, and the loadings are refined
+    from the sums over rows; first after 8 rows, then whenever the number of rows has doubled, and
+    at least every `batch_size` rows. A model that has learnt columns starts from the loadings of
+    its pool. Rows may fade. `max_features` bounds the variables tracked: the one of smallest
+    variance is evicted.
 
-    **Missing and new features.** A column with a missing value is refused. In a row a variable that
-    is absent is 0, one that is NaN or None was not observed: it counts as what the others make of
-    it. A new variable was 0 before. A transform ignores features that were never learnt.
+    **Missing and new features.** A column with a missing value is refused. In a row, an absent
+    variable is 0, and NaN or None counts as its prediction from the other variables; a new variable
+    was 0 in earlier rows. A transform ignores features that were never learnt.
 
-    **What stands.** On rows a transform gives the components as they stood at the last renewal,
-    turned, among themselves, so that they moved the least from those that stood before: the
-    rotation of orthogonal Procrustes, under what the factorisation tells of the rows so far.
-    `loadings` are those of now.
+    **Stable transforms.** On rows, a transform uses the components of the last refresh, rotated
+    among themselves to differ least from those in use before (orthogonal Procrustes, under the
+    fitted covariance of the rows so far). `loadings` are the current ones.
 
     References
     ----------
@@ -93,7 +93,7 @@ class SparsePCA(Factorisation, Unsupervised):
 
     Examples
     --------
-    Three hidden variables, each of which shows in ten columns of its own:
+    Three latent variables, each measured by ten columns of its own:
 
     >>> import numpy as np
     >>> from streamsel import SparsePCA
@@ -107,7 +107,7 @@ class SparsePCA(Factorisation, Unsupervised):
     >>> [sum(component in row for row in model.loadings.values()) for component in model.components]
     [10, 10, 10]
 
-    On rows it goes on by name, in River:
+    It also learns from rows, by name, in River:
 
     >>> model.learn_one(dict(enumerate(X[0])))
     >>> list(model.transform_one(dict(enumerate(X[1]))))

@@ -1,4 +1,4 @@
-"""SupervisedPCA: principal components of the variables that are relevant."""
+"""SupervisedPCA: principal components of the most relevant variables."""
 
 from __future__ import annotations
 
@@ -19,60 +19,59 @@ from streamsel.ties import most_relevant_first
 
 
 class SupervisedPCA(OfInner, Supervised):
-    r"""Principal components of the most relevant variables, and of no others.
+    r"""Supervised principal components: PCA of the variables most relevant to the target.
 
-    Principal components do not heed the target, and where most variables have nothing to do with it
-    neither have the components. So the variables are judged one by one first, and only those that
-    pass are summed up. Constant memory, for any number of observations; components of few
-    variables.
+    PCA ignores the target, and if most variables are unrelated to it, so are the components. Here
+    variables are first screened one by one by their relevance, and components are made of those
+    that pass. Memory is constant in the number of columns, and components have few variables.
 
     Parameters
     ----------
     threshold
-        Variables of less relevance than this are left out; None for as many as `max_candidates`.
+        Minimum relevance of a variable; None keeps the `max_candidates` most relevant.
     max_candidates
-        Of no more variables are components made: of the most relevant.
+        Maximum number of variables that components are made of: the most relevant.
 
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Rows seen, as observations of the columns or one by one; variables seen, one that comes back
-        after it was let go counted again; those among them that do not vary.
+        Number of rows seen, as observations of the columns or one by one; of variables seen, where
+        one that returns after eviction counts again; and of constant variables.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and where no more variables are kept than components.
+        For a parameter out of its range, and if fewer variables are kept than components.
 
     Notes
     -----
     **Method.** The relevance of a centred column is $\|U^T x\| / \|x\|$, for one numeric target the
-    absolute correlation: Bair et al. rank by the coefficient of the standardised variable, which is
-    the same order. Of those that pass, $X$, the components are the leading ones of $X^T X$, with
-    loadings of length 1; the first they regress the target on. The threshold they choose by
-    cross-validation of that regression; `noise_floor()` is a start.
+    absolute correlation. Bair et al. rank by the coefficient of the standardised variable, which
+    gives the same order. The components are the leading principal components of the variables $X$
+    that pass, with loadings of length 1; Bair et al. regress the target on the first, and choose
+    the threshold by cross-validation of that regression. `noise_floor()` is a starting value.
 
-    **Which variables.** Those of a pool of at most twice `max_candidates`, from which the least
-    relevant go: however many columns pass, and in whatever order, the most relevant stay. Of equals
-    the earlier. A variable that matters only beside another one is not found, for what counts is
-    the relevance of each alone.
+    **Pool.** The variables are those of a pool of at most twice `max_candidates`, from which the
+    least relevant are evicted: it contains the most relevant of any number of columns, in any
+    order; ties are resolved in favour of the earlier column. A variable that is relevant only
+    jointly with another is not found, because variables are screened one by one.
 
-    **What is worth believing.** Variables that were picked for their relevance on these rows are
-    relevant on these rows, and their components too: judge them on others.
+    **Selection bias.** Variables selected for their relevance on the rows learnt, and components
+    made of them, are relevant on these rows by construction: evaluate them on other rows.
 
-    **Cost.** A column that is let go costs one pass over it. Components, when they are asked for,
-    take $O(n m^2 + m^3)$, $m$ being `max_candidates`. A row learnt costs $O(f^2)$ for its $f$
-    features, a row transformed $O(m q)$.
+    **Cost.** A discarded column costs one pass over its values. Computing components takes $O(n m^2
+    + m^3)$, $m$ being `max_candidates`. Learning a row costs $O(f^2)$ for its $f$ features,
+    transforming a row $O(m q)$.
 
     **Memory.** $16 n m$ bytes. On rows $2 f^2$ numbers, $f$ at most `max_features`.
 
-    **Rows.** The variables of the pool, and all that come with rows, are tracked by their joint
-    moments: which are relevant, and their components, are those of all rows so far. See
-    `max_features` for those that come late.
+    **Rows.** Joint moments of the variables of the pool, and of all that arrive with rows, are
+    tracked: the relevant variables, and their components, are those of all rows so far. See
+    `max_features` for variables that arrive late.
 
-    **Missing and new features.** A column with a missing value is refused. In a row a variable that
-    is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
-    variable, class or target was 0 before. A transform ignores features that were never learnt.
+    **Missing and new features.** A column with a missing value is refused. In a row, an absent
+    variable is 0, and NaN or None counts as the variable's mean; a new variable, class or target
+    was 0 in earlier rows. A transform ignores features that were never learnt.
 
     References
     ----------
@@ -81,7 +80,7 @@ class SupervisedPCA(OfInner, Supervised):
 
     Examples
     --------
-    Of 5,000 columns 50 show what the target is made of, and 500 vary together for another reason:
+    Of 5,000 columns, 50 measure the signal of the target, and 500 share a signal unrelated to it:
 
     >>> import numpy as np
     >>> from streamsel import SupervisedPCA
@@ -101,7 +100,7 @@ class SupervisedPCA(OfInner, Supervised):
     >>> bool(abs(np.corrcoef(model.embedding[:, 0], hidden[:, 0])[0, 1]) > 0.95)
     True
 
-    It goes on with rows, by name, in River:
+    It also learns from rows, by name, in River:
 
     >>> model.learn_one(dict(enumerate(X[0])), y[0])
     >>> list(model.transform_one(dict(enumerate(X[1]))))
@@ -132,12 +131,12 @@ class SupervisedPCA(OfInner, Supervised):
         return pool
 
     def _places(self, held: Any) -> Places:
-        places = super()._places(held)
-        relevance = held.relevance(places)
+        indices = super()._places(held)
+        relevance = held.relevance(indices)
         first = most_relevant_first(relevance)[: self.max_candidates]
         if self.threshold is not None:
             first = first[relevance[first] >= self.threshold]
-        return np.sort(places[first])
+        return np.sort(indices[first])
 
     def _duals(self, inner: Inner, q: int) -> Floats:
         d, E = inner.axes(q)
@@ -147,7 +146,7 @@ class SupervisedPCA(OfInner, Supervised):
     @property
     def _why_no_more(self) -> str:
         if self.threshold is None:
-            which = f"the columns taken, of max_candidates={self.max_candidates},"
+            which = f"the columns kept, of max_candidates={self.max_candidates},"
         elif self._solution() is None:
             return f"no column is as relevant as threshold={self.threshold}"
         else:
@@ -159,7 +158,7 @@ class SupervisedPCA(OfInner, Supervised):
         if not isinstance(held, SamplePool) or found is None:
             return np.zeros((self.n_rows, 0))
         stats, space = held.stats(found.places), held.space
-        left = stats.m2 if space is None else space.left(stats.m2, stats.cxy)
-        weights = found.scale * np.sqrt(left)
+        residual = stats.m2 if space is None else space.left(stats.m2, stats.cxy)
+        weights = found.scale * np.sqrt(residual)
         embedding: Floats = held.samples(found.places).T @ (weights[:, None] * found.loadings)
         return embedding

@@ -1,1 +1,1 @@
-"""What a learner keeps of the variables that went by: few states, that columns and rows fill."""
+"""Internal states of learners, filled by columns and by rows."""

@@ -1,4 +1,4 @@
-"""Which of the variables held say nearly the same as some of them."""
+"""Variables that correlate highly with selected ones."""
 
 from __future__ import annotations
 
@@ -8,32 +8,33 @@ from streamsel.held.common import Common
 from streamsel.held.part import Floats, Held, Places
 from streamsel.held.pool import SamplePool
 
-# From which correlation on one variable could as well stand for another.
-_ALIKE = 0.8
-# So many variables are compared with one another.
-_MOST = 1000
-# So many numbers are looked at at once.
-_AT_ONCE = 1 << 20
+# Least absolute correlation of similar variables.
+_MIN_CORRELATION = 0.8
+# Maximum number of variables that are compared with one another.
+_MAX_COMPARED = 1000
+# Correlations computed at once.
+_BLOCK_SIZE = 1 << 20
 
 
 def alike(held: Held, chosen: Places) -> list[tuple[Places, Floats]] | None:
-    """Return, for each variable chosen, which others are like it, the most alike first.
+    """Return, for each selected variable, the variables similar to it, most similar first.
 
     Returns
     -------
-    Their places, and their correlations, of which no size is below .8. None where it is not held
-    how variables vary with one another, or nothing is held but what was chosen of more.
+    A pair per selected variable: the indices of similar variables, and their correlations, of
+    absolute value .8 or more. None if correlations are not available, or if only the selected
+    variables remain of more.
     """
     if not isinstance(held, SamplePool | Common):
         return None
     others = np.setdiff1d(np.arange(len(held.names)), chosen)
     if not others.size and not held.complete:
         return None
-    found, step = [], max(1, _AT_ONCE // max(1, len(held.names)))
+    found, step = [], max(1, _BLOCK_SIZE // max(1, len(held.names)))
     for start in range(0, chosen.size, step):
         correlations = np.clip(held.products(chosen[start : start + step])[others], -1.0, 1.0)
         for r in correlations.T:
-            near = np.flatnonzero(np.abs(r) >= _ALIKE)
+            near = np.flatnonzero(np.abs(r) >= _MIN_CORRELATION)
             near = near[np.argsort(-np.abs(r[near]), kind="stable")]
             found.append((others[near], r[near]))
     return found
@@ -42,9 +43,9 @@ def alike(held: Held, chosen: Places) -> list[tuple[Places, Floats]] | None:
 def count_near_duplicates(held: Held, picked: Places) -> int | None:
     """Return how many variables correlate highly with an earlier one of these.
 
-    None where correlations are not known, and of too many variables.
+    None if correlations are not available, or for more than 1000 variables.
     """
-    if not isinstance(held, SamplePool | Common) or picked.size > _MOST:
+    if not isinstance(held, SamplePool | Common) or picked.size > _MAX_COMPARED:
         return None
     R = np.abs(held.products(picked)[picked])
-    return int((np.tril(R, -1).max(axis=1, initial=0.0) >= _ALIKE).sum())
+    return int((np.tril(R, -1).max(axis=1, initial=0.0) >= _MIN_CORRELATION).sum())

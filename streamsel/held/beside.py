@@ -1,4 +1,4 @@
-"""What learns rows beside the moments of the variables, for methods that need more than these."""
+"""States that learn rows after the moments, for methods that need more than moments."""
 
 from __future__ import annotations
 
@@ -13,74 +13,75 @@ from streamsel.rollback import Restore
 
 Along = Literal["columns", "rows"]
 
-# More rows than there are.
+# A number of rows that is never reached.
 ENDLESS = 1 << 62
 
 
-# A function and what it is called with; and some that are called one after the other.
+# A function with its arguments, and a sequence of them to be called in order.
 Step = tuple[Callable[..., object], tuple[Any, ...]]
 Steps = Sequence[Step]
 
 
 class Beside(Part):
-    """A state that sees every row after the moments have, and may change at fixed rows.
+    """Row extension: a state updated with every row after the moments, and revised at fixed rows.
 
-    A row is learnt in steps that cannot fail, of which that of the moments is the first. Each looks
-    whether it is its turn, by a number that the moments count up. So code that finds a row half
-    learnt calls `learn_one` again: what was not done is done, and nothing is done twice. All that
-    can fail comes before: `make_ready` where a row brings something new, and `prepare_one`.
+    A row is learnt in steps that cannot fail; the first updates the moments. Each step compares a
+    number that the moments count up with its own, to see whether it is due. Code that finds a row
+    half learnt therefore calls `learn_one` again: missing steps run, and no step runs twice.
+    Everything that can fail comes before: `make_ready` for rows with new variables or gaps, and
+    `prepare_one`.
     """
 
-    # What it knows of the variables beyond their moments, where hooks are handed what it holds.
+    # Quantities available besides the moments, for hooks that receive this state.
     offers: ClassVar[frozenset[str]] = frozenset()
-    # How models can be merged that have learnt rows.
+    # Axes along which models that have learnt rows can be merged.
     merges_along: ClassVar[frozenset[Along]] = frozenset({"columns", "rows"})
-    # Whether `prepare_one` has to be called before a row, and whether targets are asked for.
+    # Whether `prepare_one` must be called before each row, and whether targets are required.
     prepares: bool = False
     asks_for_targets: bool = False
 
     @abc.abstractmethod
     def take_up(self, names: list[Hashable], moments: Moments) -> None:
-        """Note variables that come for the first time with the next row; others may have moved."""
+        """Register variables that first occur in the next row; other indices may have changed."""
 
     @property
     def takes_gaps(self) -> bool:
-        """Whether it is ready for all rows with values that were not observed."""
+        """Whether all rows with missing values can be learnt without `make_ready`."""
         return True
 
     def is_ready_for(self, X: Floats, slots: Places) -> bool:  # noqa: ARG002
-        """Whether rows, (b, m), can be learnt without `make_ready`."""
+        """Return whether rows, (b, m), can be learnt without `make_ready`."""
         return True
 
     def make_ready(self, X: Floats, slots: Places, moments: Moments) -> None:
-        """Take up what rows, (b, m), bring for the first time."""
+        """Register variables and missing values that first occur in rows, (b, m)."""
 
     def prepare_one(
         self, values: Floats, slots: Places, y: Floats, moments: Moments, w: float
     ) -> None:
-        """Do what can fail of learning a row, and change nothing that a copy or a file shows."""
+        """Run the part of learning a row that can fail; copies and files show no change."""
 
     @abc.abstractmethod
     def learn_one(
         self, values: Floats, slots: Places, y: Floats, moments: Moments, w: float
     ) -> None:
-        """Learn a row of weight w: values, NaN where not observed, their slots, and targets.
+        """Learn a row of weight w: values, NaN if missing, their indices, and targets.
 
-        The moments have learnt it. Nothing is done where it was learnt already.
+        The moments have learnt it already. Nothing is done for a row learnt before.
         """
 
     @abc.abstractmethod
     def prepare_many(
         self, X: Floats, slots: Places, Y: Floats, moments: Moments, w: Floats | None
     ) -> Steps:
-        """Return the steps of learning rows, (b, m), and their targets, (b, c).
+        """Return the steps that learn rows, (b, m), and their targets, (b, c).
 
-        They weigh w, (b,), or 1 each, and are no more than `rows_at_once`. Each step sees whether
-        it was done already.
+        The rows have weights w, (b,), or 1 each, and number at most `rows_at_once`. Each step
+        checks whether it has run already.
         """
 
     def rows_at_once(self, width: int) -> int:  # noqa: ARG002
-        """Return how many rows, of so many variables and targets, can be learnt at once."""
+        """Return how many rows of so many variables and targets can be learnt at once."""
         return ENDLESS
 
     def learn_many(
@@ -88,7 +89,7 @@ class Beside(Part):
     ) -> None:
         """Learn rows, (b, m), and their targets, (b, c), as many as `until_refresh` allows.
 
-        The moments have learnt them.
+        The moments have learnt them already.
         """
         size = self.rows_at_once(X.shape[1] + Y.shape[1])
         for start in range(0, len(X), size):
@@ -98,58 +99,58 @@ class Beside(Part):
             take(self.prepare_many(X[rows], slots, Y[rows], moments, of_rows))
 
     def saved(self, slots: Places) -> Restore | None:  # noqa: ARG002
-        """Return what undoes a row of these variables; None where `snapshot` is enough.
+        """Return a function that undoes a row of these variables; None if `snapshot` suffices.
 
-        Asked before `prepare_one`.
+        Called before `prepare_one`.
         """
         return None
 
     def detach(self) -> None:
-        """Replace what loops write into by copies, so that a snapshot keeps it as it is."""
+        """Copy the arrays that compiled loops write into, so that a snapshot keeps the old ones."""
 
     @abc.abstractmethod
     def until_refresh(self, moments: Moments) -> int:
-        """Return how many rows may be learnt before `refresh` must be asked, at least 1."""
+        """Return how many rows may be learnt before `refresh_if_due` must be called, at least 1."""
 
     def until_due(self, moments: Moments) -> float:
-        """Return how many rows may be learnt before there is more to do than to learn them."""
+        """Return how many rows may be learnt before other work than learning is due."""
         return self.until_refresh(moments)
 
     def is_due(self, moments: Moments) -> bool:
-        """Whether there is more to do after the next row than to learn it: `refresh_if_due`."""
+        """Return whether `refresh_if_due` must be called after the next row."""
         return self.until_refresh(moments) <= 1
 
     @abc.abstractmethod
     def refresh_if_due(self, moments: Moments) -> None:
-        """Decide, after as many rows, what is decided then."""
+        """Make the decisions that are due after the rows so far."""
 
     def expect_possible(self) -> None:
-        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        """Raise ValueError for values that no data can produce, as a file may hold."""
 
     def check(self, moments: Moments) -> None:
-        """Refuse what a file says, if it is not about these moments."""
+        """Raise ValueError if a state from a file does not belong to these moments."""
 
     @abc.abstractmethod
     def protected(self) -> Collection[Hashable]:
-        """Return the names that must not be let go."""
+        """Return the names that must not be discarded."""
 
     @abc.abstractmethod
     def merging(self, theirs: Self, along: Along) -> None:
-        """Note whom to protect, before room is made for the variables that were merged."""
+        """Note the variables to protect, before merged variables are reduced to capacity."""
 
     @abc.abstractmethod
     def merged(self, theirs: Self, along: Along, moments: Moments, others: Moments) -> None:
-        """Go on after the moments of the others were merged into those of the variables."""
+        """Update the state after the moments of both models were merged."""
 
 
 def take(steps: Steps) -> None:
-    """Do what is left of these steps."""
+    """Run the steps in order; a step that has run already has no effect."""
     for step, arguments in steps:
         step(*arguments)
 
 
 def put(state: Part, moments: Moments, attributes: dict[str, Any]) -> Steps:
-    """Return the one step of letting a state have these attributes from here on."""
+    """Return a single step that sets these attributes of a state."""
     return ((_put, (state, moments.counts, attributes)),)
 
 

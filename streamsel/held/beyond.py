@@ -1,4 +1,4 @@
-"""Joint moments of variables, and only their leading axes once these are too many."""
+"""Cross-moments that become a low-rank approximation when there are too many variables."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from streamsel.target.space import TargetSpace
 
 
 class AlongAxes(OnRows):
-    """Variables of which the leading axes are known, and the moments.
+    """View of variables with their moments, and cross-products along leading axes.
 
-    It says what was known when it was made, and keeps nothing itself.
+    It shows the state at its construction, and stores nothing itself.
 
     Parameters
     ----------
     axes
-        A (p, k): AAᵀ stands for their sums of products.
+        Matrix A, (p, k): A Aᵀ approximates the sums of products of the variables.
     moments
-        Of all rows.
+        Moments over all rows.
     """
 
     def __init__(self, axes: Floats, moments: Moments) -> None:
@@ -39,27 +39,27 @@ class AlongAxes(OnRows):
 
     @property
     def slots(self) -> Mapping[Hashable, int]:
-        """Name -> place, in order of arrival."""
+        """Name -> index, in order of arrival."""
         return self._of_all.slots
 
     @property
     def names(self) -> list[Hashable]:
-        """Names in order of arrival; not to be changed."""
+        """Names in order of arrival; not to be modified."""
         return self._of_all.names
 
     @property
     def complete(self) -> bool:
-        """Whether no variable was ever let go."""
+        """Whether no variable was ever discarded."""
         return self._of_all.complete
 
     @property
     def n(self) -> float:
-        """The weight of all rows, where the newest has weight 1."""
+        """The total weight of all rows; the newest row has weight 1."""
         return self._of_all.n
 
     @property
     def effective_rows(self) -> float:
-        """How many rows of equal weight tell as much (Kish 1965)."""
+        """The effective number of rows of equal weight (Kish 1965)."""
         return self._of_all.effective_rows
 
     @property
@@ -68,42 +68,42 @@ class AlongAxes(OnRows):
         return self._of_all.space
 
     def stats(self, places: Places | None = None) -> Stats:
-        """Return the moments of variables over all rows, of all if places is None."""
+        """Return the moments of variables over all rows; of all variables if `places` is None."""
         return self._of_all.stats(places)
 
     def among(self, places: Places, W: Floats) -> Floats:
-        """Return sums of products, (k, k), of what weights (m, k) make of these variables."""
-        along = self.axes[places].T @ W
-        found: Floats = along.T @ along
-        return found
+        """Return the Gram matrix, (k, k), of combinations of variables with weights W, (m, k)."""
+        projected = self.axes[places].T @ W
+        gram: Floats = projected.T @ projected
+        return gram
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: nothing but what others keep."""
+        """Return an empty state, because the view stores nothing."""
         return {}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned."""
+        """Accept the empty state from `to_state`."""
 
 
 class Beyond(Crossed):
-    """Joint moments, and as soon as variables are more than these are kept of the leading axes.
+    """Cross-moments, replaced by their leading axes once there are too many variables.
 
-    Nobody is let go: axes take a few numbers a variable. What has been learnt of how variables vary
-    with one another goes over into the axes, but for what is beyond these.
+    No variable is evicted: axes take a few numbers per variable. The cross-moments learnt so far
+    are projected onto the leading axes, and the residual is dropped.
 
     Parameters
     ----------
     fading_factor
-        In [0, 1): what part of its weight a row loses with every later one.
+        In [0, 1): the fraction of its weight that a row loses with each later row.
     most
-        The most variables of which joint moments are kept; None for any number.
+        Maximum number of variables with full cross-moments; None for no limit.
     rank
-        How many axes are kept beyond.
+        Number of axes kept above that limit.
 
     Attributes
     ----------
     axes
-        What is kept beyond; None until then.
+        The low-rank approximation; None until it is used.
     """
 
     changing = (*Crossed.changing, "axes", "_steps")
@@ -111,61 +111,61 @@ class Beyond(Crossed):
     def __init__(self, fading_factor: float, most: int | None, rank: int) -> None:
         super().__init__(fading_factor)
         self.most, self.rank = most, rank
-        # What is to be done of a row for the axes.
+        # Steps of the next row for the axes.
         self._steps: Steps = ()
         self.axes: RowSubspace | None = None
 
     def rows_used(self, moments: Moments) -> int:
-        """Return how many rows tell how the variables in use vary with one another."""
+        """Return the number of rows behind the cross-moments in use."""
         return super().rows_used(moments) if self.axes is None else moments.rows
 
     def in_use(self, moments: Moments) -> OnRows:
-        """Return what is held of the variables in use, until the next row."""
+        """Return a view of the variables in use, valid until the next row."""
         if self.axes is None:
             return super().in_use(moments)
         return AlongAxes(self.axes.as_of(len(moments.table)).axes, moments)
 
-    # Variables that come
+    # Arrival of variables
 
     def follow(self, moments: Moments) -> None:
-        """Take up who came; go over to axes where that is too many."""
+        """Register new variables; switch to axes above the limit."""
         if self.axes is not None:
             return
         if self.most is not None and len(moments.table) > self.most:
-            self._go_over(moments)
+            self._switch_to_axes(moments)
         else:
             super().follow(moments)
 
-    def _go_over(self, moments: Moments) -> None:
-        """Keep axes from here on, which begin with what joint moments say."""
+    def _switch_to_axes(self, moments: Moments) -> None:
+        """Replace the cross-moments by their leading axes."""
         self._open &= moments.complete
-        held, p = Common(self.now, moments), len(moments.table)
+        view, p = Common(self.now, moments), len(moments.table)
         axes, mean = np.zeros((p, 0)), np.zeros(p)
-        seen = np.full(p, held.n if self._open else 0.0)
-        if held.names:
-            places = np.array([moments.slots[name] for name in held.names], dtype=np.intp)
-            leading = _leading(held, self.rank)
+        seen = np.full(p, view.n if self._open else 0.0)
+        if view.names:
+            indices = np.array([moments.slots[name] for name in view.names], dtype=np.intp)
+            leading = _leading_axes(view, self.rank)
             axes = np.zeros((p, leading.shape[1]))
-            axes[places], mean[places], seen[places] = leading, held.stats().mean, held.seen()
+            axes[indices], mean[indices], seen[indices] = leading, view.stats().mean, view.seen()
         self.axes = RowSubspace(self.rank, self.keep)
         self.axes.is_open = self._open
-        self.axes.begin(Level(axes, mean, seen), held.n)
-        # Joint moments are kept no longer.
+        self.axes.begin(Level(axes, mean, seen), view.n)
+        # The full cross-moments are no longer kept.
         self.now, self.then, self._followed = Period(self.keep), None, None
 
     # Learning
 
     @property
     def takes_gaps(self) -> bool:
-        """Whether it is ready for all rows with values that were not observed."""
+        """Whether all rows with missing values can be learnt without `make_ready`."""
         return self.axes is not None
 
     def is_ready_for(self, X: Floats, slots: Places) -> bool:
-        """Whether rows, (b, m), can be learnt without `make_ready`."""
+        """Return whether rows, (b, m), can be learnt without `make_ready`."""
         return self.axes is not None or super().is_ready_for(X, slots)
 
     def make_ready(self, X: Floats, slots: Places, moments: Moments) -> None:
-        """Take up what rows, (b, m), bring for the first time."""
+        """Register variables and missing values that first occur in rows, (b, m)."""
         self.follow(moments)
         if self.axes is None:
             super().make_ready(X, slots, moments)
@@ -173,7 +173,7 @@ class Beyond(Crossed):
     def prepare_one(
         self, values: Floats, slots: Places, y: Floats, moments: Moments, w: float
     ) -> None:
-        """Do what can fail of learning a row."""
+        """Run the part of learning a row that can fail."""
         if self.axes is None:
             super().prepare_one(values, slots, y, moments, w)
         else:
@@ -182,7 +182,7 @@ class Beyond(Crossed):
     def learn_one(
         self, values: Floats, slots: Places, y: Floats, moments: Moments, w: float
     ) -> None:
-        """Learn a row after the moments have, unless that was done."""
+        """Learn a row after the moments have, unless it was learnt already."""
         if self.axes is None:
             super().learn_one(values, slots, y, moments, w)
         else:
@@ -191,39 +191,39 @@ class Beyond(Crossed):
     def prepare_many(
         self, X: Floats, slots: Places, Y: Floats, moments: Moments, w: Floats | None
     ) -> Steps:
-        """Return the steps of learning rows."""
+        """Return the steps that learn rows."""
         if self.axes is None:
             return super().prepare_many(X, slots, Y, moments, w)
         return put(self.axes, moments, self.axes.learnt(X, slots, len(moments.table), w))
 
     def rows_at_once(self, width: int) -> int:
-        """Return how many rows, of so many variables and targets, can be learnt at once."""
+        """Return how many rows of so many variables and targets can be learnt at once."""
         return super().rows_at_once(width) if self.axes is None else ENDLESS
 
     def saved(self, slots: Places) -> Restore | None:
-        """Return what undoes a row of these variables."""
+        """Return a function that undoes a row of these variables."""
         return super().saved(slots) if self.axes is None else None
 
     # Merging
 
     def merged(self, theirs: Self, along: Along, moments: Moments, others: Moments) -> None:
-        """Go on with the rows of both."""
+        """Update the state after the moments of both models were merged."""
         p = len(moments.table)
         if self.axes is None and theirs.axes is None and (self.most is None or p <= self.most):
             super().merged(theirs, along, moments, others)
             return
         theirs = copy.deepcopy(theirs)
         if self.axes is None:
-            self._go_over(moments)
+            self._switch_to_axes(moments)
         if theirs.axes is None:
-            theirs._go_over(others)
+            theirs._switch_to_axes(others)
         assert self.axes is not None  # noqa: S101
         assert theirs.axes is not None  # noqa: S101
         places = np.array([moments.slots[name] for name in others.names], dtype=np.intp)
         self.axes.merge(theirs.axes, places, p)
 
     def expect_possible(self) -> None:
-        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        """Raise ValueError for values that no data can produce, as a file may hold."""
         super().expect_possible()
         if self.axes is not None:
             self.axes.expect_possible()
@@ -231,32 +231,32 @@ class Beyond(Crossed):
     # Files
 
     def check(self, moments: Moments) -> None:
-        """Refuse what a file says, if it is not about these moments."""
+        """Raise ValueError if a state from a file does not belong to these moments."""
         super().check(moments)
         if self.axes is not None and self.axes.known > len(moments.table):
-            raise ValueError("Expected axes of the variables held. Got: of others.")
+            raise ValueError("Expected axes of the tracked variables. Got: axes of more variables.")
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: arrays, and values that JSON can hold."""
+        """Return the state for a model file, as arrays and JSON-compatible values."""
         state = super().to_state()
         return state if self.axes is None else state | {"axes": self.axes.to_state()}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        """Restore the state from `to_state`, in a new object with the same parameters."""
         super().set_state(state)
         if "axes" in state:
             self.axes = RowSubspace(self.rank, self.keep)
             self.axes.set_state(state["axes"])
 
 
-def _leading(held: Common, rank: int) -> Floats:
-    """Return the leading axes of variables, (p, k), as long as these vary along them."""
+def _leading_axes(view: Common, rank: int) -> Floats:
+    """Return the leading axes of variables, (p, k), without those of zero variance."""
     from scipy.linalg import eigh
 
-    p = len(held.names)
-    length = np.sqrt(held.stats().m2)
-    C = held.products(np.arange(p)) * length * length[:, None]
+    p = len(view.names)
+    length = np.sqrt(view.stats().m2)
+    C = view.products(np.arange(p)) * length * length[:, None]
     d, V = eigh(C, subset_by_index=[max(0, p - rank), p - 1])
-    real = d > p * np.finfo(float).eps * d[-1]
-    axes: Floats = V[:, real] * np.sqrt(np.maximum(d[real], 0.0))
+    nonzero = d > p * np.finfo(float).eps * d[-1]
+    axes: Floats = V[:, nonzero] * np.sqrt(np.maximum(d[nonzero], 0.0))
     return axes

@@ -1,4 +1,4 @@
-"""What is held of variables over a period that is common to all of them."""
+"""Views of variables over an aligned window of rows."""
 
 from __future__ import annotations
 
@@ -18,67 +18,67 @@ from streamsel.target.space import TargetSpace
 
 
 class OnRows(Held):
-    """What is held of variables that rows have named, for as long as none is learnt."""
+    """View of variables that rows have named, valid until the next row is learnt."""
 
     @property
     @abc.abstractmethod
     def effective_rows(self) -> float:
-        """How many rows of equal weight tell as much (Kish 1965)."""
+        """The effective number of rows of equal weight (Kish 1965)."""
 
     @abc.abstractmethod
     def among(self, places: Places, W: Floats) -> Floats:
-        """Return sums of products, (k, k), of what weights (m, k) make of these variables."""
+        """Return the Gram matrix, (k, k), of combinations of variables with weights W, (m, k)."""
 
 
 class Common(OnRows):
-    """The variables of a period, and their moments over its rows, those with one another too.
+    """View of the variables of an aligned window, with their moments and cross-moments.
 
-    It says what the period knew when it was made, and keeps nothing itself.
+    It shows the window at its construction, and stores nothing itself.
 
     Parameters
     ----------
     period
-        The period.
+        The aligned window.
     moments
-        Of all rows: what kinds the targets are of, and whether a variable was ever let go.
+        Moments over all rows: they hold the target's kinds, and whether a variable was discarded.
     """
 
     def __init__(self, period: Period, moments: Moments) -> None:
         self.period = period
         self._of_all = moments
-        # Columns of targets and variables, those of their gaps, weights, and means.
+        # Columns of targets and variables, columns of their missing indicators, weights, and means.
         self._own, self._gap, self._seen, self._mean = period.observed()
         self._c = len(period.targets)
 
     @property
     def slots(self) -> Mapping[Hashable, int]:
-        """Name -> place, in order of arrival."""
+        """Name -> index, in order of arrival."""
         return {name: place for place, name in enumerate(self.names)}
 
     @functools.cached_property
     def names(self) -> list[Hashable]:
-        """Names in order of arrival; not to be changed."""
+        """Names in order of arrival; not to be modified."""
         return list(self.period.slots)
 
     @property
     def complete(self) -> bool:
-        """Whether no variable was ever let go."""
+        """Whether no variable was ever discarded."""
         return self._of_all.complete
 
     @property
     def n(self) -> float:
-        """The weight of the period's rows, where the newest has weight 1."""
+        """The total weight of the window's rows; the newest row has weight 1."""
         return self.period.n / self.period.unit
 
     @property
     def effective_rows(self) -> float:
-        """How many rows of equal weight tell as much (Kish 1965)."""
+        """The effective number of rows of equal weight (Kish 1965)."""
         squares = self.period.squares
         return self.period.n * self.period.n / squares if squares else 0.0
 
     @functools.cached_property
     def space(self) -> TargetSpace | None:
-        """The target space over the period; None without a target."""
+        """The target space over the window; None without a target."""
         all_rows = self._of_all
         if all_rows.space is None:
             return None
@@ -90,11 +90,11 @@ class Common(OnRows):
 
     @property
     def target_means(self) -> Floats:
-        """Means of the target's columns, covariates among them, (c,)."""
+        """Means of the target's columns, including covariates, (c,)."""
         return self._levels[: self._c]
 
     def stats(self, places: Places | None = None) -> Stats:
-        """Return the moments of variables over the period, of all if places is None.
+        """Return the moments of variables over the window; of all variables if `places` is None.
 
         The newest row has weight 1.
         """
@@ -105,7 +105,7 @@ class Common(OnRows):
     def products(self, places: Places | int) -> Floats:
         """Return the (p, s) correlations of all variables with some, or (p,) with one.
 
-        Given the covariates; 0 for what does not vary.
+        Adjusted for the covariates; 0 for constant variables.
         """
         if isinstance(places, (int, np.integer)):
             one: Floats = self.products(np.array([places]))[:, 0]
@@ -121,22 +121,22 @@ class Common(OnRows):
         return found
 
     def seen(self) -> Floats:
-        """Return the weights of the rows that observed each variable."""
+        """Return the total weight of the rows that observed each variable."""
         seen: Floats = self._seen[self._c :] / self.period.unit
         return seen
 
     def among(self, places: Places, W: Floats) -> Floats:
-        """Return sums of products, (k, k), of what weights (m, k) make of these variables."""
+        """Return the Gram matrix, (k, k), of combinations of variables with weights W, (m, k)."""
         W = W * np.sqrt(self.stats(places).m2)[:, None]
-        found: Floats = W.T @ self.products(places)[places] @ W
-        return found
+        gram: Floats = W.T @ self.products(places)[places] @ W
+        return gram
 
     @functools.cached_property
     def _lengths(self) -> Floats:
-        """The roots of what covariates leave of the squares; inf of what does not vary."""
+        """The norms of the variables, adjusted for covariates; inf for constant ones."""
         stats, space = self.stats(), self.space
-        left = stats.m2 if space is None else space.left(stats.m2, stats.cxy)
-        length: Floats = np.sqrt(np.where(left > 0.0, left, np.inf))
+        adjusted = stats.m2 if space is None else space.left(stats.m2, stats.cxy)
+        length: Floats = np.sqrt(np.where(adjusted > 0.0, adjusted, np.inf))
         return length
 
     @functools.cached_property
@@ -146,21 +146,21 @@ class Common(OnRows):
 
     @functools.cached_property
     def _squares(self) -> Floats:
-        """Sums of squares about the means, of targets and variables; 0 of what does not vary."""
+        """Sums of squares of targets and variables about their means; 0 for constant ones."""
         unit = self.period.unit
         square = self.period.squares_of(self._own) - self._seen * self._mean * self._mean
         square /= unit
-        still = square <= self._seen / unit * np.square(ROUNDINGS * self._levels)
-        square[still | (square < UNDERFLOW)] = 0.0
-        # Where a variable does not vary in any row it does not in these.
+        is_constant = square <= self._seen / unit * np.square(ROUNDINGS * self._levels)
+        square[is_constant | (square < UNDERFLOW)] = 0.0
+        # A variable that is constant over all rows is constant over the window.
         slots = self._of_all.slots
-        places = np.array([slots[name] for name in self.names], dtype=np.intp)
-        square[self._c :][self._of_all.stats(places).m2 == 0.0] = 0.0
+        indices = np.array([slots[name] for name in self.names], dtype=np.intp)
+        square[self._c :][self._of_all.stats(indices).m2 == 0.0] = 0.0
         return square
 
     @functools.cached_property
     def _cross(self) -> Floats:
-        """(c + p, c) products of targets and variables with the targets."""
+        """(c + p, c) cross-products of targets and variables with the targets."""
         c, square = self._c, self._squares
         cross = self._about_means(np.arange(c)) / self.period.unit
         cross[square == 0.0] = 0.0
@@ -168,25 +168,25 @@ class Common(OnRows):
         return cross
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: what the period keeps."""
+        """Return the window's state for a model file."""
         return self.period.to_state()
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned."""
+        """Restore the window's state from `to_state`."""
         self.period.set_state(state)
 
     def _about_means(self, some: Places) -> Floats:
-        """Return products of all, about their means, with some of them, in the period's unit."""
+        """Return centred cross-products of all columns with some, in the window's unit."""
         own, gap, mean, period = self._own, self._gap, self._mean, self.period
         found = period.columns(own[some])
         if not period.gaps:
             found = found[own]
         else:
-            lacking = np.flatnonzero(gap[some] >= 0)
-            found[:, lacking] += period.columns(gap[some][lacking]) * mean[some][lacking]
-            of_gaps = np.flatnonzero(gap >= 0)
-            further = mean[of_gaps, None] * found[gap[of_gaps]]
+            with_gaps = np.flatnonzero(gap[some] >= 0)
+            found[:, with_gaps] += period.columns(gap[some][with_gaps]) * mean[some][with_gaps]
+            have_gaps = np.flatnonzero(gap >= 0)
+            corrections = mean[have_gaps, None] * found[gap[have_gaps]]
             found = found[own]
-            found[of_gaps] += further
+            found[have_gaps] += corrections
         found -= (period.n * mean)[:, None] * mean[some]
         return found

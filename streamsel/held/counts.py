@@ -1,4 +1,4 @@
-"""Numbers of a state that stand in an array, where compiled loops can change them."""
+"""Scalars of a state that are stored in an array, where compiled loops can change them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 def count(index: int, kind: Callable[[Any], Any] = float) -> Any:
     """Return a property of a state: the number at an index of its array `counts`.
 
-    A loop that learns a row changes these numbers with all else, so that no exception can come in
-    between. To set one, replace the array, for a snapshot may know it.
+    A loop that learns a row changes these numbers together with all others, so that no exception
+    can come in between. Setting one replaces the array, because a snapshot may refer to it.
     """
 
     def get(self: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Joint moments of all variables with one another, over a period that all of them share."""
+"""Cross-moments of all variables over an aligned window of rows."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from streamsel.shapes import Count, Flag, expect
 
 
 class Crossed(Beside):
-    """Two periods: the one that is in use, and the next, as soon as somebody has to wait for it.
+    """Cross-moments over two aligned windows: the one in use, and the next if it is needed.
 
-    A variable that is new has been 0 before. So, as long as none was ever let go, all is known of
-    it from its first row on. Once some were, it may have been among them, and what it was then is
-    not known; and products over fewer rows beside others over more make a matrix indefinite. So
-    what is solved together has one period, and a newcomer waits for the next. That begins with the
-    row at which the first has to wait, for everyone who is there then, and is taken into use when
-    its rows have half the weight of all rows: whenever the rows have doubled, so that there are
-    O(log n) periods, or with every half-life where rows fade. Those who came after it had begun
-    wait once more: at longest until the rows are four times as many as when they came, and as long
-    as none must wait the period in use goes on.
+    A new variable was 0 in all earlier rows. While no variable has been discarded, its moments are
+    complete from its first row on. After a discard, a new variable may be a discarded one, whose
+    earlier values are unknown; and products over different sets of rows form an indefinite matrix.
+    All variables of one system therefore share a window, and a new variable waits for the next. The
+    next window begins at the row where the first variable has to wait, for all variables tracked
+    then. It comes into use when its rows have half the weight of all rows: whenever the number of
+    rows has doubled, which gives O(log n) windows, or once per half-life if rows fade. A variable
+    that arrives after the next window began waits for the one after it, at most until the rows are
+    four times as many as at its arrival. While no variable waits, the window in use continues.
 
     Parameters
     ----------
     fading_factor
-        In [0, 1): what part of its weight a row loses with every later one.
+        In [0, 1): the fraction of its weight that a row loses with each later row.
 
     Attributes
     ----------
     now
-        The period in use.
+        The window in use.
     then
-        The next, if there is one, and
+        The next window; None if there is none.
     due
-        the row at which it is taken into use.
+        The row at which the next window comes into use.
     """
 
     changing: ClassVar[tuple[str, ...]] = ("now", "then", "due", "_followed", "_size", "_open")
@@ -56,39 +56,42 @@ class Crossed(Beside):
         self.now = Period(self.keep)
         self.then: Period | None = None
         self.due = 0
-        # The slots that the periods follow, and how many they were.
+        # The `slots` that the windows are synchronised with, and their number.
         self._followed: Any = None
         self._size = 0
-        # Whether newcomers are known to have been 0.
+        # Whether new variables are known to have been 0 in all earlier rows.
         self._open = True
 
     def rows_used(self, moments: Moments) -> int:  # noqa: ARG002
-        """Return how many rows tell how the variables in use vary with one another."""
+        """Return the number of rows behind the cross-moments in use."""
         return self.now.rows
 
     @property
     def periods(self) -> list[Period]:
-        """Those that learn."""
+        """The windows that learn rows."""
         return [self.now] if self.then is None else [self.now, self.then]
 
     def in_use(self, moments: Moments) -> OnRows:
-        """Return what is held of the variables of the period in use, until the next row."""
+        """Return a view of the variables of the window in use, valid until the next row."""
         self.follow(moments)
         return Common(self.now, moments)
 
-    # Variables that come and go
+    # Arrival and discard of variables
 
     def take_up(self, names: list[Hashable], moments: Moments) -> None:  # noqa: ARG002
-        """Note variables that come for the first time with the next row; others may have moved."""
+        """Register variables that first occur in the next row; other indices may have changed."""
         self.follow(moments)
 
     def follow(self, moments: Moments) -> None:
-        """Drop who was let go, and take up who came: in the period in use if that knows them."""
+        """Drop discarded variables, and add new ones to the window in use or the next.
+
+        A variable is added to the window in use if it was 0 in all earlier rows.
+        """
         slots, names = moments.table.slots, moments.table.names
         if slots is self._followed and len(slots) == self._size:
             return
         self._open &= moments.complete
-        # Names are only added, or all is another table.
+        # Within a table names are only added; otherwise the table was replaced.
         if slots is not self._followed:
             for period in self.periods:
                 period.add_targets(len(moments.target) - len(period.targets))
@@ -104,11 +107,11 @@ class Crossed(Beside):
         self._followed, self._size = slots, len(slots)
 
     def _begin_next(self, moments: Moments) -> None:
-        """Begin the next period with the next row, for all variables that there are."""
+        """Begin the next window at the next row, for all tracked variables."""
         self.then = Period(self.keep)
         self.then.add_targets(len(moments.target))
         self.then.add(list(moments.table.slots))
-        # After so many rows they have as much weight as is left of those before.
+        # After this many rows its weight equals the remaining weight of the earlier rows.
         rows: float = moments.rows
         if self.keep < 1.0:
             rows = math.log1p((1.0 - self.keep) * moments.n) / -math.log(self.keep)
@@ -121,23 +124,23 @@ class Crossed(Beside):
 
     @property
     def takes_gaps(self) -> bool:
-        """Whether it is ready for all rows with values that were not observed."""
+        """Whether all rows with missing values can be learnt without `make_ready`."""
         return False
 
     def is_ready_for(self, X: Floats, slots: Places) -> bool:
-        """Whether rows, (b, m), can be learnt without `make_ready`."""
+        """Return whether rows, (b, m), can be learnt without `make_ready`."""
         if len(X) == 1:
             return not any(period.lacks_gap(X[0], slots) for period in self.periods)
-        lacking = slots[_lacking(X)]
-        return all(period.has_gaps_for(lacking) for period in self.periods)
+        missing = slots[_are_missing(X)]
+        return all(period.has_gaps_for(missing) for period in self.periods)
 
     def make_ready(self, X: Floats, slots: Places, moments: Moments) -> None:
-        """Take up what rows, (b, m), bring for the first time."""
+        """Register variables and missing values that first occur in rows, (b, m)."""
         self.follow(moments)
-        lacking = slots[_lacking(X)]
-        if lacking.size:
+        missing = slots[_are_missing(X)]
+        if missing.size:
             for period in self.periods:
-                period.note_gaps(lacking, moments.table.names)
+                period.note_gaps(missing, moments.table.names)
 
     def prepare_one(
         self,
@@ -147,7 +150,7 @@ class Crossed(Beside):
         moments: Moments,  # noqa: ARG002
         w: float,  # noqa: ARG002
     ) -> None:
-        """Do what can fail of learning a row."""
+        """Run the part of learning a row that can fail."""
         self.now.prepare_one()
         if self.then is not None:
             self.then.prepare_one()
@@ -155,7 +158,7 @@ class Crossed(Beside):
     def learn_one(
         self, values: Floats, slots: Places, y: Floats, moments: Moments, w: float
     ) -> None:
-        """Learn a row after the moments have, unless that was done."""
+        """Learn a row after the moments have, unless it was learnt already."""
         self.now.learn_one(moments.counts, 0.0, values, slots, y, w)
         if self.then is not None:
             self.then.learn_one(moments.counts, 2.0, values, slots, y, w)
@@ -163,18 +166,18 @@ class Crossed(Beside):
     def prepare_many(
         self, X: Floats, slots: Places, Y: Floats, moments: Moments, w: Floats | None
     ) -> Steps:
-        """Return the steps of learning rows, by matrix products."""
+        """Return the steps that learn rows, by matrix products."""
         return [
-            period.prepare_many((moments.counts, 2.0 * place), X, slots, Y, w)
-            for place, period in enumerate(self.periods)
+            period.prepare_many((moments.counts, 2.0 * i), X, slots, Y, w)
+            for i, period in enumerate(self.periods)
         ]
 
     def rows_at_once(self, width: int) -> int:
-        """Return how many rows, of so many variables and targets, can be learnt at once."""
+        """Return how many rows of so many variables and targets can be learnt at once."""
         return Period.rows_at_once(width)
 
     def saved(self, slots: Places) -> Restore | None:
-        """Return what undoes a row of these variables."""
+        """Return a function that undoes a row of these variables."""
         saved = [period.saved(slots) for period in self.periods]
 
         def restore() -> None:
@@ -184,25 +187,25 @@ class Crossed(Beside):
         return restore
 
     def detach(self) -> None:
-        """Replace what loops write into by copies, so that a snapshot keeps it as it is."""
+        """Copy the arrays that compiled loops write into, so that a snapshot keeps the old ones."""
         for period in self.periods:
             period.detach()
 
     def until_due(self, moments: Moments) -> float:
-        """Return how many rows may be learnt before there is more to do than to learn them."""
+        """Return how many rows may be learnt before other work than learning is due."""
         return min(self.until_refresh(moments), *(period.until_due for period in self.periods))
 
     def is_due(self, moments: Moments) -> bool:
-        """Whether there is more to do after the next row than to learn it."""
+        """Return whether `refresh_if_due` must be called after the next row."""
         due = self.then is not None and moments.rows + 1 >= self.due
         return due or any(period.is_due for period in self.periods)
 
     def until_refresh(self, moments: Moments) -> int:
-        """Return how many rows are left before the next period is due."""
+        """Return how many rows are left before the next window comes into use."""
         return ENDLESS if self.then is None else max(1, self.due - moments.rows)
 
     def refresh_if_due(self, moments: Moments) -> None:
-        """Take the next period into use, when it is time."""
+        """Put the next window into use when it is due."""
         for period in self.periods:
             period.tidy()
         if self.then is None or moments.rows < self.due:
@@ -212,18 +215,18 @@ class Crossed(Beside):
         self.follow(moments)
 
     def protected(self) -> Collection[Hashable]:
-        """Return the names that must not be let go."""
+        """Return the names that must not be discarded."""
         return ()
 
     # Merging
 
     def merging(self, theirs: Self, along: Along) -> None:
-        """Note whom to protect: nobody, beyond whom the method does."""
+        """Note the variables to protect: none."""
 
     def merged(self, theirs: Self, along: Along, moments: Moments, others: Moments) -> None:  # noqa: ARG002
-        """Go on with the rows of both: over the variables that both periods in use know.
+        """Continue with the rows of both models, over the variables in both windows in use.
 
-        As long as no variable was let go, that is all of them: who is unknown to one was 0 there.
+        While no variable was discarded these are all variables: one unknown to a model was 0 there.
         """
         theirs.follow(others)
         names = [*moments.target.slots], [*others.target.slots]
@@ -234,26 +237,28 @@ class Crossed(Beside):
         self.follow(moments)
 
     def expect_possible(self) -> None:
-        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        """Raise ValueError for values that no data can produce, as a file may hold."""
         for period in self.periods:
             period.expect_possible()
 
     # Files
 
     def check(self, moments: Moments) -> None:
-        """Refuse what a file says, if it is not about these moments."""
+        """Raise ValueError if a state from a file does not belong to these moments."""
         for period in self.periods:
             known = period.slots.keys() <= moments.slots.keys()
             if not known or len(period.targets) != len(moments.target):
-                raise ValueError("Expected joint moments of the variables held. Got: of others.")
+                raise ValueError(
+                    "Expected cross-moments of tracked variables. Got: moments of others."
+                )
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: arrays, and values that JSON can hold."""
+        """Return the state for a model file, as arrays and JSON-compatible values."""
         state: dict[str, Any] = {"now": self.now.to_state(), "due": self.due, "open": self._open}
         return state if self.then is None else state | {"then": self.then.to_state()}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        """Restore the state from `to_state`, in a new object with the same parameters."""
         expect(state, due=Count(), open=Flag())
         self.now.set_state(state["now"])
         self.due, self._open = state["due"], state["open"]
@@ -262,7 +267,7 @@ class Crossed(Beside):
             self.then.set_state(state["then"])
 
 
-def _lacking(X: Floats) -> NDArray[np.bool_]:
-    """Return which variables were not observed in one of the rows, (m,): a sum shows it."""
-    lacking: NDArray[np.bool_] = np.isnan(X.sum(axis=0))
-    return lacking
+def _are_missing(X: Floats) -> NDArray[np.bool_]:
+    """Return which variables are missing in one of the rows, (m,): their sums are NaN."""
+    missing: NDArray[np.bool_] = np.isnan(X.sum(axis=0))
+    return missing

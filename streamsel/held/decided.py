@@ -1,4 +1,4 @@
-"""Variables that were accepted as they came, for good, and what their method remembers."""
+"""Variables that are accepted or refused on arrival, and the memory of the accepting method."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from streamsel.target.space import TargetSpace
 
 
 class Offer(NamedTuple):
-    """Columns of a chunk that are to be decided on, in order.
+    """Columns of a chunk to be decided on, in order.
 
     Parameters
     ----------
     chunk, stats
-        The columns, and the moments of the first of them, or of all.
+        The columns, and the moments of all of them or of the first ones.
     first_arrival
-        How many columns of the stream stood before the chunk.
+        Number of columns of the stream before the chunk.
     places
-        Which of them vary, beside covariates too, ascending: what does not is never offered.
+        Indices of the columns that vary after adjustment for covariates, ascending; constant
+        columns are never offered.
     """
 
     chunk: Chunk
@@ -36,44 +37,44 @@ class Offer(NamedTuple):
 
     @property
     def moments(self) -> tuple[Floats, Floats]:
-        """Sums of squares (b,), and products with the target (b, c), of those offered."""
+        """Sums of squares (b,), and products with the target (b, c), of the offered columns."""
         return self.stats.m2[self.places], self.stats.cxy[self.places]
 
 
 class Decider(Protocol):
-    """What must be known of the method that decides."""
+    """Protocol of a method that decides on arrival."""
 
     def _decide(self, held: Any, offer: Offer) -> None:
-        """Accept some of the columns offered, in order, and remember what is to be remembered."""
+        """Accept some of the offered columns, in order, and update the memory."""
 
     def _refuses_below(self, held: Any) -> float:
-        """Return below which relevance a column is refused, and leaves nothing to remember."""
+        """Return the relevance below which a column is refused and leaves the memory unchanged."""
 
 
 class Decisions(Pool):
-    """The variables that a method has accepted on arrival.
+    """Variables that a method has accepted on arrival.
 
-    What was not accepted is gone, and what was is not asked for again: a decision depends on the
-    columns before, and on nothing after. Two models of other columns cannot be put together, for
-    either has decided without the other's.
+    Refused columns are discarded, and accepted ones are final: a decision depends on the earlier
+    columns only. Two models of different columns cannot be merged, because each has decided without
+    the columns of the other.
 
     Parameters
     ----------
     limit
-        Most variables to hold; None for any number. Once there are as many, nothing is decided.
+        Maximum number of variables; None for no limit. At the limit no more decisions are made.
     remembered
-        What the method remembers beside the variables, as it is before the first column.
+        Memory of the method before the first column.
 
     Attributes
     ----------
     memory
-        What it remembers now: name -> number. `remember` changes it.
+        Memory of the method: name -> number. `remember` updates it.
     plan
-        What the method made of the variables held, and may make again: dropped whenever these
-        change, and not part of a copy or a file.
+        Result that the method derived from the variables and can derive again: dropped whenever
+        these change, and not part of a copy or a file.
     """
 
-    why_apart = "what is decided on arrival depends on all that came before"
+    why_apart = "a decision on arrival depends on all earlier columns"
 
     def __init__(
         self,
@@ -88,17 +89,17 @@ class Decisions(Pool):
 
     @property
     def complete(self) -> bool:
-        """False: nobody knows of what was not accepted."""
+        """False: refused columns are not recorded."""
         return False
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no room for another variable."""
+        """Whether the limit is reached."""
         return self.limit is not None and len(self.table) >= self.limit
 
     @property
     def indifferent_below(self) -> float:
-        """Below which relevance a column changes nothing here: any, once there is no room."""
+        """The relevance below which a column changes nothing: inf once the limit is reached."""
         return math.inf if self.is_full else cast("Decider", self.method)._refuses_below(self)
 
     # Learning
@@ -122,38 +123,38 @@ class Decisions(Pool):
             decider._decide(self, Offer(chunk, stats, first_arrival, offered))
 
     def accept(self, offer: Offer, place: int, **noted: float) -> None:
-        """Hold a column of a chunk from here on, with a number for whatever else is noted of it."""
+        """Add a column of a chunk, with a number for each further field."""
         self._changes()
         self.plan = None
         rows = {field: np.array([value]) for field, value in noted.items()}
-        places = np.array([place], dtype=np.intp)
-        rows |= self.rows_of(offer.chunk, offer.stats, places)
+        indices = np.array([place], dtype=np.intp)
+        rows |= self.rows_of(offer.chunk, offer.stats, indices)
         arrival = np.array([offer.first_arrival + place])
         self.table.append([offer.chunk.names[place]], arrival=arrival, **rows)
 
     def drop(self, places: Places) -> None:
-        """Let some of the variables held go, for good."""
+        """Discard accepted variables permanently."""
         self._changes()
         self.plan = None
-        stays = np.ones(len(self.table), dtype=np.bool_)
-        stays[places] = False
-        self.table.keep(np.flatnonzero(stays))
+        is_kept = np.ones(len(self.table), dtype=np.bool_)
+        is_kept[places] = False
+        self.table.keep(np.flatnonzero(is_kept))
 
     def remember(self, **numbers: float) -> None:
-        """Remember these numbers from here on."""
+        """Store these numbers in the memory."""
         self._changes()
         self.memory |= {name: float(value) for name, value in numbers.items()}
 
     def certified(self, picks: Picks) -> int:
-        """Return the number of picks: what was decided is decided."""
+        """Return the number of picks: all are final."""
         return len(picks.places)
 
     def merge(self, other: Self, arrived: int) -> None:
-        """Take over what another has decided, where nothing was learnt here; refuse otherwise."""
+        """Copy the decisions of another model; raise ValueError if columns were learnt here."""
         if arrived:
             raise ValueError(
                 "Expected a model that has learnt no columns yet to merge into. Got: one that "
-                f"has decided on {arrived}, without those of the other.\n"
+                f"has decided on {arrived} columns.\n"
                 f"Hint: {self.why_apart}; learn one stream after the other with one model."
             )
         self._changes()
@@ -165,22 +166,24 @@ class Decisions(Pool):
         return super()._copied() | {"memory": dict(self.memory)}
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: arrays, and values that JSON can hold."""
+        """Return the state for a model file, as arrays and JSON-compatible values."""
         return {"table": self.table.to_state(), "memory": dict(self.memory)}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        """Restore the state from `to_state`, in a new object with the same parameters."""
         memory = state["memory"]
         expect(memory, **dict.fromkeys(self.memory, Number()))
         if memory.keys() != self.memory.keys() or {*map(type, memory.values())} - {float}:
-            raise ValueError(f"Expected the numbers {list(self.memory)}. Got: {memory!r}.")
+            raise ValueError(
+                f"Expected memory of the numbers {list(self.memory)}. Got: {memory!r}."
+            )
         self.table = Table.from_state(state["table"], self.table.fields)
         self.memory = dict(memory)
 
 
 class Decided(Decisions, SamplePool):
-    """Those with their observations, `unit`: centred, given covariates, and of length 1."""
+    """Accepted variables with their observations, `unit`: centred, adjusted, and of length 1."""
 
     def units(self, offer: Offer, places: Places) -> Floats:
-        """Return columns of a chunk as `unit` has them, one a row."""
+        """Return columns of a chunk in the form of `unit`, one per row."""
         return self.units_of(offer.chunk, offer.stats, places)

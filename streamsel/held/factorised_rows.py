@@ -1,4 +1,4 @@
-"""The online factorisation on rows: the roles swap, and variables come and go."""
+"""Online factorisation on rows: loadings of the tracked variables, which may change."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from streamsel.held.table import Table
 from streamsel.rollback import Restore
 from streamsel.shapes import Array, Count, ListOf, expect, expect_shapes
 
-# How many rows make the first batch; each that follows is as long as all before it, up to `width`.
+# Number of rows in the first batch; each later batch is as long as all before it, up to `width`.
 _FIRST = 8
-# Directions of less than this part of the largest are not tracked, and are sought anew, from random
-# loadings so many times as long as the noise.
-_LOST, _ANEW = 1e-6, 2.0
-# Of the squares of values less than this part is rounding.
-_ROUNDING = 1e-13
+# Directions whose length is below this part of the largest are not tracked. They restart from
+# random loadings, of this many times the length of the noise.
+_RANK_RTOL, _RESTART_SCALE = 1e-6, 2.0
+# A sum of squares below this part of the uncentred sum is rounding.
+_ZERO_RTOL = 1e-13
 
-_OF_Q, _OF_1 = (
+_VECTOR_FIELDS, _SCALAR_FIELDS = (
     ("V", "B", "sum_of_codes"),
     ("squares", "shift", "sum", "sum_of_squares", "spread", "off"),
 )
 
 
-class Now(NamedTuple):
-    """What the factorisation is when the rows of the batch are taken in.
+class Refreshed(NamedTuple):
+    """Result of taking the current batch into the factorisation.
 
     Parameters
     ----------
     fit
-        Loadings, (m, q), for its components, and the sums that they make the most of.
+        Loadings, (m, q), in the place of the components, and the sums that they maximise.
     squares, spread
-        (m,) weighted sums of squares, and what a variable is typically off by.
+        (m,) weighted sums of squares, and the typical absolute residual of each variable.
     """
 
     fit: Fit
@@ -55,35 +55,35 @@ class Now(NamedTuple):
 
 
 class FactorisedRows(Beside):
-    """x ≈ V z for every row x: loadings V of the variables tracked, and sums over the rows.
+    """Online factorisation x ≈ V z of rows: loadings V of tracked variables, and sums over rows.
 
-    Rows are coded on the loadings there are, about the means there were, and leave sums; after a
-    batch these are taken about the means of then, and the loadings are renewed. A variable that is
-    new was 0 before.
+    Rows are coded with the current loadings, about the means at the start of the batch, and only
+    sums are kept. At the end of a batch, the sums are moved to the current means and the loadings
+    are refreshed. A new variable was 0 in all earlier rows.
 
     Parameters
     ----------
     q
         Number of components.
     width
-        How many rows make a batch.
+        Largest number of rows in a batch.
     code
-        What the method makes of a row.
+        How the method codes a row.
     random
-        Names -> random loadings, (m, q), to begin with.
+        Names -> random initial loadings, (m, q).
 
     Attributes
     ----------
     table
-        The variables, in the order of the moments'. V; B, Σ x zᵀ; their squares, as expected; what
-        they are typically off by; and of the batch, about `shift`, the sums of codes times values,
-        of values, and of squares. `off` is the sum of what they were off by.
+        The variables, in the order of the moments: V; B, Σ x zᵀ; `squares`, their expected sums of
+        squares; `spread`, their typical absolute residual. For the batch, about `shift`: sums of
+        codes times values, of values, of squares, and of absolute residuals (`off`).
     A, noise, weight
-        Σ z zᵀ, the variance that the components leave, and the weight of the rows in these sums.
+        Σ z zᵀ, the residual variance, and the weight of the rows in these sums.
     of_codes, codes, batch
-        Of the batch Σ z zᵀ, Σ z, and its weight.
+        For the batch: Σ z zᵀ, Σ z, and its weight.
     rows, before, until
-        Rows learnt here, those before the batch, and those at which it is full.
+        Number of rows learnt, number before the batch, and number at which the batch is full.
     """
 
     changing = (
@@ -99,18 +99,18 @@ class FactorisedRows(Beside):
         self.q, self.width = q, width
         self._code, self._random = code, random
         fields: dict[str, tuple[int, ...]] = {}
-        fields |= dict.fromkeys(_OF_Q, (q,))
-        fields |= dict.fromkeys(_OF_1, ())
+        fields |= dict.fromkeys(_VECTOR_FIELDS, (q,))
+        fields |= dict.fromkeys(_SCALAR_FIELDS, ())
         self.table = Table(fields)
         self.A: Floats = np.zeros((q, q))
         self.noise = self.weight = 0.0
         self.rows, self.before, self.until = 0, 0, _FIRST
         self._empty_batch()
-        # Variables whose first values are yet to come.
+        # Variables whose first values arrive with the next row.
         self._new: list[Hashable] = []
-        # Loadings to code rows on; made anew when they have changed.
+        # Loadings for coding; None after a change, then recomputed.
         self._in_use: Floats | None = None
-        # What is to be done of a row that was prepared.
+        # Assignments that complete a prepared row.
         self._steps: Steps = ()
         self._followed: Any = None
 
@@ -124,14 +124,14 @@ class FactorisedRows(Beside):
     def begin(
         self, names: Sequence[Hashable], means: Floats, V: Floats, A: Floats, fit: Fit
     ) -> None:
-        """Go on from loadings that were learnt with columns, of components with products A.
+        """Continue from loadings learnt on columns, of components with inner products A.
 
         Parameters
         ----------
         names, means, V, A
             Variables, their means, their loadings, (m, q), and Σ z zᵀ over the rows.
         fit
-            What was found; its noise is in its unit.
+            The fit on columns; its noise is in units of its `unit`.
         """
         n = len(fit.D)
         self.A, self.weight = A, float(n)
@@ -141,19 +141,19 @@ class FactorisedRows(Beside):
         self._append(names, V=V, B=V @ A, squares=squares, spread=spread, shift=means)
         self._begin_batch(n)
 
-    def _append(self, names: Sequence[Hashable], **told: Any) -> None:
+    def _append(self, names: Sequence[Hashable], **values: Any) -> None:
         m = len(names)
         rows = {field: np.zeros((m, *shape)) for field, shape in self.table.fields.items()}
-        for field, value in told.items():
-            rows[field][:] = value
+        for field, array in values.items():
+            rows[field][:] = array
         self.table.append(names, **rows)
         self._in_use = None
 
-    # Variables that come and go
+    # Added and discarded variables
 
     def take_up(self, names: list[Hashable], moments: Moments) -> None:
-        """Note variables that come for the first time with the next row; others may have moved."""
-        # A name that comes may be one that was let go just before.
+        """Add variables that first appear in the next row; other indices may have changed."""
+        # A new name may be one that was discarded just before.
         self._followed = None
         self._drop(moments, names)
         self._append(names)
@@ -161,20 +161,20 @@ class FactorisedRows(Beside):
         self._followed = moments.table.slots
 
     def _drop(self, moments: Moments, new: Collection[Hashable] = ()) -> None:
-        """Drop who was let go; new names are of no one held."""
+        """Drop discarded variables; the names in `new` denote new variables."""
         slots = moments.table.slots
         if slots is self._followed:
             return
         names = self.table.names
-        stay = slots.keys() - set(new)
-        if not stay >= self.table.slots.keys():
-            self.table.keep([i for i, name in enumerate(names) if name in stay])
+        kept = slots.keys() - set(new)
+        if not kept >= self.table.slots.keys():
+            self.table.keep([i for i, name in enumerate(names) if name in kept])
             self._new = [name for name in self._new if name in slots]
             self._in_use = None
         self._followed = slots
 
     def follow(self, moments: Moments) -> None:
-        """Drop who was let go, and take up who came otherwise than with a row."""
+        """Drop discarded variables, and add those that did not come with a row."""
         self._drop(moments)
         slots = moments.table.slots
         new = [name for name in moments.table.names if name not in self.table.slots]
@@ -189,22 +189,22 @@ class FactorisedRows(Beside):
             self._in_use = None
 
     def protected(self) -> Collection[Hashable]:
-        """Return the names that must not be let go."""
+        """Return the names that must not be discarded."""
         return ()
 
     # Learning
 
     def make_ready(self, X: Floats, slots: Places, moments: Moments) -> None:
-        """Take up what rows, (b, m), bring for the first time."""
+        """Initialise variables that first appear in the rows (b, m)."""
         if moments.table.slots is not self._followed:
             self.follow(moments)
         if self._new:
-            self._meet(X[0], slots)
+            self._start_new(X[0], slots)
 
     def prepare_one(
         self, values: Floats, slots: Places, y: Floats, moments: Moments, w: float
     ) -> None:
-        """Do what can fail of learning a row; of one that the moments will refuse, nothing."""
+        """Prepare learning a row, which may fail; do nothing for a row that the moments refuse."""
         if (np.abs(values) > LARGEST).any():
             self._steps = ()
         else:
@@ -218,7 +218,7 @@ class FactorisedRows(Beside):
         moments: Moments,  # noqa: ARG002
         w: float,  # noqa: ARG002
     ) -> None:
-        """Learn the row that was prepared, unless that was done."""
+        """Learn the prepared row, if it is not learnt yet."""
         take(self._steps)
 
     def prepare_many(
@@ -229,7 +229,7 @@ class FactorisedRows(Beside):
         moments: Moments,
         w: Floats | None,
     ) -> Steps:
-        """Return the steps of learning rows."""
+        """Return the steps that learn rows."""
         shift = self.table["shift"]
         U = np.broadcast_to(-shift, (len(X), shift.size)).copy()
         U[:, slots] = X - shift[slots]
@@ -239,15 +239,15 @@ class FactorisedRows(Beside):
             weights = weights * w
         coded = self._coded(U, weights)
         keep = fading ** len(X)
-        off = np.zeros(shift.size)
+        outlying = np.zeros(shift.size)
         if coded.off is not None:
-            left = U - coded.off - coded.codes @ self._loadings().T
-            off = weights @ np.abs(np.nan_to_num(left, nan=0.0))
+            residuals = U - coded.off - coded.codes @ self._loadings().T
+            outlying = weights @ np.abs(np.nan_to_num(residuals, nan=0.0))
         gains = {
             "sum_of_codes": coded.B,
             "sum": weights @ coded.values,
             "sum_of_squares": coded.squares,
-            "off": off,
+            "off": outlying,
         }
         faded = (*gains, "B", "squares") if keep < 1.0 else tuple(gains)
         table = self.table.with_new(faded)
@@ -267,29 +267,31 @@ class FactorisedRows(Beside):
         return put(self, moments, attributes)
 
     def detach(self) -> None:
-        """Replace the arrays of the variables by copies: a renewal writes into them."""
+        """Copy the arrays of the variables, because a refresh writes into them."""
         self.table.detach()
 
     def saved(self, slots: Places) -> Restore | None:  # noqa: ARG002
-        """Return what undoes a row."""
+        """Return a function that undoes a row, if one is needed."""
         self.detach()
         return None
 
-    def _meet(self, first: Floats, slots: Places) -> None:
-        """Take values of newcomers about the first, and note that they were 0 before it."""
+    def _start_new(self, first: Floats, slots: Places) -> None:
+        """Centre new variables at their first values, accounting for zeros in the rows before."""
         names, self._new = self._new, []
-        at = {slot: i for i, slot in enumerate(slots.tolist())}
-        places = np.array([self.table.slots[name] for name in names], dtype=np.intp)
-        shift = np.array([first[at[place]] if place in at else 0.0 for place in places.tolist()])
+        index_in_row = {slot: i for i, slot in enumerate(slots.tolist())}
+        indices = np.array([self.table.slots[name] for name in names], dtype=np.intp)
+        shift = np.array(
+            [first[index_in_row[j]] if j in index_in_row else 0.0 for j in indices.tolist()]
+        )
         shift[np.isnan(shift)] = 0.0
-        self.table["shift"][places] = shift
-        self.table["sum"][places] = -shift * self.batch
-        self.table["sum_of_squares"][places] = np.square(shift) * self.batch
-        self.table["sum_of_codes"][places] = -shift[:, None] * self.codes
+        self.table["shift"][indices] = shift
+        self.table["sum"][indices] = -shift * self.batch
+        self.table["sum_of_squares"][indices] = np.square(shift) * self.batch
+        self.table["sum_of_codes"][indices] = -shift[:, None] * self.codes
 
     def _coded(self, U: Floats, weights: Floats) -> Coded:
         if not self.weight:
-            # Nothing is known but names: random sums of the values.
+            # No loadings are learnt yet: codes are random projections.
             U = np.nan_to_num(U, nan=0.0)
             codes = U @ self._loadings()
             weighted = codes * weights[:, None]
@@ -303,38 +305,38 @@ class FactorisedRows(Beside):
         return Fit(D, self.A, B, total, self.weight, self.noise, 1.0, self.rows, 0.0)
 
     def _loadings(self) -> Floats:
-        """Return what rows are coded on: random loadings where a direction is not tracked."""
+        """Return the loadings for coding; untracked directions are random."""
         if self._in_use is None:
             V = self.table["V"]
             _, spread, Rt = np.linalg.svd(V)
             spread = np.append(spread, np.zeros(self.q - spread.size))
-            lost = Rt[~(spread > _LOST * spread.max(initial=0.0))]
+            untracked = Rt[~(spread > _RANK_RTOL * spread.max(initial=0.0))]
             self._in_use = V
-            if len(lost) and len(V):
+            if len(untracked) and len(V):
                 random = self._random(self.table.names)
-                scale = _ANEW * np.sqrt(self.noise / len(V)) if self.weight else 1.0
-                self._in_use = V + scale * (random @ lost.T) @ lost
+                scale = _RESTART_SCALE * np.sqrt(self.noise / len(V)) if self.weight else 1.0
+                self._in_use = V + scale * (random @ untracked.T) @ untracked
         return self._in_use
 
-    # The renewal
+    # Refresh
 
     def until_refresh(self, moments: Moments) -> int:  # noqa: ARG002
-        """Return how many rows are left before the batch is full."""
+        """Return the number of rows until the batch is full."""
         return self.until - self.rows
 
     def refresh_if_due(self, moments: Moments) -> None:
-        """Renew the loadings when the batch is full."""
+        """Refresh the loadings if the batch is full."""
         if self.rows >= self.until:
             self.refresh(moments)
 
     def refresh(self, moments: Moments) -> None:
-        """Take in the rows of the batch, and renew the loadings."""
+        """Take in the rows of the batch, and refresh the loadings."""
         self.follow(moments)
         means = moments.stats().mean
         self._take(self.now(means), means)
 
-    def _take(self, now: Now, means: Floats) -> None:
-        fit, squares, spread = now
+    def _take(self, result: Refreshed, means: Floats) -> None:
+        fit, squares, spread = result
         self.A, self.noise, self.weight = fit.A, fit.noise, fit.weight
         self.table["V"][:], self.table["B"][:] = fit.D, fit.B
         self.table["squares"][:], self.table["spread"][:] = squares, spread
@@ -347,23 +349,23 @@ class FactorisedRows(Beside):
         self.rows = self.before = rows
         self.until = rows + min(self.width, max(_FIRST, rows))
 
-    def now(self, means: Floats) -> Now:
-        """Return what a renewal would find now, (m,) being the means of the variables."""
+    def now(self, means: Floats) -> Refreshed:
+        """Return the result of a refresh at this point, given the means (m,) of the variables."""
         table = self.table
         squares, B = table["squares"], table["B"]
         if not self.batch:
-            return Now(self._fit(table["V"], B, squares), squares, table["spread"])
-        # The rows about the means of now, and codes about what these are coded as.
+            return Refreshed(self._fit(table["V"], B, squares), squares, table["spread"])
+        # Move the sums to the current means, and codes to those of the shifted rows.
         moved = means - table["shift"]
-        turn = self._turn()
-        code, n = moved @ turn, self.batch
+        to_codes = self._coding_matrix()
+        code, n = moved @ to_codes, self.batch
         of_codes = self.of_codes - np.outer(self.codes, code) - np.outer(code, self.codes)
         of_codes = of_codes + n * np.outer(code, code)
         products = table["sum_of_codes"] - np.outer(table["sum"], code)
         products = products - np.outer(moved, self.codes - n * code)
         gain = table["sum_of_squares"] - moved * (2.0 * table["sum"] - n * moved)
-        gain = np.where(gain > _ROUNDING * table["sum_of_squares"], gain, 0.0)
-        # As on columns the early codes count less.
+        gain = np.where(gain > _ZERO_RTOL * table["sum_of_squares"], gain, 0.0)
+        # Early codes count less, as on columns.
         keep = np.sqrt(self.before / self.rows)
         all_squares = keep * squares + gain
         weight = keep * self.weight + n
@@ -379,86 +381,88 @@ class FactorisedRows(Beside):
             odd=0.0,
         )
         if not fit.squares > 0.0:
-            return Now(self._fit(table["V"], B, squares), squares, table["spread"])
+            return Refreshed(self._fit(table["V"], B, squares), squares, table["spread"])
         if not self.weight:
             fit = whitened(fit)
             spread = np.sqrt(all_squares / weight)
         else:
             spread = (keep * self.weight * table["spread"] + table["off"]) / weight
-        return Now(self._code.renew_rows(fit), all_squares, spread)
+        return Refreshed(self._code.renew_rows(fit), all_squares, spread)
 
-    def _turn(self) -> Floats:
-        """Return what turns values into codes, (m, q), outliers and gaps aside."""
+    def _coding_matrix(self) -> Floats:
+        """Return the matrix from values to codes, (m, q), ignoring outliers and gaps."""
         V = self._loadings()
         if not self.weight:
             return V
-        least = max(self.noise, np.finfo(float).tiny)
-        return solve(V.T @ V + least * np.eye(self.q), V.T).T
+        noise = max(self.noise, np.finfo(float).tiny)
+        return solve(V.T @ V + noise * np.eye(self.q), V.T).T
 
     # Merging
 
     def merging(self, theirs: Self, along: Along) -> None:
-        """Note whom to protect: nobody."""
+        """Do nothing before a merge: no variable needs protection."""
 
     def merged(self, theirs: Self, along: Along, moments: Moments, others: Moments) -> None:  # noqa: ARG002
-        """Go on with the rows of both: of theirs with what their factorisation makes of them."""
+        """Merge the rows of both, approximating the other's rows by its factorisation."""
         theirs = copy.deepcopy(theirs)
         for one in (self, theirs):
             one._take_in_batch()
         before = dict(zip(self.table.names, self.table["shift"].tolist(), strict=True))
         self.follow(moments)
         names, rows = self.table.names, self.rows + theirs.rows
-        told = theirs._told(names)
+        fields = theirs._fields_of(names)
         if not self.weight:
             for field in ("V", "B", "squares", "spread"):
-                self.table[field][:] = told[field]
+                self.table[field][:] = fields[field]
             self.A, self.noise, self.weight = theirs.A, theirs.noise, theirs.weight
         elif theirs.weight:
-            apart = np.array([before.get(name, 0.0) for name in names]) - told["shift"]
-            self._add(told, theirs, apart)
+            mean_shift = np.array([before.get(name, 0.0) for name in names]) - fields["shift"]
+            self._add(fields, theirs, mean_shift)
         self._begin_batch(rows)
         self.table["shift"][:] = moments.stats().mean
         self._in_use = None
 
     def _take_in_batch(self) -> None:
-        """Take in the rows of the batch about the means of the rows learnt here."""
+        """Take in the rows of the batch, about the means of all rows learnt here."""
         means = self.table["shift"] + self.table["sum"] / max(self.weight + self.batch, 1.0)
         self._take(self.now(means), means)
 
-    def _told(self, names: Sequence[Hashable]) -> dict[str, Floats]:
-        """Return what is known of variables, 0 of those that are not known."""
+    def _fields_of(self, names: Sequence[Hashable]) -> dict[str, Floats]:
+        """Return the fields of these variables, 0 for unknown variables."""
         slots = self.table.slots
-        there = np.array([name in slots for name in names], dtype=np.bool_)
-        at = [slots[name] for name in names if name in slots]
-        told = {}
+        is_known = np.array([name in slots for name in names], dtype=np.bool_)
+        indices = [slots[name] for name in names if name in slots]
+        found = {}
         for field, shape in self.table.fields.items():
-            told[field] = np.zeros((len(names), *shape))
-            told[field][there] = self.table[field][at]
-        return told
+            found[field] = np.zeros((len(names), *shape))
+            found[field][is_known] = self.table[field][indices]
+        return found
 
-    def _add(self, told: dict[str, Floats], theirs: Self, apart: Floats) -> None:
-        """Add rows of which is known what their factorisation makes of them, and what it leaves.
+    def _add(self, fields: dict[str, Floats], theirs: Self, mean_shift: Floats) -> None:
+        """Add the other's rows, given by their factorisation and its residual variances.
 
-        `apart` is how far my means are from theirs.
+        `mean_shift` is the difference of my means from theirs.
         """
-        turn, V, n = self._turn(), told["V"], theirs.weight
-        left = np.maximum(told["squares"] - np.einsum("ik,kl,il->i", V, theirs.A, V), 0.0)
-        products = V @ (theirs.A @ (V.T @ turn)) + left[:, None] * turn
+        to_codes, V, n = self._coding_matrix(), fields["V"], theirs.weight
+        residual_squares = np.maximum(
+            fields["squares"] - np.einsum("ik,kl,il->i", V, theirs.A, V), 0.0
+        )
+        products = V @ (theirs.A @ (V.T @ to_codes)) + residual_squares[:, None] * to_codes
         between = self.weight * n / (self.weight + n)
-        code = apart @ turn
-        products += between * np.outer(apart, code)
-        squares = self.table["squares"] + told["squares"] + between * np.square(apart)
+        code = mean_shift @ to_codes
+        products += between * np.outer(mean_shift, code)
+        squares = self.table["squares"] + fields["squares"] + between * np.square(mean_shift)
         inner = self._loadings().T @ self._loadings() + self.noise * np.eye(self.q)
-        self.A = self.A + turn.T @ products + n * self.noise * np.linalg.inv(inner)
+        self.A = self.A + to_codes.T @ products + n * self.noise * np.linalg.inv(inner)
         self.A = 0.5 * (self.A + self.A.T)
         self.weight += n
         fit = self._fit(self.table["V"], self.table["B"] + products, squares)
-        spread = (self.weight - n) * self.table["spread"] + n * told["spread"]
+        spread = (self.weight - n) * self.table["spread"] + n * fields["spread"]
         means = self.table["shift"].copy()
-        self._take(Now(self._code.renew_rows(fit), squares, spread / self.weight), means)
+        self._take(Refreshed(self._code.renew_rows(fit), squares, spread / self.weight), means)
 
     def expect_possible(self) -> None:
-        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        """Raise ValueError for values that no data can produce, as a file may hold."""
         table = self.table
         expect_bounded("loadings", table["V"], table["shift"], table["spread"], self.codes)
         expect_totals("sums over rows", table["sum"], table["sum_of_codes"], table["off"])
@@ -470,7 +474,7 @@ class FactorisedRows(Beside):
     # Files
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: arrays, and values that JSON can hold."""
+        """Return the state for a model file, as arrays and JSON-compatible values."""
         return {
             "table": self.table.to_state(),
             "A": self.A,
@@ -481,7 +485,7 @@ class FactorisedRows(Beside):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        """Restore the state from `to_state`, in a new object with the same parameters."""
         q = self.q
         expect_shapes(state, A=(q, q), of_codes=(q, q), codes=(q,))
         expect(state, numbers=Array((3,), least=0.0), rows=ListOf(3, Count()))
@@ -491,4 +495,6 @@ class FactorisedRows(Beside):
         self.noise, self.weight, self.batch = state["numbers"].tolist()
         self.rows, self.before, self.until = state["rows"]
         if not 0 <= self.before <= self.rows < self.until:
-            raise ValueError(f"Expected a batch of rows that is not full. Got: {state['rows']!r}.")
+            raise ValueError(
+                f"Expected row counts of a batch that is not full. Got: {state['rows']!r}."
+            )

@@ -1,4 +1,4 @@
-"""What an online factorisation knows: components, and sums over what was gone over."""
+"""The fit of an online factorisation: components, and sums over the columns processed."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from streamsel.held.part import Floats
 from streamsel.held.possible import expect_bounded, expect_products, expect_sums
 from streamsel.shapes import expect_shapes
 
-# How often the first columns are gone over; and any others.
-_FIRST, _FURTHER = 30, 3
-# What is smaller than this part of a unit that has grown is gone.
-_GONE = 2.0**-30
-# Codes of less than this part of the largest's variance do not vary.
-_SPENT = 1e-12
+# Number of iterations over the first columns, and over any others.
+_FIRST_ITERATIONS, _ITERATIONS = 30, 3
+# A fit is dropped when its unit falls below this part of the new one.
+_UNIT_RTOL = 2.0**-30
+# Codes whose variance is below this part of the largest do not vary.
+_ZERO_TOL = 1e-12
 
 
 class Coded(NamedTuple):
-    """What columns are in terms of the components.
+    """Columns, expressed in the components.
 
     Parameters
     ----------
     codes
         (b, q).
     A, B, squares
-        Σ w wᵀ, (q, q), Σ x wᵀ, (n, q), and Σ x², (n,), of the columns x and their codes w: as
-        expected, where something of these is not known.
+        Σ w wᵀ, (q, q), Σ x wᵀ, (n, q), and Σ x², (n,), of the columns x and their codes w: their
+        expected values where some values are missing.
     values
-        (b, n) the columns, filled where something lacks, and without what is off.
+        (b, n) the columns, missing values filled in and outliers removed.
     off
-        (b, n) outliers, 0 where a value is none; None where none is looked for.
+        (b, n) outliers, 0 for other values; None if the method does not look for any.
     lacking
-        How many of the columns have gaps.
+        Number of columns with missing values.
     """
 
     codes: Floats
@@ -47,26 +47,26 @@ class Coded(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """Components, and the sums that they make the most of.
+    """Components, and the sums that they maximise.
 
     Parameters
     ----------
     D
         (n, q) the components.
     A, B, squares, weight
-        Sums over columns, as `Coded` has them, and how many these are: a column counts with
-        √(t/p), t being how many there were when it was gone over, for the components of the first
-        were none yet.
+        Sums over columns, as in `Coded`, and their total weight. A column is weighted by √(t/p), t
+        being the number of columns when it was processed, because early codes were of poor
+        components.
     noise
-        The variance that the components leave.
+        The residual variance.
     unit
-        The power of two in which everything is measured.
+        The power of two that is the unit of all values.
     columns
-        p, how many were gone over.
+        p, the number of columns processed.
     odd
-        How many of their values were taken for outliers.
+        Number of their values that were treated as outliers.
     lacking
-        How many of the columns have gaps, weighted as the sums.
+        Number of columns with missing values, weighted like the sums.
     """
 
     D: Floats
@@ -86,14 +86,14 @@ class Fit(NamedTuple):
         return self.squares / (self.weight * len(self.D))
 
     def expect_possible(self) -> None:
-        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        """Raise ValueError for values that no data can produce, as a file may hold."""
         expect_bounded("components", self.D, self.unit, self.noise)
         expect_products(self.A, "codes")
         expect_sums("sums over columns", self.B, self.squares, self.weight, self.odd, self.lacking)
 
     @classmethod
     def from_state(cls, state: dict[str, Any], n: int, q: int) -> Self:
-        """Return what a file says, if it fits together."""
+        """Return the fit in a file, if its parts are consistent."""
         expect_shapes(state, D=(n, q), A=(q, q), B=(n, q))
         D, A, B = (np.array(state[name], dtype=float) for name in ("D", "A", "B"))
         named = ("squares", "weight", "noise", "unit", "odd", "lacking")
@@ -101,22 +101,23 @@ class Fit(NamedTuple):
         columns = state["columns"]
         if type(columns) is not int or min(columns, *numbers.values()) < 0.0:
             raise ValueError(
-                f"Expected sums over columns. Got: {columns!r} of {numbers['squares']!r}."
+                f"Expected non-negative sums over columns. Got: {columns!r} columns, "
+                f"sum of squares {numbers['squares']!r}."
             )
         return cls(D, A, B, columns=columns, **numbers)
 
 
 class Axes(NamedTuple):
-    """Components as they are shown, the largest first.
+    """Components as reported to the user, the largest first.
 
     Parameters
     ----------
     scores
-        (n, q) them, each of mean square 1; 0 for one that is none.
+        (n, q) components scaled to mean square 1; 0 for a void one.
     turn
-        (q, q) codes times this are the loadings on them.
+        (q, q) matrix that maps codes to loadings.
     loadings
-        (n, q) where rows were coded, on loadings: those of the n variables on them.
+        (n, q) where rows were coded: loadings of the n variables.
     """
 
     scores: Floats
@@ -125,53 +126,53 @@ class Axes(NamedTuple):
 
 
 class Code(Protocol):
-    """What a method makes of a column, and of the components.
+    """How a method codes a column, and updates the components.
 
     Attributes
     ----------
     takes_missing
-        Whether a column may have values that were not observed.
+        Whether a column may have missing values.
     carries
-        Whether the components carry the scale of the columns: 1, or 0 where the codes do.
+        1 if the components carry the scale of the columns, 0 if the codes do.
     """
 
     takes_missing: bool
     carries: int
 
     def start(self, fit: Fit, X: Floats) -> Fit:
-        """Return the components to begin with, as the first columns ask for."""
+        """Return the initial components for the first columns."""
 
     def encode(self, fit: Fit, X: Floats) -> Coded:
-        """Return the codes of columns, (b, n), a row each."""
+        """Return the codes of columns (b, n), one per row."""
 
     def renew(self, fit: Fit) -> Fit:
-        """Return the fit with the components, and the noise, that its sums ask for."""
+        """Return the fit with components and noise updated from its sums."""
 
     def axes(self, fit: Fit) -> Axes:
-        """Return the components as they are shown."""
+        """Return the components as reported to the user."""
 
     def encode_rows(self, fit: Fit, X: Floats, spread: Floats, weights: Floats) -> Coded:
-        """Return the codes of rows of m variables, (b, m), on their loadings, the fit's D.
+        """Return the codes of rows of m variables, (b, m), given their loadings, the fit's D.
 
         Parameters
         ----------
         fit, X
-            As `encode` has them.
+            As in `encode`.
         spread
-            (m,) what a variable is typically off by.
+            (m,) typical absolute residual of each variable.
         weights
-            (b,) for how much each counts in the sums.
+            (b,) weights of the rows in the sums.
         """
 
     def renew_rows(self, fit: Fit) -> Fit:
-        """Return the fit with the loadings, and the noise, that the sums over rows ask for."""
+        """Return the fit with loadings and noise updated from the sums over rows."""
 
     def weights(self, W: Floats, noise: float) -> Floats:
-        """Return what turns a row into its components, (s, q), for loadings of as many."""
+        """Return the matrix from a row to its components, (s, q), for loadings W (s, q)."""
 
 
 def begin(n: int, q: int, seed: int) -> Fit:
-    """Return components drawn at random, of mean 0 and variance 1, which know of no column."""
+    """Return random components of mean 0 and variance 1, before any column."""
     D = np.random.default_rng(seed).standard_normal((n, q))
     D -= D.mean(axis=0)
     D /= np.sqrt(np.square(D).mean(axis=0))
@@ -179,10 +180,10 @@ def begin(n: int, q: int, seed: int) -> Fit:
 
 
 def learn(fit: Fit, X: Floats, code: Code, seed: int) -> Fit:
-    """Return what a fit becomes by columns, (b, n), a row each, centred; NaN where not observed.
+    """Return the fit updated with columns (b, n), one per row, centred; NaN where not observed.
 
-    They are gone over a few times: coded, with the components that there are; then these are
-    renewed, as the codes of these columns and of all before ask for.
+    A few iterations alternate between coding the columns and updating the components from the codes
+    of these columns and of all before.
     """
     fit = in_unit(fit, unit_of(X), code, seed)
     X = X / fit.unit
@@ -192,17 +193,18 @@ def learn(fit: Fit, X: Floats, code: Code, seed: int) -> Fit:
     keep = math.sqrt(fit.columns / (fit.columns + b))
     weight = keep * before.weight + b
     squares = keep * before.squares + float(np.nansum(np.square(X)))
-    rounds = _FURTHER if before.columns else _FIRST
+    rounds = _ITERATIONS if before.columns else _FIRST_ITERATIONS
     for done in range(1, rounds + 1):
         coded = code.encode(fit._replace(squares=squares, weight=weight), X)
         A, B = keep * before.A + coded.A, keep * before.B + coded.B
         gone_over = keep * before.squares + float(coded.squares.sum())
         odd = before.odd + (0.0 if coded.off is None else float(np.count_nonzero(coded.off)))
-        # What gaps ask for comes in by degrees: the first codes are of random components.
+        # The correction for gaps grows with the iterations: the first codes are of random
+        # components.
         lacking = keep * before.lacking + coded.lacking * done / rounds
         fit = fit._replace(A=A, B=B, squares=gone_over, weight=weight, odd=odd, lacking=lacking)
         fit = code.renew(fit)
-    # In one layout, as copies and files have it: BLAS rounds by it.
+    # One memory layout, as after a copy or a load: BLAS rounds differently by layout.
     return fit._replace(D=np.ascontiguousarray(fit.D), columns=before.columns + b)
 
 
@@ -212,35 +214,35 @@ def solve(A: Floats, B: Floats) -> Floats:
 
 
 def whitened(fit: Fit) -> Fit:
-    """Return a fit whose codes are uncorrelated and of variance 1, if they vary at all."""
+    """Return a fit with uncorrelated codes of variance 1, except constant ones."""
     values, vectors = np.linalg.eigh(fit.A / fit.weight)
-    there = values > _SPENT * values[-1]
-    roots = np.where(there, 1.0 / np.sqrt(np.where(there, values, 1.0)), 0.0)
-    turn = (vectors * roots) @ vectors.T
-    return fit._replace(A=fit.weight * np.eye(len(values)), B=fit.B @ turn)
+    varies = values > _ZERO_TOL * values[-1]
+    roots = np.where(varies, 1.0 / np.sqrt(np.where(varies, values, 1.0)), 0.0)
+    whitening = (vectors * roots) @ vectors.T
+    return fit._replace(A=fit.weight * np.eye(len(values)), B=fit.B @ whitening)
 
 
 def unit_of(X: Floats) -> float:
-    """Return the power of two above the root mean square of values of which not all are 0."""
+    """Return the smallest power of two above the root mean square of values that are not all 0."""
     largest = float(np.nanmax(np.abs(X)))
     root: float = np.sqrt(np.nanmean(np.square(X / largest))) * largest
     return float(2.0 ** np.frexp(root)[1])
 
 
 def in_unit(fit: Fit, unit: float, code: Code, seed: int) -> Fit:
-    """Return a fit in another unit, if that is larger."""
+    """Return a fit converted to another unit, if that is larger."""
     if unit <= fit.unit:
         return fit
-    by = fit.unit / unit
-    if by < _GONE:
+    ratio = fit.unit / unit
+    if ratio < _UNIT_RTOL:
         n, q = fit.D.shape
         return begin(n, q, seed)._replace(unit=unit, odd=fit.odd)
-    D, A = by**code.carries, by ** (2 - 2 * code.carries)
+    D, A = ratio**code.carries, ratio ** (2 - 2 * code.carries)
     return fit._replace(
         D=fit.D * D,
         A=fit.A * A,
-        B=fit.B * (by * by / D),
-        squares=fit.squares * by * by,
-        noise=fit.noise * by * by,
+        B=fit.B * (ratio * ratio / D),
+        squares=fit.squares * ratio * ratio,
+        noise=fit.noise * ratio * ratio,
         unit=unit,
     )

@@ -1,4 +1,4 @@
-"""Who stays in a pool of which each column is worth something by itself."""
+"""Pool methods that score each column by itself and keep the columns with the top scores."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from streamsel.held.part import Floats, Places
 from streamsel.held.pool import Picks, Pool
 from streamsel.ties import most_relevant_first
 
-# Of worths that are all nothing.
+# Scale of scores that are all 0.
 _TINY = 1e-300
 
 
 class Foremost(abc.ABC):
-    """What a pool must know of a method for which those stay that are worth most."""
+    """Base of pool methods that keep the columns with the largest individual scores."""
 
     @abc.abstractmethod
     def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
-        """Return what rows of the pool's table are worth."""
+        """Return the scores of rows of the pool's table."""
 
     def _sift(self, pool: Pool, chunk: Chunk, stats: Stats, places: Places) -> Any:  # noqa: ARG002
-        """Know no faster way than one cut after another."""
+        """Return None: there is no faster way than repeated cuts."""
         return None
 
     def _relevance_at(self, bound: float) -> float:  # noqa: ARG002
-        """Say that relevance tells nothing of what a column is worth."""
+        """Return -inf: relevance does not bound the score."""
         return -math.inf
 
     def _refill(self, pool: Pool, limit: int) -> Picks:
-        """Return those worth most; of equal ones the first."""
-        worth = self._bound(pool, {field: pool.table[field] for field in ("m2", "cxy")})
-        first = most_relevant_first(worth / max(float(worth.max()), _TINY))[:limit]
-        return Picks(first.tolist(), worth[first].tolist(), [0] * first.size)
+        """Return the columns with the largest scores; of equal ones the earliest."""
+        scores = self._bound(pool, {field: pool.table[field] for field in ("m2", "cxy")})
+        first = most_relevant_first(scores / max(float(scores.max()), _TINY))[:limit]
+        return Picks(first.tolist(), scores[first].tolist(), [0] * first.size)
 
     def _round(self, pool: Pool) -> int:
-        """Return how many picks there can be at once: any number."""
+        """Return the maximum number of picks per round: any number."""
         return len(pool.table)

@@ -1,4 +1,4 @@
-"""The Gram matrix of columns: what is held where every column counts and none is kept."""
+"""The Gram matrix of columns, for methods in which every column counts and none is kept."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from streamsel.held.waiting import Stored
 from streamsel.shapes import expect_shapes
 from streamsel.threads import effective_jobs
 
-# So many dense columns wait until they are multiplied, all at once.
+# Number of dense columns that are multiplied at once.
 WIDTH = 512
 
 
 def check_rows(n: int, most: int, hint: str) -> None:
-    """Refuse more rows than a Gram matrix is to have.
+    """Raise ValueError if there are too many rows for a Gram matrix.
 
     Parameters
     ----------
     n, most
-        How many rows there are, and may be.
+        Number of rows, and the largest number allowed.
     hint
-        What else serves so many rows.
+        An alternative for this many rows.
 
     Raises
     ------
     ValueError
-        Where n is above `most`.
+        If n is above `most`.
     """
     if n > most:
         raise ValueError(
-            f"Expected at most {most} rows, for a Gram matrix has as many rows and columns. Got: "
-            f"{n}, a matrix of {8e-9 * n * n:.3g} GB.\nHint: {hint}"
+            f"Expected at most {most} rows, because a Gram matrix is n x n. Got: {n}, a matrix of "
+            f"{8e-9 * n * n:.3g} GB.\nHint: {hint}"
         )
 
 
 class Gram(Inflow):
-    """K = Σ w x̃ x̃ᵀ over columns x̃, centred, for one or several weightings side by side.
+    """Gram matrix K = Σ w x̃ x̃ᵀ over centred columns x̃, for one or several weightings.
 
-    Only the lower triangle is held, in tiles. Dense columns wait in a panel and are multiplied so
-    many at a time. Sparse ones wait as they are stored, and are never centred: beside Σ w x xᵀ are
-    held u = Σ w m x and s = Σ w m², m the mean of x, and K = Σ w x xᵀ - u1ᵀ - 1uᵀ + s. What waits
-    is multiplied after a fixed number of columns, or of values stored: how the stream is cut, and
-    when K is read off, changes no bit of it.
+    Only the lower triangle is stored, in tiles. Dense columns are buffered in a panel and
+    multiplied in batches. Sparse columns are buffered as stored and never centred: the state also
+    has u = Σ w m x and s = Σ w m², m the mean of x, and K = Σ w x xᵀ - u1ᵀ - 1uᵀ + s. Buffers are
+    flushed after a fixed number of columns, or of stored values, so the result does not depend, to
+    the last bit, on how the stream is cut or on when K is read.
 
     Parameters
     ----------
@@ -60,27 +60,27 @@ class Gram(Inflow):
 
     Notes
     -----
-    BLAS has threads of its own. They serve as well as those of `n_jobs`, and the two stand in each
-    other's way: to use `n_jobs`, let BLAS have one (OPENBLAS_NUM_THREADS=1).
+    BLAS has threads of its own, which compete with those of `n_jobs` and are as fast. To use
+    `n_jobs`, limit BLAS to one thread (OPENBLAS_NUM_THREADS=1).
 
-    **Cost.** n² operations a dense column and weighting, half of what the full matrix would take;
-    s² / 2 for one that stores s values.
+    **Cost.** n² operations per dense column and weighting, half of what the full matrix would take;
+    s² / 2 for a sparse one with s stored values.
 
-    **Memory.** q n² / 2 numbers, and as many again for each state that one can go back to and that
-    was another one; a panel of 512 columns; n² for the matrix that is read off.
+    **Memory.** q n² / 2 numbers, and as many for each different state that an undo can restore; a
+    panel of 512 columns; n² for the matrix returned by `matrix`.
     """
 
     def __init__(self, n: int, q: int = 1, n_jobs: int = 1) -> None:
         super().__init__(n, q, n_jobs, WIDTH)
-        # Whatever is below is replaced, never changed in place, if anything else may hold it; the
-        # triangle is read-only then.
+        # If an attribute below may be shared, it is replaced and not changed in place; a shared
+        # triangle is read-only.
         self._lower: Floats = np.zeros((q, Tiles.of(n).size))
         self._u: Floats = np.zeros((q, n))
         self._s: Floats = np.zeros(q)
 
     @property
     def _room(self) -> int:
-        """How many values wait at most, columns counted too: little beside the triangle."""
+        """The capacity of the sparse buffer, in values plus columns: small against the triangle."""
         return max(self.n, self.n * self.n // 8)
 
     def _room_for(self, sizes: Places) -> Places:
@@ -95,13 +95,13 @@ class Gram(Inflow):
         self._s = self._s + np.array([s for _, s in gains])
 
     def _own_lower(self) -> Floats:
-        """Return the triangles, copied if anything else holds them too."""
+        """Return the triangles, copied first if they are shared."""
         if not self._lower.flags.writeable:
             self._lower = self._lower.copy()
         return self._lower
 
     def _add_panel(self, lower: Floats, weightings: range, tiles: Tiles) -> None:
-        """Add products of the dense columns that wait to triangles, one a weighting."""
+        """Add products of the buffered dense columns to triangles, one per weighting."""
         values, factors = self._panel.values[: self._filled], self._panel.factors[: self._filled]
         for flat, which in zip(lower, weightings, strict=True):
             factor = factors[:, which]
@@ -111,28 +111,28 @@ class Gram(Inflow):
     def _add_stored(
         self, lower: Floats, weightings: range, tiles: Tiles
     ) -> list[tuple[Floats, float]]:
-        """Add products of the sparse columns that wait, not centred; return u and s of these."""
+        """Add products of the buffered sparse columns, not centred; return their u and s."""
         stored = Stored.together(self._stored, self.q)
         by_row, n_jobs = stored.by_row(self.n), effective_jobs(self.n_jobs)
         for flat, which in zip(lower, weightings, strict=True):
             stored.add_products(by_row, which, flat, tiles.starts, n_jobs)
         return [stored.about_means(self.n, which) for which in weightings]
 
-    # What it comes to
+    # Results
 
     def matrix(self, which: int = 0) -> Floats:
-        """Return K of a weighting, (n, n), symmetric; the caller's to do with as they like."""
+        """Return K of a weighting as a new symmetric (n, n) array."""
         out = np.empty((self.n, self.n))
-        held, whole = Tiles.of(self.n), Tiles.of(self.n, whole=True)
-        for top, bottom in held.bands:
-            out[top:bottom, :bottom] = held.band(self._lower[which], top, bottom)
+        tiles, whole = Tiles.of(self.n), Tiles.of(self.n, whole=True)
+        for top, bottom in tiles.bands:
+            out[top:bottom, :bottom] = tiles.band(self._lower[which], top, bottom)
         one, lower = range(which, which + 1), out.reshape(1, -1)
         self._add_panel(lower, one, whole)
         u, s = self._u[which], self._s[which]
         if self._stored:
             [(more_u, more_s)] = self._add_stored(lower, one, whole)
             u, s = u + more_u, s + more_s
-        for top, bottom in held.bands:
+        for top, bottom in tiles.bands:
             band = out[top:bottom, :bottom]
             if s:
                 band -= u[top:bottom, None]
@@ -144,20 +144,20 @@ class Gram(Inflow):
         return out
 
     def merge(self, other: Self) -> None:
-        """Add what another one of as many rows and weightings was given."""
+        """Add the columns of another state with as many rows and weightings."""
         lower = self._own_lower()
         lower += other._lower
         self._u, self._s = self._u + other._u, self._s + other._s
         super().merge(other)
 
     def trace(self) -> float:
-        """Return the sum of squares of all columns, centred, of the first weighting."""
+        """Return the sum of squares of all centred columns, with the first weighting."""
         diagonal = self._lower[0][Tiles.of(self.n).starts + np.arange(self.n)]
-        summed = float(diagonal.sum() - 2.0 * self._u[0].sum() + self.n * self._s[0])
-        return summed + self._waiting_trace()
+        total = float(diagonal.sum() - 2.0 * self._u[0].sum() + self.n * self._s[0])
+        return total + self._waiting_trace()
 
     def expect_possible(self) -> None:
-        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        """Raise ValueError for values that no data can produce, as a file may hold."""
         super().expect_possible()
         expect_sums("sums of columns", self._u, self._s)
         starts = Tiles.of(self.n).starts
@@ -176,7 +176,7 @@ class Gram(Inflow):
         return super()._copied()
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: arrays, and values that JSON can hold."""
+        """Return the state for a model file, as arrays and JSON-compatible values."""
         tiles = Tiles.of(self.n)
         ends = [tiles.starts + np.arange(1, self.n + 1)]
         lower = [
@@ -193,15 +193,15 @@ class Gram(Inflow):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        """Restore the state from `to_state`, in a new object with the same parameters."""
         n, q = self.n, self.q
         size = n * (n + 1) // 2
         expect_shapes(state, lower=(q, size), u=(q, n), s=(q,))
         tiles = Tiles.of(n)
         for flat, packed in zip(self._lower, state["lower"], strict=True):
             start = 0
-            for i, at in enumerate(tiles.starts.tolist()):
-                flat[at : at + i + 1] = packed[start : start + i + 1]
+            for i, row_start in enumerate(tiles.starts.tolist()):
+                flat[row_start : row_start + i + 1] = packed[start : start + i + 1]
                 start += i + 1
         self._u, self._s = np.asarray(state["u"]), np.asarray(state["s"])
         super().set_state(state)

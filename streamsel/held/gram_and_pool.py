@@ -1,4 +1,4 @@
-"""The Gram matrix of all columns, and beside it a pool of some of them."""
+"""The Gram matrix of all columns, and a pool of some of them."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from streamsel.shapes import Count, expect
 
 
 class GramAndPool(SamplePool):
-    """All columns, as observations see them; and some of them, as rows will.
+    """Gram matrix over all columns, and a pool of some of the columns.
 
-    The matrix knows how observations are alike over all columns, and no column; the pool knows
-    columns, of which new rows can be made. Who is in the pool another state says, which this one
-    stands before.
+    The matrix has the inner products of the observations over all columns, but no single column.
+    The pool keeps columns, from which new rows can be computed. Another base class, which comes
+    after this one, decides which columns the pool keeps.
 
     Attributes
     ----------
     gram
-        The matrices, one or several, or the leading axes of one.
+        The Gram matrix, for one or several weightings, or the leading axes of one.
     varying
-        How many columns vary, beside the covariates too.
+        Number of columns that vary, after adjusting for covariates.
     loadings
-        Those of all columns, or of the largest: from a second reading, for as long as no further
-        column comes.
+        Loadings of all columns, or the largest ones, from a second pass; None again when another
+        column arrives.
     """
 
     gram: Gram | Subspace
@@ -45,11 +45,11 @@ class GramAndPool(SamplePool):
 
     @abc.abstractmethod
     def weights(self, stats: Stats) -> Floats:
-        """Return what centred columns are multiplied by, (b, q); 0 for what does not vary."""
+        """Return the factors of centred columns, (b, q); 0 for a column that does not vary."""
 
     @property
     def indifferent_below(self) -> float:
-        """Below which relevance a column changes nothing: none, for all columns count."""
+        """The relevance below which a column changes nothing: -inf, because all columns count."""
         return -np.inf
 
     # Learning
@@ -66,28 +66,28 @@ class GramAndPool(SamplePool):
         self.gram.add(chunk, stats, np.square(self.weights(stats)))
 
     def bytes_for(self, p: int) -> int:
-        """Return about how many bytes this state takes once it has seen p columns."""
-        # The matrix, and a copy that is decomposed.
+        """Return the approximate memory of this state in bytes, after p columns."""
+        # The matrix, and a copy for the eigendecomposition.
         return super().bytes_for(p) + 16 * self.n * self.n
 
     def left(self, stats: Stats) -> Floats:
-        """Return what the covariates leave of the sums of squares of columns."""
+        """Return the sums of squares of columns after adjusting for the covariates."""
         return stats.m2 if self._space is None else self._space.left(stats.m2, stats.cxy)
 
     def merge(self, other: Self, arrived: int) -> None:
-        """Take in all candidates of another pool, as arrived after so many columns."""
+        """Add all variables of another pool, which arrived after `arrived` columns."""
         super().merge(other, arrived)
         self.loadings = None
         self.varying += other.varying
         self.gram.merge(other.gram)  # type: ignore[arg-type]
 
     def take(self, loadings: Loadings) -> None:
-        """Take up what a second reading found."""
+        """Store the loadings that a second pass found."""
         self._changes()
         self.loadings = loadings
 
     def matrix(self, which: int = 0) -> Floats:
-        """Return the inner products of the observations, (n, n), without the covariates."""
+        """Return the inner products of the observations, (n, n), covariates projected out."""
         assert isinstance(self.gram, Gram)  # noqa: S101
         K = self.gram.matrix(which)
         if self.given is not None:
@@ -96,7 +96,7 @@ class GramAndPool(SamplePool):
         return K
 
     def expect_possible(self) -> None:
-        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        """Raise ValueError for values that no data can produce, as a file may hold."""
         super().expect_possible()
         self.gram.expect_possible()
         if self.loadings is not None:
@@ -111,12 +111,12 @@ class GramAndPool(SamplePool):
         return super()._restored(saved) | {"gram": saved["gram"]()}
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: arrays, and values that JSON can hold."""
+        """Return the state for a model file, as arrays and JSON-compatible values."""
         state = super().to_state() | {"gram": self.gram.to_state(), "varying": self.varying}
         return state if self.loadings is None else state | {"loadings": self.loadings._asdict()}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        """Restore the state from `to_state`, in a new object with the same parameters."""
         super().set_state(state)
         expect(state, varying=Count())
         self.gram.set_state(state["gram"])

@@ -1,4 +1,4 @@
-"""The Gram matrix of all columns, whatever the target, and a pool of those worth most."""
+"""A Gram matrix that does not depend on the target, and a pool of the best columns."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from streamsel.held.subspace import Subspace
 from streamsel.shapes import Count, Maybe, Number, expect
 from streamsel.target.space import TargetSpace
 
-_COUNTED = ("total", "largest", "unevenness")
+_TOTALS = ("total", "largest", "unevenness")
 
 
 class GramColumns(GramAndPool):
-    """All columns, as observations see them, and a pool of those that a method says are worth most.
+    """Gram matrix over all columns, and a pool of the columns that the method ranks highest.
 
-    The matrix has nothing to do with the target: methods with another one, or none, may share it.
+    The matrix does not depend on the target, so methods with another target, or none, may share it.
 
     Parameters
     ----------
     scaled
-        Whether columns count as if they were of length 1.
+        Whether columns are scaled to length 1.
     rank
-        How many of the leading axes are kept in the place of the matrix; None for the matrix.
+        Number of leading axes that replace the matrix; None for the matrix.
 
     Attributes
     ----------
     total, largest, unevenness
-        The sums of squares of all columns, as they count: their sum, the largest, and their
-        squares, added up in units of that.
+        Of the sums of squares of all columns, after scaling: the sum, the largest, and the sum of
+        their squares in units of the largest squared.
     Y
-        (c, n) the target's columns, without the covariates.
+        (c, n) the target's columns, adjusted for the covariates.
     """
 
     def __init__(
@@ -63,15 +63,15 @@ class GramColumns(GramAndPool):
         return Subspace(self.n, rank, self.n_jobs)
 
     def follow(self, Y: Floats) -> None:
-        """Take up the observations of target and covariates, (c, n), before columns come."""
+        """Set the bases from target and covariates, (c, n), before columns arrive."""
         super().follow(Y)
         assert self._space is not None  # noqa: S101
         self.Y = self._space.own @ Y
 
     def aim(self) -> None:
-        """Let what columns make of the target be exact, where no more than leading axes are held.
+        """Keep products of K with the target basis exact, if only leading axes are kept.
 
-        The direction that is held for it was chosen by the target, and is not one among few.
+        Directions that the target needs may have little variance, and would otherwise be truncated.
         """
         if isinstance(self.gram, Subspace):
             self.gram.aim(self.basis.T)
@@ -81,14 +81,14 @@ class GramColumns(GramAndPool):
     def admit(self, chunk: Chunk, stats: Stats, first_arrival: int, *_: Any, **__: Any) -> None:
         """Learn the columns of a chunk, in order."""
         super().admit(chunk, stats, first_arrival)
-        counts = self.left(stats) * np.square(self.weights(stats)[:, 0])
-        if counts.any():
-            total, largest = float(counts.sum()), float(counts.max())
-            counts /= largest
-            self._count(total, largest, float(counts @ counts))
+        squares = self.left(stats) * np.square(self.weights(stats)[:, 0])
+        if squares.any():
+            total, largest = float(squares.sum()), float(squares.max())
+            squares /= largest
+            self._count(total, largest, float(squares @ squares))
 
     def _count(self, total: float, largest: float, unevenness: float) -> None:
-        """Add squares to those counted, in units that neither is too large for."""
+        """Add sums of squares to the totals, rescaled so that nothing overflows."""
         self.total += total
         unit = max(largest, self.largest)
         self.unevenness *= (self.largest / unit) ** 2
@@ -96,16 +96,16 @@ class GramColumns(GramAndPool):
         self.largest = unit
 
     def weights(self, stats: Stats) -> Floats:
-        """Return what centred columns are multiplied by, (b, 1); 0 for what does not vary."""
-        left = self.left(stats)
-        varies = left > 0.0
+        """Return the factors of centred columns, (b, 1); 0 for a column that does not vary."""
+        residual_squares = self.left(stats)
+        varies = residual_squares > 0.0
         if not self.scaled:
             return varies[:, None].astype(np.float64)
-        weights: Floats = 1.0 / np.sqrt(np.where(varies, left, np.inf))[:, None]
+        weights: Floats = 1.0 / np.sqrt(np.where(varies, residual_squares, np.inf))[:, None]
         return weights
 
     def merge(self, other: Self, arrived: int) -> None:
-        """Take in all candidates of another pool, as arrived after so many columns."""
+        """Add all variables of another pool, which arrived after `arrived` columns."""
         if type(other.gram) is not type(self.gram):
             raise ValueError(
                 "Expected two models that keep a Gram matrix, or two that keep its leading axes. "
@@ -116,19 +116,19 @@ class GramColumns(GramAndPool):
             self._count(other.total, other.largest, other.unevenness)
 
     def share(self, other: GramColumns, Y: Floats) -> None:
-        """Take up what another one holds, of the same rows: until either changes it is held once.
+        """Copy another state over the same rows; memory is shared until either changes.
 
         Parameters
         ----------
         other
-            One without covariates, which are taken out of a pool as it fills.
+            A state without covariates, which a pool projects out as it fills.
         Y
-            (c, n) the target and the covariates of this one.
+            (c, n) the target and the covariates of this state.
         """
         self._changes()
         self.gram = other.gram.as_of_now()()  # type: ignore[assignment]
         if isinstance(self.gram, Subspace):
-            # What it knows towards another target is nothing here.
+            # Its exact directions belong to another target.
             self.gram.aim(np.zeros((self.n, 0)))
         self.varying = other.varying
         self.total = other.total
@@ -141,20 +141,20 @@ class GramColumns(GramAndPool):
         self.discarded, self.floor = other.discarded, other.floor
         self.cut_back()
 
-    # What it comes to
+    # Results
 
     @property
     def unit(self) -> float:
-        """The variance that a column of length 1 counts with, where all count alike."""
+        """The factor that turns a squared length into a variance, if columns are scaled."""
         return self.n - 1.0 if self.scaled else 1.0
 
     @property
     def rank(self) -> int | None:
-        """How many of the leading axes are kept in the place of the matrix; None for the matrix."""
+        """Number of leading axes that replace the matrix; None for the matrix."""
         return self.gram.rank if isinstance(self.gram, Subspace) else None
 
     def inner(self) -> Inner:
-        """Return the inner products of the observations, of columns that vary by 1 if scaled."""
+        """Return the inner products of the observations; scaled columns have variance 1."""
         if isinstance(self.gram, Subspace):
             return self.along_axes()[0]
         K = self.matrix()
@@ -162,7 +162,7 @@ class GramColumns(GramAndPool):
         return Inner(K, self.basis.T, self.Y.T, self._about())
 
     def along_axes(self) -> tuple[Inner, Floats]:
-        """Return the inner products along the axes that are kept, and these, (n, k)."""
+        """Return the inner products along the kept axes, and these axes, (n, k)."""
         assert isinstance(self.gram, Subspace)  # noqa: S101
         d, E = self.gram.axes(self.given)
         inner = Inner(
@@ -171,49 +171,52 @@ class GramColumns(GramAndPool):
         return inner, E
 
     def left_of(self, V: Floats) -> Floats:
-        """Return what the covariates leave of V, (n, k)."""
+        """Return V, (n, k), with the covariates projected out."""
         return V if self.given is None else V - self.given.T @ (self.given @ V)
 
     def _about(self) -> About:
         space = self._space
-        given = 0 if space is None else len(space.given)
-        even = (self.total / self.largest) ** 2 / self.unevenness if self.largest else 0.0
+        n_covariates = 0 if space is None else len(space.given)
+        evenness = (self.total / self.largest) ** 2 / self.unevenness if self.largest else 0.0
         cyy = np.zeros((0, 0)) if space is None else space.own_products
         n = self.n if space is None else space.effective_rows
-        return About(float(n - given), float(self.n), self.n - 1.0, self.varying, even, cyy)
+        return About(
+            float(n - n_covariates), float(self.n), self.n - 1.0, self.varying, evenness, cyy
+        )
 
     def settle(self, axes: Floats, V: Floats, images: Floats) -> None:
-        """Take up what is known better of all columns so far, as `Subspace` has it."""
+        """Replace the axes of all columns so far by better ones, as `Subspace.settle` does."""
         assert isinstance(self.gram, Subspace)  # noqa: S101
         self._changes()
         self.gram.settle(axes, V, images)
 
     def expect_possible(self) -> None:
-        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        """Raise ValueError for values that no data can produce, as a file may hold."""
         super().expect_possible()
-        most = self.largest if not self.scaled else np.inf
-        expect_between("sums of squares", self.table["m2"], 0.0, 1.01 * most)
+        upper = self.largest if not self.scaled else np.inf
+        expect_between("sums of squares", self.table["m2"], 0.0, 1.01 * upper)
         expect_between("largest square", self.largest, 0.0, 1.01 * self.total)
         expect_between("unevenness", self.unevenness, 0.0, 1.01 * self.varying)
         trace = self.gram.trace()
         exact = isinstance(self.gram, Gram)
         if not ((trace >= 0.9 * self.total or not exact) and trace <= 1.1 * self.total):
             raise ValueError(
-                "Expected squares of the observations as many as counted. Got: others."
+                f"Expected a trace equal to the sum of squares of all columns. Got: {trace!r}, not "
+                f"{self.total!r}."
             )
 
     # Files
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: arrays, and values that JSON can hold."""
-        counted = {field: getattr(self, field) for field in _COUNTED}
+        """Return the state for a model file, as arrays and JSON-compatible values."""
+        counted = {field: getattr(self, field) for field in _TOTALS}
         return super().to_state() | counted | {"rank": self.rank}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
-        # What was taken over from another model may be more, or less, than this one would keep.
-        expect(state, rank=Maybe(Count(1)), **dict.fromkeys(_COUNTED, Number()))
+        """Restore the state from `to_state`, in a new object with the same parameters."""
+        # State copied from another model may have another rank than this model would use.
+        expect(state, rank=Maybe(Count(1)), **dict.fromkeys(_TOTALS, Number()))
         self.gram = self._new_gram(state["rank"])
         super().set_state(state)
-        for field in _COUNTED:
+        for field in _TOTALS:
             setattr(self, field, float(state[field]))

@@ -1,4 +1,4 @@
-"""The Gram matrix of all columns, weighted by their relevance, and a pool of representatives."""
+"""A Gram matrix weighted by relevance, and a pool of representatives."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from streamsel.target.space import TargetSpace
 
 
 def to_powers(relevance: Floats, powers: Sequence[float]) -> Floats:
-    """Return relevances (m,) to some powers, (m, powers); what does not vary has none."""
+    """Return relevances (m,) raised to each power, (m, powers); 0 for constant columns."""
     raised: Floats = np.maximum(relevance, 0.0)[:, None] ** np.array(powers)
     return raised
 
 
 class GramPool(GramAndPool, Representatives):
-    """All columns, weighted by their relevance, and a pool of representatives.
+    """Gram matrix over all columns, weighted by relevance, and a pool of representatives.
 
     Parameters
     ----------
     powers
-        A column of relevance ρ counts with ρ to one of these, in a matrix each.
+        One matrix per power: a column of relevance ρ has weight ρ to this power.
     """
 
     def __init__(
@@ -43,10 +43,10 @@ class GramPool(GramAndPool, Representatives):
         self._begin_gram(Gram(n, len(powers), n_jobs))
 
     def weights(self, stats: Stats) -> Floats:
-        """Return what centred columns are multiplied by, (b, powers); 0 for what does not vary."""
+        """Return the factors of centred columns, (b, powers); 0 for a column that does not vary."""
         assert self._space is not None  # noqa: S101
-        left = self.left(stats)
+        residual_squares = self.left(stats)
         relevance = self._space.relevance(stats.m2, stats.cxy)
-        length = np.sqrt(np.where(left > 0.0, left, np.inf))
+        length = np.sqrt(np.where(residual_squares > 0.0, residual_squares, np.inf))
         weights: Floats = to_powers(relevance, self.powers) / length[:, None]
         return weights

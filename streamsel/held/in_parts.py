@@ -1,4 +1,4 @@
-"""A pool with stages that reads its columns again part by part, all parts under one plan."""
+"""Multi-pass pool that scores parts of the columns independently, under one candidate solution."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ from streamsel.held.stages import Circle
 
 
 class InParts(Circle):
-    """A pool that also reads all columns at once, in parts that know nothing of one another."""
+    """Cyclic pool that can also run a pass as independent parts of the columns."""
 
-    # What is sent
+    # Requests to the parts
 
     def begin_in_parts(self, total: int) -> None:
-        """Go on with the next reading of the same columns."""
+        """Begin the next pass over the same columns."""
         if self.total is None:
             self.begin_again(total)
-            self._raise_floors()
+            self._raise_thresholds()
         elif self.total != total:
-            # A file need not say how many there are: what is proven is, and the rest begins anew.
+            # The number of columns may be unknown before a pass ends: proven stages stay proven,
+            # the others start over.
             self._changes()
             full = self.seen - self.since >= self.total
             self.since = np.where(full, 0, total)
             self.seen = self.total = total
 
-    def _raise_floors(self) -> None:
-        """Ask for no columns that would be let go when the pool is cut the next time.
+    def _raise_thresholds(self) -> None:
+        """Exclude columns that the next cut would discard.
 
-        There are better ones under every stage, as many as have their turn. To be said when the
-        plan was made, before the pool changes.
+        Under every stage the pool holds as many better columns as the stage's share of the limit.
+        To be called after the candidate solution was made and before the pool changes.
         """
         plan = self.plan
         assert plan is not None  # noqa: S101
@@ -48,21 +49,23 @@ class InParts(Circle):
             self.floors = np.maximum(self.floors, np.partition(scores, worst, axis=0)[worst])
 
     def asked(self) -> Asked:
-        """Return what the next reading asks of the columns that are not held."""
+        """Return the request of the next pass for columns that are not in the pool."""
         plan = self.plan
         assert plan is not None  # noqa: S101
         return Asked.under(plan, self._sought(plan), self.floors, self.limit)
 
     def abridged(self) -> dict[str, Any]:
-        """Return the state of a pool with the same plan, and nothing in it but what that needs."""
+        """Return the state of a pool with this candidate solution and the columns it needs."""
         plan, state = self.plan, self.to_state()
         assert plan is not None  # noqa: S101
-        places = np.sort([self.slots[plan.names[j]] for j in plan.must_stay]).astype(np.intp)
-        names = [self.names[j] for j in places.tolist()]
-        table = {"names": names} | {field: self.table[field][places] for field in self.table.fields}
+        indices = np.sort([self.slots[plan.names[j]] for j in plan.must_stay]).astype(np.intp)
+        names = [self.names[j] for j in indices.tolist()]
+        table = {"names": names} | {
+            field: self.table[field][indices] for field in self.table.fields
+        }
         return state | {"table": table, "n_known": len(names)}
 
-    # What is read
+    # Scoring of a part
 
     def look(
         self,
@@ -72,25 +75,25 @@ class InParts(Circle):
         found: StageFound,
         noted: Mapping[str, Floats] = {},
     ) -> None:
-        """Score the next columns of a part; nothing of mine changes.
+        """Score the next columns of a part, without any change to this pool.
 
         Parameters
         ----------
         chunk, stats
             The columns, and their moments.
         known
-            Those of the pool that this one was abridged from.
+            Columns of the pool that this one was reduced from.
         found
-            What was found in the columns of the part before.
+            Result of the pass over the part so far.
         noted
-            What else is noted of them.
+            Further fields of the columns.
         """
         plan, first = self.plan, found.first + found.n_read
         assert plan is not None  # noqa: S101
         known.expect(chunk, stats, first)
-        places = np.flatnonzero(self.left(stats) > 0.0)
-        places = places[~known.among(first + places)]
-        for piece in pieces(places, chunk.n):
+        indices = np.flatnonzero(self.left(stats) > 0.0)
+        indices = indices[~known.among(first + indices)]
+        for piece in pieces(indices, chunk.n):
             scores = plan.scores_of(chunk, stats, piece, noted)
             moments = {field: array[piece] for field, array in stats._asdict().items()}
             bounds = self.method._ceiling(self, moments)
@@ -107,22 +110,22 @@ class InParts(Circle):
                 found.keep(names, rows, scored.some(kept))
         found.n_read += stats.m2.size
 
-    # What comes of it
+    # Combination of the results
 
     def take(self, found: StageFound) -> None:
-        """Take up what a reading of all columns found, and plan anew."""
+        """Add the results of a pass over all columns, and make a new candidate solution."""
         assert self.plan is not None  # noqa: S101
         assert self.total is not None  # noqa: S101
         if found.first or found.n_read != self.total:
-            raise unlike_before(f"{found.first + found.n_read} columns, after {self.total}")
+            raise unlike_before(f"{found.first + found.n_read} columns instead of {self.total}")
         names = set(self.slots)
         for name in found.names:
             if name in names:
-                raise unlike_before(f"{name!r} as the name of two columns")
+                raise unlike_before(f"two columns with the name {name!r}")
             names.add(name)
         self._changes()
         n_proven = leading(~self._sought(self.plan))
-        # All who are let go have been seen under all stages, and what they scored is known.
+        # All discarded columns have been scored under all stages.
         self.seen += self.total
         self.lost = np.maximum(found.lost, LEAST)
         self._let_go_below(max(found.ceiling, LEAST))
@@ -130,10 +133,10 @@ class InParts(Circle):
         if found.names:
             self.table.append(found.names, **found.rows)
             self._replan(self.seen, n_proven)
-            self._raise_floors()
+            self._raise_thresholds()
         if len(self.table) >= 2 * self.limit:
             self._cut()
 
     def _let_go_below(self, ceiling: float) -> None:
-        """Note what no later score of a column that was let go can be above."""
+        """Set the upper bound of later scores of discarded columns."""
         self.ceiling = ceiling

@@ -1,4 +1,4 @@
-"""Columns on their way into a state that takes them in so many at a time."""
+"""Buffers of columns for a state that processes them in batches."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from streamsel.rollback import Restore
 from streamsel.shapes import expect_finite, expect_shapes, rows_of
 from streamsel.threads import effective_jobs, in_threads
 
-# Of a column that stores more than this part of its values all are centred.
-_DENSE = 0.15
-# Fewer numbers than this are not worth waking threads for.
-_WORTH_THREADS = 1 << 18
+# A column with more than this share of its values stored is centred as a dense one.
+_DENSE_SHARE = 0.15
+# Below this many numbers, threads cost more than they save.
+_MIN_THREADED_SIZE = 1 << 18
 
 
 class Inflow(Part):
-    """Columns wait, the dense ones centred in a panel and the sparse ones as they are stored.
+    """Base of states that buffer columns: dense ones centred in a panel, sparse ones as stored.
 
-    They are taken in after a fixed number of columns, or of values stored: how the stream is cut
-    changes no bit of what comes of it. Nothing but what waits is known here.
+    Buffers are flushed after a fixed number of columns, or of stored values, so the result does not
+    depend, to the last bit, on how the stream is cut. This class only knows the buffered columns.
 
     Parameters
     ----------
@@ -39,33 +39,33 @@ class Inflow(Part):
     n_jobs
         Number of threads; the bits do not depend on it.
     width
-        How many dense columns are taken in at once.
+        Number of dense columns in a batch.
     """
 
     def __init__(self, n: int, q: int, n_jobs: int, width: int) -> None:
         self.n, self.q, self.n_jobs, self.width = n, q, n_jobs, width
-        # Rows are only added to a panel, and other arrays replaced, if anything else may hold them.
+        # Shared arrays are replaced; rows are only ever appended to a shared panel.
         self._panel, self._filled = Panel(n, q, width), 0
         self._stored: tuple[Stored, ...] = ()
-        # What of the room of sparse columns they take.
+        # Part of the sparse buffer's capacity in use.
         self._n_stored = 0
 
     @abc.abstractmethod
     def _take_panel(self) -> None:
-        """Take in the dense columns that wait."""
+        """Process the buffered dense columns."""
 
     @abc.abstractmethod
     def _take_stored(self) -> None:
-        """Take in the sparse columns that wait."""
+        """Process the buffered sparse columns."""
 
     @property
     @abc.abstractmethod
     def _room(self) -> int:
-        """How much room sparse columns have to wait."""
+        """The capacity of the sparse buffer."""
 
     @abc.abstractmethod
     def _room_for(self, sizes: Places) -> Places:
-        """Return what room sparse columns take that store so many values."""
+        """Return the capacity that sparse columns with these numbers of stored values use."""
 
     def add(self, chunk: Chunk, stats: Stats, weights: Floats) -> None:
         """Add columns of a chunk.
@@ -73,53 +73,53 @@ class Inflow(Part):
         Parameters
         ----------
         chunk, stats
-            The columns, and the moments of the first of them, or of all.
+            The columns, and the moments of all or of the first of them.
         weights
-            (b, q) of as many; a column of weight 0 is left out.
+            (b, q) for as many columns; a column of weight 0 is skipped.
         """
         roots = np.sqrt(weights)
         largest = roots.max(axis=1, initial=0.0)
-        places = np.flatnonzero(largest)
-        if not places.size:
+        indices = np.flatnonzero(largest)
+        if not indices.size:
             return
-        scale = largest[places]
-        factors = roots[places] / scale[:, None]
+        scale = largest[indices]
+        factors = roots[indices] / scale[:, None]
         if isinstance(chunk, DenseChunk):
-            self._add_centred(chunk, stats, places, scale, factors)
+            self._add_centred(chunk, stats, indices, scale, factors)
             return
-        sizes = (chunk.indptr[1:] - chunk.indptr[:-1])[places]
-        is_dense = sizes > _DENSE * self.n
+        sizes = (chunk.indptr[1:] - chunk.indptr[:-1])[indices]
+        is_dense = sizes > _DENSE_SHARE * self.n
         for part in self._parts(is_dense, np.where(is_dense, 0, self._room_for(sizes))):
             dense, sparse = part[is_dense[part]], part[~is_dense[part]]
-            self._add_centred(chunk, stats, places[dense], scale[dense], factors[dense])
+            self._add_centred(chunk, stats, indices[dense], scale[dense], factors[dense])
             if sparse.size:
-                columns = (places[sparse], scale[sparse], factors[sparse])
-                self._await(Stored.of(chunk, stats, *columns))
+                columns = (indices[sparse], scale[sparse], factors[sparse])
+                self._buffer_stored(Stored.of(chunk, stats, *columns))
 
     def _add_centred(
-        self, chunk: Chunk, stats: Stats, places: Places, scale: Floats, factors: Floats
+        self, chunk: Chunk, stats: Stats, indices: Places, scale: Floats, factors: Floats
     ) -> None:
         start = 0
-        while start < places.size:
+        while start < indices.size:
             part = slice(start, start + self.width - self._filled)
-            to = self._claim(factors[part])
-            self._center(chunk, stats, places[part], scale[part], to)
-            self._take_what_is_full()
+            out = self._claim(factors[part])
+            self._center(chunk, stats, indices[part], scale[part], out)
+            self._flush_full()
             start = part.stop
 
     def _parts(self, is_dense: NDArray[np.bool_], room: Places) -> Iterator[Places]:
-        """Cut columns where what waits will have to be taken in."""
+        """Split columns where a buffer has to be flushed."""
         in_panel, stored = np.cumsum(is_dense), np.cumsum(room)
         start, panel_before, stored_before = 0, 0, 0
         while start < is_dense.size:
-            full = np.searchsorted(in_panel, panel_before + self.width - self._filled)
-            full_too = np.searchsorted(stored, stored_before + self._room - self._n_stored)
-            stop = min(int(full) + 1, int(full_too) + 1, is_dense.size)
+            panel_full = np.searchsorted(in_panel, panel_before + self.width - self._filled)
+            stored_full = np.searchsorted(stored, stored_before + self._room - self._n_stored)
+            stop = min(int(panel_full) + 1, int(stored_full) + 1, is_dense.size)
             yield np.arange(start, stop)
             start, panel_before, stored_before = stop, in_panel[stop - 1], stored[stop - 1]
 
     def _claim(self, factors: Floats) -> Floats:
-        """Return rows of the panel to fill, which has room for them."""
+        """Return rows of the panel to fill; the caller ensures that it has room for them."""
         if self._filled != self._panel.used:
             self._panel = self._panel.upto(self._filled)
         rows = slice(self._filled, self._filled + len(factors))
@@ -129,34 +129,34 @@ class Inflow(Part):
         return claimed
 
     def _center(
-        self, chunk: Chunk, stats: Stats, places: Places, scale: Floats, to: Floats
+        self, chunk: Chunk, stats: Stats, indices: Places, scale: Floats, out: Floats
     ) -> None:
         stats = chunk.about(stats)
 
         def center_part(part: slice) -> None:
-            at = (places[part], stats.mean, stats.low, scale[part], to[part])
+            arguments = (indices[part], stats.mean, stats.low, scale[part], out[part])
             if isinstance(chunk, DenseChunk):
-                center(chunk.X, *at)
+                center(chunk.X, *arguments)
             else:
-                center_stored(chunk.data, chunk.indices, chunk.indptr, *at)
+                center_stored(chunk.data, chunk.indices, chunk.indptr, *arguments)
 
         n_jobs = effective_jobs(self.n_jobs)
-        in_threads(center_part, len(to), n_jobs if to.size >= _WORTH_THREADS else 1)
+        in_threads(center_part, len(out), n_jobs if out.size >= _MIN_THREADED_SIZE else 1)
 
-    def _await(self, stored: Stored) -> None:
+    def _buffer_stored(self, stored: Stored) -> None:
         self._n_stored += int(self._room_for(np.diff(stored.ends)).sum())
-        # Put together like with like: however many pieces come, few wait.
+        # Merge pieces of similar size: the buffer stays short however many arrive.
         while self._stored and self._stored[-1].means.size <= stored.means.size:
             stored = Stored.together((self._stored[-1], stored), self.q)
             self._stored = self._stored[:-1]
         self._stored = (*self._stored, stored)
-        self._take_what_is_full()
+        self._flush_full()
 
     def _drop_what_waits(self) -> None:
-        # What others hold of the panel stays.
+        # The panel may be shared, so its rows are not cleared.
         self._filled, self._stored, self._n_stored = 0, (), 0
 
-    def _take_what_is_full(self) -> None:
+    def _flush_full(self) -> None:
         if self._filled == self.width:
             self._take_panel()
             if self._panel.is_shared:
@@ -167,30 +167,30 @@ class Inflow(Part):
             self._stored, self._n_stored = (), 0
 
     def merge(self, other: Self) -> None:
-        """Add what another one of the same parameters was given."""
+        """Add the columns of another state with the same parameters."""
         panel, start = other._panel, 0
         while start < other._filled:
             rows = slice(start, min(other._filled, start + self.width - self._filled))
             self._claim(panel.factors[rows])[:] = panel.values[rows]
-            self._take_what_is_full()
+            self._flush_full()
             start = rows.stop
         if other._stored:
-            self._await(Stored.together(other._stored, self.q))
+            self._buffer_stored(Stored.together(other._stored, self.q))
 
     # Undo, copies, files
 
     def _copied(self) -> dict[str, Any]:
-        # Nothing is copied here, but by whoever changes it.
+        # Arrays are copied only when they change.
         self._panel.is_shared = True
         return dict(vars(self))
 
     def snapshot(self) -> Restore:
-        """Return what brings this one back to what it is now, as often as it is asked."""
+        """Return a function that restores the current state, any number of times."""
         saved = self._copied()
         return lambda: vars(self).update(saved)
 
     def as_of_now(self) -> Callable[[], Inflow]:
-        """Return what gives this one back as it is now, as often as it is asked."""
+        """Return a function that creates a copy of the current state, any number of times."""
         saved = self._copied()
 
         def restored() -> Inflow:
@@ -201,19 +201,19 @@ class Inflow(Part):
         return restored
 
     def _waiting_trace(self) -> float:
-        """Return the sum of squares of the columns that wait, centred, of the first weighting."""
+        """Return the sum of squares of the buffered centred columns, with the first weighting."""
         rows = slice(self._filled)
         squares = np.square(self._panel.values[rows]).sum(axis=1)
-        found = float(squares @ np.square(self._panel.factors[rows, 0]))
+        total = float(squares @ np.square(self._panel.factors[rows, 0]))
         for stored in self._stored:
             columns = np.repeat(np.arange(stored.means.size), np.diff(stored.ends))
             squares = np.bincount(columns, np.square(stored.values), stored.means.size)
             squares -= self.n * np.square(stored.means)
-            found += float(squares @ np.square(stored.factors[:, 0]))
-        return found
+            total += float(squares @ np.square(stored.factors[:, 0]))
+        return total
 
     def expect_possible(self) -> None:
-        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        """Raise ValueError for values that no data can produce, as a file may hold."""
         expect_bounded("columns", self._panel.values[: self._filled])
         expect_factors(self._panel.factors[: self._filled])
         for stored in self._stored:
@@ -221,16 +221,16 @@ class Inflow(Part):
             expect_factors(stored.factors)
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: arrays, and values that JSON can hold."""
-        waiting = slice(self._filled)
+        """Return the state for a model file, as arrays and JSON-compatible values."""
+        buffered = slice(self._filled)
         return {
-            "waiting": self._panel.values[waiting],
-            "factors": self._panel.factors[waiting],
+            "waiting": self._panel.values[buffered],
+            "factors": self._panel.factors[buffered],
             "stored": Stored.together(self._stored, self.q)._asdict(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        """Restore the state from `to_state`, in a new object with the same parameters."""
         n, q = self.n, self.q
         m = rows_of(state, "waiting")
         expect_shapes(state, waiting=(m, n), factors=(m, q))
@@ -238,7 +238,7 @@ class Inflow(Part):
         stored = Stored.from_state(state["stored"], n, q)
         b = stored.means.size
         if m >= self.width:
-            raise ValueError(f"Expected fewer than {self.width} columns that wait. Got: {m}.")
+            raise ValueError(f"Expected fewer than {self.width} buffered columns. Got: {m}.")
         self._claim(state["factors"])[:] = state["waiting"]
         if b:
-            self._await(stored)
+            self._buffer_stored(stored)

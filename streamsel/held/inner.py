@@ -1,4 +1,4 @@
-"""What observations have in common over all columns: what linear methods are functions of."""
+"""Inner products of observations over all columns, of which linear methods are functions."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from scipy.sparse.linalg import ArpackError, eigsh
 
 from streamsel.held.part import Floats, Places
 
-# An axis with less than this part of the largest eigenvalue is rounding.
-_SPENT = 1e-12
-# A matrix of more rows, of which a smaller part of the axes is asked for, is not decomposed whole.
-_LARGE, _FEW = 1500, 0.05
-# Vectors that Lanczos keeps at least: it restarts less often, which costs more than they do.
-_STEPS = 60
+# An axis whose eigenvalue is below this part of the largest is rounding.
+_ZERO_TOL = 1e-12
+# A larger matrix is not fully decomposed for a smaller share of its eigenvectors.
+_LARGE_SIZE, _SMALL_SHARE = 1500, 0.05
+# Least number of Lanczos vectors: fewer cause restarts, which cost more.
+_MIN_LANCZOS_VECTORS = 60
 
 
 class About(NamedTuple):
-    """What is known beside the inner products.
+    """Scale and counts that accompany the inner products.
 
     Parameters
     ----------
     n
-        Observations, of equal weight, less the rank of the covariates.
+        Number of observations, of equal weight, minus the rank of the covariates.
     rows
-        The weight of all observations, the newest of which has 1.
+        Total weight of the observations; the newest has weight 1.
     weight
-        What the squares of a variable of variance 1 sum to.
+        Sum of squares of a variable of variance 1.
     p
-        Columns that vary.
+        Number of columns that vary.
     even
-        How many columns that vary alike would vary as evenly: (Σv)² / Σv², v their variances.
+        Number of columns of equal variance that would vary as evenly: (Σv)² / Σv², v the variances.
     cyy
         (c, c) inner products of the target's columns.
     """
@@ -47,25 +47,25 @@ class About(NamedTuple):
 
 
 class Inner:
-    """Inner products of observations, K = X̃D²X̃ᵀ, and what the target has to do with them.
+    """Inner products of observations, K = X̃D²X̃ᵀ, and those with the target.
 
-    On columns K is what all of them add up to, (n, n). Where the columns are few, or on rows, their
-    principal axes stand for the observations: K is diagonal, and inner products are what they were.
-    So whoever asks no more than these finds the same on both axes.
+    On columns, K is the (n, n) sum over all of them. With few columns, or on rows, the principal
+    axes replace the observations: K is diagonal, and inner products are unchanged. A method that
+    only needs inner products therefore works the same on both axes.
 
     Parameters
     ----------
     K
-        (s, s) the matrix, or (s,) its diagonal, descending, where it has no more.
+        (s, s) the matrix, or (s,) its diagonal, descending, if it is diagonal.
     U
-        (s, r) orthonormal basis of the target space; where principal axes stand for observations,
-        its part along these. r = 0 without a target.
+        (s, r) orthonormal basis of the target space, or its coordinates along the principal axes. r
+        = 0 without a target.
     Y
-        (s, c) the target's columns, centred; in the same way.
+        (s, c) the target's columns, centred; or their coordinates.
     about
-        What else is known.
+        Scale and counts.
     trace
-        Of K before all but the leading axes were let go; None where none was.
+        Trace of K before truncation to the leading axes; None if there was none.
     """
 
     def __init__(
@@ -79,13 +79,13 @@ class Inner:
 
     @property
     def size(self) -> int:
-        """How many observations there are, or axes that stand for them."""
+        """The number of observations, or of axes that replace them."""
         return len(self.K)
 
     def times(self, V: Floats) -> Floats:
         """Return K V, (s, k)."""
-        found: Floats = self.K[:, None] * V if self.K.ndim == 1 else self.K @ V
-        return found
+        product: Floats = self.K[:, None] * V if self.K.ndim == 1 else self.K @ V
+        return product
 
     def axes(self, q: int | None = None) -> tuple[Floats, Floats]:
         """Return the leading eigenvalues (k,), descending, and eigenvectors (s, k).
@@ -93,7 +93,7 @@ class Inner:
         Parameters
         ----------
         q
-            How many at most; None for all that are more than rounding.
+            Largest number to return; None for all that exceed rounding.
         """
         if q == 0:
             return np.zeros(0), np.zeros((self.size, 0))
@@ -103,20 +103,20 @@ class Inner:
             return self.K[:k], np.eye(self.size, k)
         if q is None:
             d, E = self._all
-        elif self.size > _LARGE and q < _FEW * self.size:
+        elif self.size > _LARGE_SIZE and q < _SMALL_SHARE * self.size:
             d, E = self._leading(q)
         elif "_all" in vars(self):
             d, E = self._all
         else:
             first = max(0, self.size - q)
-            found = eigh(self.K, subset_by_index=[first, self.size - 1], check_finite=False)
-            d, E = found[0][::-1], found[1][:, ::-1]
+            pair = eigh(self.K, subset_by_index=[first, self.size - 1], check_finite=False)
+            d, E = pair[0][::-1], pair[1][:, ::-1]
         k = _substantial(d, self.trace)
         k = k if q is None else min(q, k)
         return d[:k], E[:, :k]
 
     def values(self) -> Floats:
-        """Return all eigenvalues that are more than rounding, descending."""
+        """Return all eigenvalues that exceed rounding, descending."""
         if self.K.ndim == 1:
             d = self.K
         else:
@@ -129,10 +129,12 @@ class Inner:
         return d[::-1], E[:, ::-1]
 
     def _leading(self, q: int) -> tuple[Floats, Floats]:
-        # A start that is the same every time, and in no eigenspace.
+        # A fixed start vector, which lies in no eigenspace.
         start = np.random.default_rng(0).normal(size=self.size)
         try:
-            d, E = eigsh(self.K, k=q, which="LA", v0=start, ncv=max(2 * q + 1, _STEPS))
+            d, E = eigsh(
+                self.K, k=q, which="LA", v0=start, ncv=max(2 * q + 1, _MIN_LANCZOS_VECTORS)
+            )
         except ArpackError:
             return self._all
         order = np.argsort(-d, kind="stable")
@@ -140,41 +142,41 @@ class Inner:
 
 
 def _substantial(d: Floats, trace: float) -> int:
-    """Return how many eigenvalues, descending, are more than rounding."""
+    """Return the number of eigenvalues, descending, that exceed rounding."""
     if not d.size or not trace > 0.0:
         return 0
-    return int(np.count_nonzero(d > _SPENT * d[0]))
+    return int(np.count_nonzero(d > _ZERO_TOL * d[0]))
 
 
 def left_of(held: Any, places: Places | None = None) -> Floats:
-    """Return what covariates leave of the sums of squares of variables, of all if None."""
+    """Return the sums of squares of variables after adjusting for covariates; all if None."""
     stats = held.stats(places)
-    left: Floats = stats.m2 if held.space is None else held.space.left(stats.m2, stats.cxy)
-    return left
+    squares: Floats = stats.m2 if held.space is None else held.space.left(stats.m2, stats.cxy)
+    return squares
 
 
 def of_variables(held: Any, places: Places, scale: Floats, about: About) -> tuple[Inner, Floats]:
-    """Return the inner products of variables known one by one, along their principal axes.
+    """Return the inner products of individual variables, along their principal axes.
 
     Parameters
     ----------
     held
-        What offers `products`.
+        A state that offers `products`.
     places, scale
-        (m,) the variables, and what they are multiplied by.
+        (m,) indices of the variables, and their scale factors.
     about
-        What is known, but for what follows from the variables.
+        Scale and counts; those that follow from the variables are replaced.
 
     Returns
     -------
     inner, weighted
-        The inner products, and the variables, (m, s), as the axes see them.
+        The inner products, and the coordinates of the variables on the axes, (m, s).
     """
     stats, space = held.stats(places), held.space
     length = np.sqrt(left_of(held, places)) * scale
     C = held.products(places)[places] * length * length[:, None]
     d, V = eigh(C, check_finite=False, driver="evd")
-    k = int(np.count_nonzero(d > _SPENT * d[-1])) if d[-1] > 0.0 else 0
+    k = int(np.count_nonzero(d > _ZERO_TOL * d[-1])) if d[-1] > 0.0 else 0
     d, V = d[::-1][:k], V[:, ::-1][:, :k]
     root = np.sqrt(d)
     parts = np.square(length / length.max())

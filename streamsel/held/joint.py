@@ -1,4 +1,4 @@
-"""Joint moments: how a few variables, and sums of variables, vary with one another on rows."""
+"""Moments of components and candidate variables on rows, with their cross-products."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ from streamsel.shapes import Count, Number, expect, expect_shapes
 
 
 class JointMoments(Beside):
-    """Sums of products of sums and candidates, of all of them with one another.
+    """Means and cross-products of components (weighted sums of variables) and candidate variables.
 
-    A variable that is new has been 0 before: as a candidate from its first row on, it knows all.
-    For any other the covariance over the rows since it became a candidate is known, and its `age`
-    says how many these are. Whoever mixes the two must reckon with it; where none of these rows
-    observed it, nothing is known.
+    A new variable was 0 in all earlier rows; its moments are complete if it is a candidate from its
+    first row on. For any other candidate the covariance covers the rows since it became one, and
+    `age` is their weight. Code that combines the two must account for this; a candidate that was
+    not observed in these rows has no covariance.
 
     Parameters
     ----------
     n_sums
-        How many linear combinations of variables are held at most.
+        Maximum number of components.
     grace_period
-        How many rows lie between two refreshes.
+        Number of rows between two refreshes.
     most
-        Most candidates.
+        Maximum number of candidates.
 
     Attributes
     ----------
     n
-        The weight of all rows, of which the newest has 1.
+        The total weight of all rows; the newest row has weight 1.
     rows
         Rows learnt here.
     watched
-        The variables of the sums, and the candidates: `B`, a variable's loadings on the sums,
-        (n_sums,), zero for one that is no more than a candidate; `shift`, its mean at the last
-        refresh, or its first value, which is taken off its values, and stands for one that was not
-        observed.
+        Variables of the components, and candidates: `B`, a variable's loadings on the components,
+        (n_sums,), zero for one that is only a candidate; `shift`, its mean at the last refresh, or
+        its first value, which is subtracted from its values and replaces missing ones.
     candidates
-        Those h of the watched: `age`, the weight of the rows since they became candidates, `start`,
-        the row at which they did, and `before`, the weight of the rows before that observed them.
+        The h candidates among these: `age`, the weight of the rows since they became candidates,
+        `start`, the row at which they did, and `before`, the weight of the earlier rows that
+        observed them.
     mean, J
-        (n_sums + h,), (n_sums + h, n_sums + h) means and sums of products of the sums and the
+        (n_sums + h,), (n_sums + h, n_sums + h) means and sums of products of the components and the
         candidates.
     """
 
     changing: ClassVar[tuple[str, ...]] = (
         *("counts", "watched", "candidates", "mean", "J"),
-        *("_newcomers", "_place", "_at"),
+        *("_new_names", "_watched_index", "_candidate_indices"),
     )
 
     n: float = count(0)
@@ -72,35 +72,35 @@ class JointMoments(Beside):
         self.candidates = Table({"age": (), "before": (), "start": ()})
         self.mean: Floats = np.zeros(n_sums)
         self.J: Floats = np.zeros((n_sums, n_sums))
-        self._newcomers: list[Hashable] = []
-        # Slot -> place among the watched, -1 for none; made anew when either has changed.
-        self._place: Places | None = None
-        self._at: Places = np.empty(0, dtype=np.intp)
+        self._new_names: list[Hashable] = []
+        # Index in `moments.table` -> index in `watched`, -1 for none; rebuilt after either changes.
+        self._watched_index: Places | None = None
+        self._candidate_indices: Places = np.empty(0, dtype=np.intp)
 
     @property
     def most(self) -> int:
-        """Most candidates."""
+        """Maximum number of candidates."""
         return self._most
 
     @property
     def loaded(self) -> list[Hashable]:
-        """Names of the variables of the sums."""
+        """Names of the variables of the components."""
         names = self.watched.names
         return [names[i] for i in np.flatnonzero(self.watched["B"].any(axis=1)).tolist()]
 
     def protected(self) -> Collection[Hashable]:
-        """Return the names that must not be let go."""
+        """Return the names that must not be discarded."""
         return self.watched.slots
 
     # Learning
 
     def take_up(self, names: list[Hashable], moments: Moments) -> None:
-        """Note variables that come for the first time with the next row; others may have moved."""
-        self._place = None
-        # Where variables were let go one of them may be among these, and nothing is known of it.
+        """Register variables that first occur in the next row; other indices may have changed."""
+        self._watched_index = None
+        # After a discard, a new variable may be a discarded one, whose earlier values are unknown.
         if moments.forgotten[0] == 0.0:
-            room = self.most - len(self.candidates) - len(self._newcomers)
-            self._newcomers = [*self._newcomers, *names[: max(0, room)]]
+            room = self.most - len(self.candidates) - len(self._new_names)
+            self._new_names = [*self._new_names, *names[: max(0, room)]]
 
     def until_refresh(self, moments: Moments) -> int:  # noqa: ARG002
         """Return how many rows are left before the next refresh."""
@@ -114,18 +114,22 @@ class JointMoments(Beside):
         moments: Moments,
         w: float,
     ) -> None:
-        """Learn a row after the moments have, unless that was done."""
-        place, watched, candidates = self._places(moments), self.watched, self.candidates
-        # Not views of the rows that are held: to make them takes longer than the loop.
+        """Learn a row after the moments have, unless it was learnt already."""
+        watched_index, watched, candidates = (
+            self._index_watched(moments),
+            self.watched,
+            self.candidates,
+        )
+        # Arrays with their spare capacity: creating views takes longer than the loop.
         learn_joint(
             moments.counts,
             values,
             slots,
-            place,
+            watched_index,
             len(watched),
             watched.with_room("shift"),
             watched.with_room("B"),
-            self._at,
+            self._candidate_indices,
             w,
             self.counts,
             self.mean,
@@ -135,14 +139,14 @@ class JointMoments(Beside):
         )
 
     def detach(self) -> None:
-        """Replace what loops and a refresh write into by copies."""
+        """Copy the arrays that compiled loops and a refresh write into."""
         self.watched.detach()
         self.candidates.detach()
         self.counts, self.mean, self.J = self.counts.copy(), self.mean.copy(), self.J.copy()
 
     def saved(self, slots: Places) -> Restore | None:  # noqa: ARG002
-        """Return what undoes a row."""
-        # Most rows after which there is more to do change all of it, at a refresh.
+        """Return None: the arrays are copied, and `snapshot` suffices."""
+        # Rows to be undone are mostly those with a refresh, which changes everything.
         self.detach()
         return None
 
@@ -154,48 +158,47 @@ class JointMoments(Beside):
         moments: Moments,
         w: Floats | None,
     ) -> Steps:
-        """Return the steps of learning rows, by matrix products."""
-        among = self._places(moments)[slots]
+        """Return the steps that learn rows, by matrix products."""
+        among = self._index_watched(moments)[slots]
         shift, B = self.watched["shift"], self.watched["B"]
-        x, at = X[:, among >= 0], among[among >= 0]
+        x, watched_indices = X[:, among >= 0], among[among >= 0]
         U = np.broadcast_to(-shift, (len(X), shift.size)).copy()
-        U[:, at] = np.where(np.isnan(x), 0.0, x - shift[at])
-        V = np.hstack([U @ B, U[:, self._at]])
-        left = 1.0 - moments.fading_factor
-        faded = left ** np.arange(len(X) - 1.0, -1.0, -1.0)
+        U[:, watched_indices] = np.where(np.isnan(x), 0.0, x - shift[watched_indices])
+        V = np.hstack([U @ B, U[:, self._candidate_indices]])
+        decay = 1.0 - moments.fading_factor
+        faded = decay ** np.arange(len(X) - 1.0, -1.0, -1.0)
         w = faded if w is None else faded * w
-        weight, keep = float(w.sum()), left ** len(X)
+        weight, keep = float(w.sum()), decay ** len(X)
         mean = w @ V / weight
         V -= mean
-        apart, n = mean - self.mean, self.n * keep
+        difference, n = mean - self.mean, self.n * keep
         J = self.J * keep
-        J += (w * V.T) @ V + np.outer(apart, apart) * (n * weight / (n + weight))
+        J += (w * V.T) @ V + np.outer(difference, difference) * (n * weight / (n + weight))
         candidates = self.candidates.with_new(("age", "before"))
         candidates["age"][:] = self.candidates["age"] * keep + weight
         candidates["before"][:] = self.candidates["before"] * keep
         attributes = {
             "counts": np.array([n + weight, self.rows + len(X)]),
-            "mean": self.mean + apart * (weight / (n + weight)),
+            "mean": self.mean + difference * (weight / (n + weight)),
             "J": J,
             "candidates": candidates,
         }
         return put(self, moments, attributes)
 
     def make_ready(self, X: Floats, slots: Places, moments: Moments) -> None:
-        """Make newcomers candidates, with what is known of the rows before they came."""
-        if not self._newcomers:
+        """Make new variables candidates; they were 0 in all earlier rows."""
+        if not self._new_names:
             return
-        names, self._newcomers = self._newcomers, []
-        at = {slot: i for i, slot in enumerate(slots.tolist())}
-        first = X[0, [at[moments.table.slots[name]] for name in names]]
+        names, self._new_names = self._new_names, []
+        position = {slot: i for i, slot in enumerate(slots.tolist())}
+        first = X[0, [position[moments.table.slots[name]] for name in names]]
         first[np.isnan(first)] = 0.0
-        # They were 0 in every row.
         self._add_candidates(names, first, -first, self.n, np.zeros(len(names)))
 
     def _add_candidates(
         self, names: list[Hashable], shift: Floats, mean: Floats, age: float, before: Floats
     ) -> None:
-        """Make variables candidates; their mean is about the shift."""
+        """Add candidates, whose means are relative to the shift."""
         h = len(names)
         new = [i for i, name in enumerate(names) if name not in self.watched.slots]
         fresh = np.zeros((len(new), self.n_sums))
@@ -206,30 +209,30 @@ class JointMoments(Beside):
         J = np.zeros((self.mean.size, self.mean.size))
         J[: len(self.J), : len(self.J)] = self.J
         self.J = J
-        self._place = None
+        self._watched_index = None
 
-    def _places(self, moments: Moments) -> Places:
-        """Return slot -> place among the watched."""
+    def _index_watched(self, moments: Moments) -> Places:
+        """Return the map from index in `moments.table` to index in `watched`."""
         slots = moments.table.slots
-        if self._place is None or self._place.size < len(slots):
-            place = np.full(len(slots), -1, dtype=np.intp)
-            place[slots_of(self.watched, moments)] = np.arange(len(self.watched))
-            places = [self.watched.slots[name] for name in self.candidates.slots]
-            self._at = np.array(places, dtype=np.intp)
-            # Last: an exception before it leaves nothing half made.
-            self._place = place
-        return self._place
+        if self._watched_index is None or self._watched_index.size < len(slots):
+            index = np.full(len(slots), -1, dtype=np.intp)
+            index[slots_of(self.watched, moments)] = np.arange(len(self.watched))
+            candidate_indices = [self.watched.slots[name] for name in self.candidates.slots]
+            self._candidate_indices = np.array(candidate_indices, dtype=np.intp)
+            # Set last, so that an exception leaves no inconsistent state.
+            self._watched_index = index
+        return self._watched_index
 
-    # Who is a candidate
+    # Choice of candidates
 
     def choose_candidates(self, chosen: list[Hashable], moments: Moments, stats: Stats) -> None:
-        """Let these be the candidates; who is one already keeps what it knows.
+        """Set the candidates; those that are candidates already keep their moments.
 
-        The stats are those of all variables as of now.
+        The stats are those of all variables at present.
         """
         self.keep_candidates([name for name in self.candidates.names if name in set(chosen)])
         slots = moments.slots
-        # From here on values are taken about these means: a level that has moved would cost digits.
+        # Values are centred at these means from now on: a mean that has drifted would cost digits.
         self.watched["shift"][:] = stats.mean[[slots[name] for name in self.watched.names]]
         self.mean[:] = 0.0
         new = [name for name in chosen if name not in self.candidates.slots]
@@ -239,21 +242,21 @@ class JointMoments(Beside):
             self._add_candidates(new, mean, np.zeros(len(new)), 0.0, before)
 
     def keep_candidates(self, staying: list[Hashable]) -> None:
-        """Drop all candidates but these, and do not watch who is neither candidate nor loaded."""
-        places = [self.candidates.slots[name] for name in staying]
-        held = [*range(self.n_sums), *(self.n_sums + place for place in places)]
-        self.mean, self.J = self.mean[held], self.J[np.ix_(held, held)]
-        self.candidates.keep(places)
+        """Drop all other candidates, and variables that are neither candidates nor loaded."""
+        indices = [self.candidates.slots[name] for name in staying]
+        kept = [*range(self.n_sums), *(self.n_sums + index for index in indices)]
+        self.mean, self.J = self.mean[kept], self.J[np.ix_(kept, kept)]
+        self.candidates.keep(indices)
         needed = {*self.loaded, *staying}
         self.watched.keep([i for i, name in enumerate(self.watched.slots) if name in needed])
-        self._place = None
+        self._watched_index = None
 
     def expect_possible(self) -> None:
-        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        """Raise ValueError for values that no data can produce, as a file may hold."""
         expect_bounded("loadings", self.watched["B"], self.watched["shift"], self.mean)
-        # Products with a candidate are of the rows since it became one, squares of all rows: the
-        # inequality of Cauchy and Schwarz need not hold.
-        expect_sums("products of sums and candidates", self.J)
+        # Products with a candidate cover the rows since it became one, squares all rows: the
+        # Cauchy-Schwarz inequality need not hold.
+        expect_sums("products of components and candidates", self.J)
         expect_squares(self.J.diagonal())
         for field in ("age", "before", "start"):
             expect_between("rows of candidates", self.candidates[field], 0.0, 1e300)
@@ -261,13 +264,13 @@ class JointMoments(Beside):
     # Files
 
     def check(self, moments: Moments) -> None:
-        """Refuse what a file says, if it is not about these moments."""
+        """Raise ValueError if a state from a file does not belong to these moments."""
         watched, candidates = self.watched.slots.keys(), self.candidates.slots.keys()
         if not (watched <= moments.slots.keys() and candidates <= watched):
-            raise ValueError("Expected joint moments of the variables held. Got: of others.")
+            raise ValueError("Expected moments of tracked variables. Got: moments of others.")
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: arrays, and values that JSON can hold."""
+        """Return the state for a model file, as arrays and JSON-compatible values."""
         return {
             "n": self.n,
             "rows": self.rows,
@@ -278,7 +281,7 @@ class JointMoments(Beside):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        """Restore the state from `to_state`, in a new object with the same parameters."""
         expect(state, n=Number(0.0), rows=Count())
         self.n, self.rows = state["n"], state["rows"]
         self.watched = Table.from_state(state["watched"], self.watched.fields)
@@ -289,5 +292,5 @@ class JointMoments(Beside):
 
 
 def slots_of(table: Table, moments: Moments) -> Places:
-    """Return the slots of a table's variables among those of the moments."""
+    """Return the indices of a table's variables in `moments.table`."""
     return np.array([moments.table.slots[name] for name in table.slots], dtype=np.intp)

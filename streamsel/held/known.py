@@ -1,4 +1,4 @@
-"""The columns of a pool, as they are known again when the source is read again."""
+"""Fingerprint of the columns of a pool, to verify a source in a later pass."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from streamsel.held.table import Table
 
 
 class Known(NamedTuple):
-    """Columns that are held.
+    """Columns that are in a pool.
 
     Parameters
     ----------
     names, arrivals, m2
-        Of each: its name, how many came before it, its sum of squares.
+        Name, number of earlier columns, and sum of squares of each column.
     """
 
     names: Sequence[Hashable]
@@ -28,35 +28,35 @@ class Known(NamedTuple):
 
     @classmethod
     def of(cls, table: Table) -> Self:
-        """Return those of a pool's table."""
+        """Return the columns of a pool's table."""
         return cls(table.names, table["arrival"].astype(np.intp), table["m2"])
 
     def among(self, arrivals: Places) -> Bools:
-        """Return which of some columns, by their arrival, ascending, are held."""
-        held = np.zeros(arrivals.size, dtype=np.bool_)
+        """Return which of some columns, given by ascending arrival, are in the pool."""
+        is_known = np.zeros(arrivals.size, dtype=np.bool_)
         if arrivals.size:
             mine = self.arrivals
             mine = mine[(mine >= arrivals[0]) & (mine <= arrivals[-1])]
             at = np.searchsorted(arrivals, mine)
-            held[at[arrivals[at] == mine]] = True
-        return held
+            is_known[at[arrivals[at] == mine]] = True
+        return is_known
 
     def expect(self, chunk: Chunk, stats: Stats, first_arrival: int) -> None:
-        """Refuse columns that are not those of the first reading, as far as they are held."""
+        """Raise ValueError where columns of the pool differ from those of the first pass."""
         arrival = self.arrivals - first_arrival
         mine = np.flatnonzero((arrival >= 0) & (arrival < stats.m2.size))
-        at = arrival[mine]
-        for place, j in zip(at.tolist(), mine.tolist(), strict=True):
-            if chunk.names[place] != self.names[j]:
-                raise unlike_before(f"{chunk.names[place]!r} in the place of {self.names[j]!r}")
-        same = np.isclose(stats.m2[at], self.m2[mine], rtol=1e-9, atol=0.0)
+        indices = arrival[mine]
+        for index, j in zip(indices.tolist(), mine.tolist(), strict=True):
+            if chunk.names[index] != self.names[j]:
+                raise unlike_before(f"{chunk.names[index]!r} instead of {self.names[j]!r}")
+        same = np.isclose(stats.m2[indices], self.m2[mine], rtol=1e-9, atol=0.0)
         if not same.all():
             raise unlike_before(f"other values of {self.names[mine[np.argmin(same)]]!r}")
 
 
 def unlike_before(what: str) -> ValueError:
-    """Return the error for a source that is not the same when it is read again."""
+    """Return the error for a source that has changed between passes."""
     return ValueError(
-        "Expected the same columns in the same order at every reading, as exact=True needs. "
-        f"Got: {what}.\nHint: exact=False reads once."
+        "Expected the same columns in the same order in every pass, as exact=True requires. "
+        f"Got: {what}.\nHint: exact=False needs a single pass."
     )

@@ -1,4 +1,4 @@
-"""Landmarks: rows that were learnt and are kept, for new ones to be compared with."""
+"""Landmarks: learnt rows that are kept to compare new rows with."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from streamsel.shapes import Array, Names, Number, expect, expect_shapes, rows_o
 
 
 class Likeness(NamedTuple):
-    """What tells how alike rows are to others, in units of the total variance.
+    """Inner products between rows, from which kernels are computed, and the total variance.
 
     Parameters
     ----------
     products
         (b, m) inner products of b rows with m others.
     squares, others
-        (b,) and (m,) their own.
+        (b,) and (m,) squared lengths of both.
     variance
         The total variance.
     density
-        What part of the rows learnt the others are.
+        The share of the learnt rows that the others are.
     """
 
     products: Floats
@@ -35,37 +35,37 @@ class Likeness(NamedTuple):
     density: float = 1.0
 
     def with_others(self, places: Places) -> Self:
-        """Return how alike the same rows are to some of the others."""
+        """Return the inner products with a subset of the others."""
         density = places.size / self.others.size
         some = self.products[:, places], self.others[places]
         return self._replace(products=some[0], others=some[1], density=density)
 
     def distances(self) -> Floats:
         """Return squared distances, (b, m)."""
-        found = self.squares[:, None] + self.others - 2.0 * self.products
-        return np.maximum(found, 0.0, out=found)
+        squared = self.squares[:, None] + self.others - 2.0 * self.products
+        return np.maximum(squared, 0.0, out=squared)
 
 
 class Landmarks(NamedTuple):
-    """What a row is compared with, and what comes of it: z = alike(x, values) @ weights + offset.
+    """Landmarks and the map from similarities to components: z = k(x, values) @ weights + offset.
 
     Parameters
     ----------
     names, means
-        s variables, and what is taken off each (s,).
+        s variables, and the values to subtract, (s,).
     rows, values
-        Which of the rows learnt are landmarks (m,), and their values (m, s), centred and divided by
-        `unit`.
+        Indices of the learnt rows that are landmarks, (m,), and their values, (m, s), centred and
+        divided by `unit`.
     weights, offset
         (m, q) and (q,).
     unit
-        The root of the total variance of all columns.
+        The square root of the total variance of all columns.
     share
-        What part of it these variables have.
+        The share of that variance that these variables have.
     density
-        What part of the rows learnt are landmarks.
+        The share of the learnt rows that are landmarks.
     squares
-        (m,) inner products of the landmarks with themselves.
+        (m,) squared lengths of the landmarks.
     """
 
     names: list[Hashable]
@@ -81,23 +81,22 @@ class Landmarks(NamedTuple):
 
     @classmethod
     def of(cls, **fields: Any) -> Self:
-        """Return landmarks, of all but their squares."""
+        """Return landmarks, computing `squares`."""
         values = fields["values"]
         return cls(squares=np.einsum("ij,ij->i", values, values), **fields)
 
     @classmethod
     def none(cls, q: int) -> Self:
-        """Return what makes nothing of any row."""
-        none, no_rows = np.zeros(0), np.zeros(0, np.intp)
-        void = {"values": np.zeros((0, 0)), "weights": np.zeros((0, q)), "offset": np.zeros(q)}
+        """Return landmarks that map every row to zeros."""
+        no_names, no_rows = np.zeros(0), np.zeros(0, np.intp)
+        arrays = {"values": np.zeros((0, 0)), "weights": np.zeros((0, q)), "offset": np.zeros(q)}
         ones = dict.fromkeys(("unit", "share", "density"), 1.0)
-        return cls.of(names=[], means=none, rows=no_rows, **void, **ones)
+        return cls.of(names=[], means=no_names, rows=no_rows, **arrays, **ones)
 
     def compared(self, X: Floats) -> Likeness:
-        """Return how alike rows, (b, s), are to the landmarks; NaN is as the mean.
+        """Return the inner products of rows (b, s) with the landmarks; NaN is replaced by the mean.
 
-        Inner products are estimated from the variables that are at hand: all of them, if `share` is
-        1.
+        They are estimated from the available variables, which are all of them if `share` is 1.
         """
         centred = X - self.means
         centred[np.isnan(centred)] = 0.0
@@ -111,26 +110,26 @@ class Landmarks(NamedTuple):
         )
 
     def turned(self, turn: Floats) -> Self:
-        """Return what gives z @ turn."""
+        """Return landmarks whose components are z @ turn."""
         return self._replace(weights=self.weights @ turn, offset=self.offset @ turn)
 
     # Files
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: arrays, and values that JSON can hold."""
+        """Return the state for a model file, as arrays and JSON-compatible values."""
         state = self._asdict()
         del state["squares"]
         return state
 
     @classmethod
     def from_state(cls, state: dict[str, Any], q: int) -> Self:
-        """Return what a file says, if it fits together, for q components."""
-        parts, arrays = ("unit", "share", "density"), ("means", "values", "weights", "offset")
-        expect(state, names=Names(), **dict.fromkeys(parts, Number(sys.float_info.min)))
+        """Return the landmarks in a file, for q components, if its parts are consistent."""
+        numbers, arrays = ("unit", "share", "density"), ("means", "values", "weights", "offset")
+        expect(state, names=Names(), **dict.fromkeys(numbers, Number(sys.float_info.min)))
         s, m = len(state["names"]), rows_of(state, "rows")
         expect(state, rows=Array((m,), np.int64, least=0))
         expect_shapes(state, means=(s,), values=(m, s), weights=(m, q), offset=(q,))
-        found = cls.of(**{name: state[name] for name in ("names", "rows", *parts, *arrays)})
+        found = cls.of(**{name: state[name] for name in ("names", "rows", *numbers, *arrays)})
         expect_bounded("landmarks", *(getattr(found, name) for name in arrays), found.squares)
         expect_between("shares", np.array([found.share, found.density]), 1e-12, 1.01)
         return found

@@ -1,4 +1,4 @@
-"""Loadings that stand for themselves: of columns that are not held."""
+"""Loadings of columns that are not kept."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from streamsel.shapes import Names, expect, expect_shapes
 
 
 class Loadings(NamedTuple):
-    """What components are made of: z = (x - means) @ weights.
+    """Loadings that map a row to components: z = (x - means) @ weights.
 
     Parameters
     ----------
     names, means
-        s variables in order of arrival, and what is taken off each (s,).
+        s variables in order of arrival, and the values to subtract, (s,).
     weights
         (s, q).
     deviations
@@ -31,13 +31,13 @@ class Loadings(NamedTuple):
     deviations: Floats
 
     def expect_possible(self) -> None:
-        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        """Raise ValueError for values that no data can produce, as a file may hold."""
         expect_bounded("loadings", self.means, self.weights)
         expect_between("standard deviations", self.deviations, 0.0, 1e300)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Return what a file says, if it fits together."""
+        """Return the loadings in a file, if its parts are consistent."""
         expect(state, names=Names())
         s, q = len(state["names"]), np.shape(state["weights"])[-1]
         expect_shapes(state, means=(s,), weights=(s, q), deviations=(s,))

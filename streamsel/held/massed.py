@@ -1,4 +1,4 @@
-"""Joint moments of variables, some of which stand for columns that were let go."""
+"""Cross-moments of variables, some of which represent discarded columns."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from streamsel.held.moments import Moments
 from streamsel.held.part import Floats
 from streamsel.shapes import Array, Names, expect
 
-_OWN = 1.0
+_DEFAULT_WEIGHT = 1.0
 
 
 class Massed(Crossed):
-    """Joint moments, and the masses that variables had as columns: on rows these do not change.
+    """Cross-moments, and the weights of representatives, which rows do not change.
 
     Attributes
     ----------
     masses
-        Of the columns that rows went on from: name -> mass. Who comes back has it again.
+        Weights from the columns: name -> weight. A variable that returns has its weight again.
     """
 
     changing = (*Crossed.changing, "masses")
@@ -32,22 +32,22 @@ class Massed(Crossed):
         self.masses: dict[Hashable, float] = {}
 
     def mass_of(self, names: list[Hashable]) -> Floats:
-        """Return the masses of variables; one that came with a row stands for itself."""
-        return np.array([self.masses.get(name, _OWN) for name in names])
+        """Return the weights of variables; 1 for a variable that arrived with a row."""
+        return np.array([self.masses.get(name, _DEFAULT_WEIGHT) for name in names])
 
     def merged(self, theirs: Self, along: Along, moments: Moments, others: Moments) -> None:
-        """Go on with the rows of both; who had a mass in either keeps the larger."""
+        """Continue with the rows of both models; a variable keeps the larger of its weights."""
         for name, mass in theirs.masses.items():
-            self.masses[name] = max(mass, self.masses.get(name, _OWN))
+            self.masses[name] = max(mass, self.masses.get(name, _DEFAULT_WEIGHT))
         super().merged(theirs, along, moments, others)
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: arrays, and values that JSON can hold."""
+        """Return the state for a model file, as arrays and JSON-compatible values."""
         masses = np.array(list(self.masses.values()), dtype=np.float64)
         return super().to_state() | {"massed": list(self.masses), "masses": masses}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        """Restore the state from `to_state`, in a new object with the same parameters."""
         super().set_state(state)
         expect(state, massed=Names())
         expect(state, masses=Array((len(state["massed"]),), least=0.99, below=2.0**53))

@@ -1,4 +1,4 @@
-"""Moments of two models put together: other rows of the same variables, or the other way round."""
+"""Merge of the moments of two models: over other rows, or of other variables."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ Floats = NDArray[np.float64]
 
 
 def merge_rows(mine: Moments, other: Moments) -> None:
-    """Take in the moments of other rows, of a target of the same form; the other is left."""
+    """Add the moments of other rows with a target of the same form; `other` is not changed."""
     assert other.target.form is not None  # noqa: S101
     columns = dict.fromkeys(other.target.slots, 0.0)
     mine.admit_targets(Observation(other.target.form, columns, other.target.kinds))
-    theirs = _in_words_of(mine, other)
-    # Who is unknown on one side was 0 there.
+    theirs = _converted(mine, other)
+    # A variable unknown to one model was 0 there.
     mine.admit([name for name in theirs.table.names if name not in mine.table.slots])
     theirs.admit([name for name in mine.table.names if name not in theirs.table.slots])
-    everyone = np.arange(len(mine.table))
-    mine.add_zeros(everyone)
-    theirs.add_zeros(everyone)
-    there = np.array([theirs.table.slots[name] for name in mine.table.names], dtype=np.intp)
-    own, cross, about = (theirs.table[field][there] for field in ("own", "cross", "about"))
+    every_index = np.arange(len(mine.table))
+    mine.add_zeros(every_index)
+    theirs.add_zeros(every_index)
+    other_indices = np.array([theirs.table.slots[name] for name in mine.table.names], dtype=np.intp)
+    own, cross, about = (theirs.table[field][other_indices] for field in ("own", "cross", "about"))
     seen, shift, mean, m2 = own.T[[SEEN, SHIFT, MEAN, M2]]
-    mine.combine(everyone, seen, shift, mean, m2, cross, about)
+    mine.combine(every_index, seen, shift, mean, m2, cross, about)
     mine.combine_target(theirs.total, theirs.of_target[0], theirs.of_target[1:])
     mine.total += theirs.total
     mine.table["own"][:, UNTIL] = mine.total
     mine.table["last"][:] = mine.of_target[0]
-    lost = mine.forgotten[0] + theirs.forgotten[0]
-    if lost:
-        apart = theirs.forgotten[1:] - mine.forgotten[1:]
-        mine.forgotten[1:] += apart * (theirs.forgotten[0] / lost)
-        mine.forgotten[0] = lost
+    forgotten_weight = mine.forgotten[0] + theirs.forgotten[0]
+    if forgotten_weight:
+        difference = theirs.forgotten[1:] - mine.forgotten[1:]
+        mine.forgotten[1:] += difference * (theirs.forgotten[0] / forgotten_weight)
+        mine.forgotten[0] = forgotten_weight
     mine.rows += theirs.rows
     mine.squares += theirs.squares
     mine._complete &= theirs._complete
 
 
 def merge_columns(mine: Moments, other: Moments) -> None:
-    """Take in other variables of the same rows; the other is left."""
-    theirs = _in_words_of(mine, other)
+    """Add other variables of the same rows; `other` is not changed."""
+    theirs = _converted(mine, other)
     own = theirs.table["own"]
-    # Their weight of all rows is mine, but for rounding.
+    # The total weights agree up to rounding.
     own[own[:, UNTIL] == theirs.total, UNTIL] = mine.total
     rows = {field: theirs.table[field] for field in theirs.table.fields}
     mine.table.append(theirs.table.names, **rows)
@@ -57,44 +57,46 @@ def merge_columns(mine: Moments, other: Moments) -> None:
 
 
 def same_rows(mine: Moments, other: Moments) -> bool:
-    """Whether the other has learnt as many rows of a target of the same moments."""
+    """Return whether both models have learnt as many rows with the same target moments."""
     if mine.rows != other.rows or mine.target.slots.keys() != other.target.slots.keys():
         return False
-    theirs = _in_words_of(mine, other)
+    theirs = _converted(mine, other)
     scale = np.sqrt(np.diag(mine.of_target[1:]))
-    apart = np.abs(mine.of_target[1:] - theirs.of_target[1:])
-    return bool((apart <= 1e-9 * scale * scale[:, None]).all())
+    difference = np.abs(mine.of_target[1:] - theirs.of_target[1:])
+    return bool((difference <= 1e-9 * scale * scale[:, None]).all())
 
 
-def _in_words_of(mine: Moments, other: Moments) -> Moments:
-    """Return a copy of the other with my unit of weight, and my target columns and origins."""
+def _converted(mine: Moments, other: Moments) -> Moments:
+    """Return a copy of `other` with the unit of weight, target columns and origins of `mine`."""
     theirs = copy.deepcopy(other)
     theirs.rescale(mine.unit / theirs.unit)
-    _speak_of(theirs, mine.target)
+    _convert_target(theirs, mine.target)
     return theirs
 
 
-def _speak_of(moments: Moments, target: RowTarget) -> None:
-    """Go over to the columns of a target, all of the moments' own among them, and its origins."""
-    slots, held_by = moments.target.slots, moments.target
-    place = np.array([slots.get(name, -1) for name in target.slots], dtype=np.intp)
-    held = place >= 0
-    # A column that these rows never had was 0 in all of them; so is index -1 of what is padded.
-    moved = np.append(held_by.origin, 0.0)[place] - target.origin
+def _convert_target(moments: Moments, target: RowTarget) -> None:
+    """Convert moments to a target with other origins and a superset of the columns."""
+    slots, current = moments.target.slots, moments.target
+    index = np.array([slots.get(name, -1) for name in target.slots], dtype=np.intp)
+    is_known = index >= 0
+    # A column that these rows never had was 0 in all of them; index -1 selects the padding.
+    shift_change = np.append(current.origin, 0.0)[index] - target.origin
 
     def taken(array: Floats) -> Floats:
-        found: Floats = np.where(held, padded(array.T, len(held) + 1).T[..., place], 0.0)
+        found: Floats = np.where(is_known, padded(array.T, len(is_known) + 1).T[..., index], 0.0)
         return found
 
     cyy = taken(taken(moments.of_target[1:]).T).T
-    moments.of_target = np.vstack([taken(moments.of_target[0]) + moved, cyy])
-    moments.forgotten = np.append(moments.forgotten[:1], taken(moments.forgotten[1:]) + moved)
+    moments.of_target = np.vstack([taken(moments.of_target[0]) + shift_change, cyy])
+    moments.forgotten = np.append(
+        moments.forgotten[:1], taken(moments.forgotten[1:]) + shift_change
+    )
     rows = {
         "own": moments.table["own"],
         "cross": taken(moments.table["cross"]),
-        "about": taken(moments.table["about"]) + moved,
-        "last": taken(moments.table["last"]) + moved,
+        "about": taken(moments.table["about"]) + shift_change,
+        "last": taken(moments.table["last"]) + shift_change,
     }
-    table = Table(fields(len(held)))
+    table = Table(fields(len(is_known)))
     table.append(moments.table.names, **rows)
     moments.table, moments.target = table, copy.deepcopy(target)

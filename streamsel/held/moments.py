@@ -1,7 +1,7 @@
-"""The state of the row axis: moments of every variable, of itself and with the target.
+"""State of the row axis: moments of every variable, and with the target.
 
- A column delivers a variable's moments all at once, rows accumulate them; so what was learnt on
-columns goes on, exactly, on rows.
+A column delivers a variable's moments all at once, rows accumulate them; learning therefore
+continues exactly from columns to rows.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ LINEAR = VariableKernel()
 
 # Columns of the field "own", in the order of the kernels.
 SHIFT, SEEN, MEAN, M2, UNTIL, _BORN = range(6)
-# The fields of a variable, in that order too.
+# Fields of a variable, in the order of the kernels.
 _FIELDS = ("own", "cross", "about", "last")
-# When the weight of a row has grown to this, all are divided by it: a power of two rounds nothing.
-_HEAVY = 1024.0
-# Rows are taken in pieces of at most so many, for the digits.
-_PIECE = 8192
+# Weights are divided by a power of two, which causes no rounding, once a row weighs more.
+_MAX_ROW_WEIGHT = 1024.0
+# Maximum number of rows per piece, for numerical accuracy.
+_MAX_PIECE_ROWS = 8192
 # A row that is never reached.
 NEVER = math.inf
 
@@ -65,41 +65,41 @@ NEVER = math.inf
 class Moments(Held):
     """Weighted moments of variables and target over rows.
 
-    A row that does not name a variable observed it as 0; a row that has NaN for it did not observe
-    it, and counts as if it had had its mean there. Rows fade by growing weights: the newest weighs
-    1 / (1 - fading_factor) times the one before, and what is read is divided by the newest weight,
-    so that a row costs nothing for the variables that it does not name.
+    A row that does not name a variable observed it as 0; a row with NaN for it did not observe it,
+    and counts as if the value were the mean. Rows fade by growing weights: the newest weighs 1 / (1
+    - fading_factor) times the previous one, and results are divided by the newest weight, so that a
+    row costs nothing for variables that it does not name.
 
-    A row is one call of a compiled loop, which changes all numbers of rows too: there is no moment
-    at which an exception would find some of it learnt.
+    A row is one call of a compiled loop, which also changes all numbers of rows: no exception can
+    leave a row partly learnt.
 
     Parameters
     ----------
     fading_factor
-        In [0, 1): what part of its weight a row loses with every later one.
+        In [0, 1): the fraction of its weight that a row loses with each later row.
     target
-        The target's names and form.
+        Names and form of the target.
     kernel
         The kernel between variables.
 
     Attributes
     ----------
     counts
-        The numbers that follow, as `_jit.rows.learn_row` says.
+        The following numbers, in the layout of `_jit.rows.learn_row`.
     rows
         Rows seen.
     total
-        Their weight, in units of `unit`; where the newest row has weight 1 it is `n`.
+        Their weight, in units of `unit`; relative to the newest row it is `n`.
     unit
         The weight of the newest row.
     squares
         The sum of the squared weights.
     table
-        The variables in order of arrival, as `_jit.rows.learn_row` says: `own` (shift, weight of
-        the rows that observed it, mean about the shift, sum of squares, weight of all rows up to
-        its last, row of arrival), `cross`, `about` and `last`, (c,) each.
+        The variables in order of arrival, in the layout of `_jit.rows.learn_row`: `own` (shift,
+        weight of the rows that observed it, mean about the shift, sum of squares, weight of all
+        rows up to its last, row of arrival), `cross`, `about` and `last`, (c,) each.
     of_target
-        (1 + c, c) the target's means, about its origin, and its sums of products.
+        (1 + c, c) means of the target about its origin, and its sums of products.
     """
 
     changing = ("target", "counts", "table", "of_target", "_complete", "_space", "forgotten")
@@ -120,15 +120,15 @@ class Moments(Held):
         self.table = Table(fields(c))
         self.of_target: Floats = np.zeros((1 + c, c))
         self._complete = True
-        # Made when it is asked for, and the number of rows for which it holds.
+        # Cached target space, and the number of rows for which it is valid.
         self._space: tuple[int, TargetSpace] | None = None
-        # Of the rows in which names that come now were not observed: weight, and target's means.
+        # Weight, and target means, of the rows in which a new variable counts as not observed.
         self.forgotten: Floats = np.zeros(1 + c)
 
     def follow(self, target: Target | NoTarget) -> None:
-        """Go on from n rows which came as columns; no row and no variable has come yet.
+        """Continue from n rows learnt as columns; no row or variable has been learnt yet.
 
-        Where these have weights they count n in all, as of weights only the ratios do.
+        Weighted rows count n in all, because only the ratios of weights matter.
         """
         self.rows = target.n
         self.total = float(target.n)
@@ -141,7 +141,7 @@ class Moments(Held):
             self.forgotten = np.zeros(1 + c)
 
     def take_columns(self, names: Iterable[Hashable], stats: Stats) -> None:
-        """Take up variables with their moments over all rows so far, which all named them."""
+        """Add variables with their moments over all rows so far, all of which named them."""
         p = len(stats.m2)
         own = np.zeros((p, 6))
         own[:, SHIFT], own[:, MEAN], own[:, M2] = stats.mean, stats.low, stats.m2
@@ -150,14 +150,14 @@ class Moments(Held):
         self.table.append(names, own=own, cross=stats.cxy, about=means, last=means)
 
     def forget(self) -> None:
-        """Note that variables were let go: a name that comes now may be one of theirs."""
+        """Note that variables were discarded: a new name may be one of them."""
         self._complete = False
         self.forgotten = np.append(self.total, self.of_target[0])
 
     # Learning
 
     def admit(self, names: Sequence[Hashable]) -> None:
-        """Take up new variables; before this row they were 0."""
+        """Add new variables, which were 0 before this row."""
         p, c = len(names), len(self.target)
         own = np.zeros((p, 6))
         own[:, UNTIL], own[:, _BORN] = self.forgotten[0], self.rows
@@ -166,7 +166,7 @@ class Moments(Held):
         self.table.append(names, own=own, cross=zeros, about=zeros, last=last)
 
     def admit_targets(self, seen: Observation) -> None:
-        """Take up new target columns; they were 0 before."""
+        """Add new target columns, which were 0 before this row."""
         before = len(self.target)
         self._space = None
         self.target.admit(seen)
@@ -185,20 +185,20 @@ class Moments(Held):
     def learn_one(
         self, values: Floats, slots: Places, y: Floats, weight: float = 1.0, refused: int = NOTHING
     ) -> int:
-        """Learn a row; return 0, or why it was not learnt, as `_jit.rows.learn_row` does.
+        """Learn a row; return 0, or the reason why it was refused, as `_jit.rows.learn_row` does.
 
         Parameters
         ----------
         values, slots
-            (m,) values, NaN where not observed, and places of their variables in the table.
+            (m,) values, NaN if missing, and indices of their variables in the table.
         y
             (c,) target columns, about their origin.
         weight
-            How much the row counts, compared with 1 for any other.
+            Weight of the row, relative to 1 for any other.
         refused
-            What is not learnt.
+            Kinds of rows to refuse.
         """
-        # Not views of the rows that are held: to make them would cost as much as the row itself.
+        # Arrays with their spare capacity: creating views would cost as much as the row itself.
         found: int = learn_row(
             values, slots, y, weight, refused, self.counts, *self.table.rooms(), self.of_target
         )
@@ -206,11 +206,11 @@ class Moments(Held):
 
     @property
     def due(self) -> float:
-        """The row from which on there may be more to do than to learn it."""
+        """The row from which other work than learning may be due."""
         return float(self.counts[DUE])
 
     def learns_until(self, due: float) -> None:
-        """Note what `due` is to say; it is 0 before."""
+        """Set `due`, which is 0 before."""
         self.counts[DUE] = due
 
     def _arrays(self) -> tuple[Floats, ...]:
@@ -221,16 +221,16 @@ class Moments(Held):
 
     @property
     def until_heavy(self) -> float:
-        """How many rows may come, at least, before `follow_levels` has something to do."""
+        """The minimum number of rows before `follow_levels` has work to do."""
         if self.fading_factor == 0.0:
             return NEVER
-        return math.floor(math.log(_HEAVY / self.unit) / -math.log1p(-self.fading_factor))
+        return math.floor(math.log(_MAX_ROW_WEIGHT / self.unit) / -math.log1p(-self.fading_factor))
 
     def follow_levels(self) -> None:
-        """Make the weights smaller where they have grown, and bring shifts up to the means."""
-        if self.unit > _HEAVY:
+        """Rescale weights that have grown large, and move shifts to the means."""
+        if self.unit > _MAX_ROW_WEIGHT:
             self.rescale(2.0 ** -math.frexp(self.unit)[1])
-            self._follow_levels()
+            self._move_shifts()
             self._space = None
 
     def rescale(self, factor: float) -> None:
@@ -244,15 +244,15 @@ class Moments(Held):
         self.forgotten[0] *= factor
 
     def detach(self) -> None:
-        """Replace what loops write into by copies, so that a snapshot keeps it as it is."""
+        """Copy the arrays that compiled loops write into, so that a snapshot keeps the old ones."""
         self.table.detach()
         self.counts, self.of_target = self.counts.copy(), self.of_target.copy()
         self.forgotten = self.forgotten.copy()
 
     def saved(self, slots: Places) -> Restore:
-        """Return what undoes rows of these variables alone, however often it is called.
+        """Return a function that undoes rows of these variables, however often it is called.
 
-        What is cheaper than `detach`, before rows that name few of the variables.
+        It is cheaper than `detach`, for rows that name few of the variables.
         """
         known = slots[slots < len(self.table)]
         arrays = (*self.table.rooms(), self.counts, self.of_target)
@@ -266,36 +266,40 @@ class Moments(Held):
 
         return restore
 
-    def _follow_levels(self) -> None:
-        """Bring shifts and origins up to the means.
+    def _move_shifts(self) -> None:
+        """Move shifts and origins to the means.
 
-        While rows fade a level may move far from where it was first, and a mean that is large
-        against its spread loses digits.
+        While rows fade a mean may drift far from its first value, and a mean that is large compared
+        with the spread loses digits.
         """
         own = self.table["own"]
         own[:, SHIFT], own[:, MEAN] = two_sum(own[:, SHIFT], own[:, MEAN])
         moved = self.of_target[0].copy()
-        origin, left = two_sum(np.asarray(self.target.origin), moved)
+        origin, remainder = two_sum(np.asarray(self.target.origin), moved)
         self.target.origin = origin.tolist()
-        self.of_target[0] = left
+        self.of_target[0] = remainder
         for means in (self.table["about"], self.table["last"], self.forgotten[1:]):
-            means[:] = (means - moved) + left
+            means[:] = (means - moved) + remainder
 
     def weights(self, size: int) -> Floats:
-        """Return the weights of the next rows, each of which counts as any other."""
+        """Return the weights of the next rows, if all count equally."""
         if self.fading_factor == 0.0:
             return np.ones(size)
         return np.asarray(self._next_weight() * (1.0 - self.fading_factor) ** -np.arange(size))
 
     def pieces(self, size: int) -> list[slice]:
-        """Cut so many rows into pieces, for the digits, and not too far apart in weight."""
-        most = min(_PIECE, max(1, int(5.0 / self.fading_factor))) if self.fading_factor else _PIECE
-        return [slice(start, min(start + most, size)) for start in range(0, size, most)]
+        """Split rows into pieces that are short, and similar in weight, for accuracy."""
+        max_rows = (
+            min(_MAX_PIECE_ROWS, max(1, int(5.0 / self.fading_factor)))
+            if self.fading_factor
+            else _MAX_PIECE_ROWS
+        )
+        return [slice(start, min(start + max_rows, size)) for start in range(0, size, max_rows)]
 
     def learn_many(
         self, X: Floats, slots: Places, Y: Floats, weights: Floats | None = None
     ) -> bool:
-        """Learn a piece of rows at once."""
+        """Learn a piece of rows at once; return False if a value is infinite or too large."""
         found = self.sums_of(X, slots, Y, weights)
         if found is None:
             return False
@@ -303,26 +307,26 @@ class Moments(Held):
         return True
 
     def take(self, found: tuple[Any, ...]) -> None:
-        """Learn the rows of which `sums_of` returned this, in one step."""
+        """Learn the rows summarised by `sums_of`, in one step."""
         learn_rows(*found, self.counts, *self.table.rooms(), self.of_target)
 
     def sums_of(
         self, X: Floats, slots: Places, Y: Floats, weights: Floats | None = None
     ) -> tuple[Any, ...] | None:
-        """Return what `take` learns of a piece of rows (Chan, Golub and LeVeque 1979).
+        """Return the sums over a piece of rows that `take` learns (Chan, Golub and LeVeque 1979).
 
         Parameters
         ----------
         X, slots
-            (b, m) values, NaN where not observed, and the places of the columns.
+            (b, m) values, NaN if missing, and the indices of the columns.
         Y
             (b, c) target columns.
         weights
-            (b,) how much each row counts; None for all the same.
+            (b,) weights of the rows; None for equal ones.
 
         Returns
         -------
-        None where a value is infinite or too large.
+        None if a value is infinite or too large.
         """
         Y = Y - self.target.origin
         w = self.weights(len(X))
@@ -340,7 +344,7 @@ class Moments(Held):
         return (*of_rows, slots, *found, level, np.ascontiguousarray(weighted.T @ Y))
 
     def add_zeros(self, slots: Places) -> None:
-        """Add to variables the rows since their last that did not name them."""
+        """Add zeros for the rows since each variable's last one."""
         add_zeros(slots, *self._arrays(), self.total, self.of_target[0])
 
     def combine(
@@ -353,26 +357,26 @@ class Moments(Held):
         cross: Floats,
         about: Floats,
     ) -> None:
-        """Add to variables their moments over other rows, of the weight `seen` (Chan 1979)."""
+        """Add the variables' moments over other rows, of the weight `seen` (Chan 1979)."""
         combine(slots, seen, shift, mean, m2, cross, about, *self._arrays()[:3])
 
     def combine_target(self, weight: float, mean: Floats, cyy: Floats) -> None:
-        """Add to the target's moments those of other rows, of this weight; `total` is left."""
+        """Add the target's moments over other rows of this weight; `total` is not changed."""
         self._space = None
         total = self.total + weight
-        apart = mean - self.of_target[0]
-        self.of_target[1:] += cyy + apart[:, None] * apart * (self.total * weight / total)
-        self.of_target[0] += apart * (weight / total)
+        difference = mean - self.of_target[0]
+        self.of_target[1:] += cyy + difference[:, None] * difference * (self.total * weight / total)
+        self.of_target[0] += difference * (weight / total)
 
     # What was learnt
 
     @property
     def complete(self) -> bool:
-        """Whether no variable was ever let go."""
+        """Whether no variable was ever discarded."""
         return self._complete
 
     def stats(self, places: Places | None = None) -> Stats:
-        """Return the moments of variables over all rows, of all if places is None.
+        """Return the moments of variables over all rows; of all variables if `places` is None.
 
         The newest row has weight 1.
         """
@@ -386,53 +390,53 @@ class Moments(Held):
         return Stats(mean, np.zeros(p), m2, cxy)
 
     def mean_of(self, place: int) -> float:
-        """Return the mean of a variable over all rows, as `stats` does; 0 if none observed it."""
+        """Return the mean of a variable over all rows, as in `stats`; 0 if never observed."""
         shift, seen, mean, _, until, _ = self.table["own"][place].tolist()
         gap = self.total - until
         weight = seen + gap
         return float(shift + mean - (shift + mean) * (gap / weight)) if weight else 0.0
 
     def seen(self) -> Floats:
-        """Return the weights of the rows that observed each variable."""
+        """Return the total weight of the rows that observed each variable."""
         own = self.table["own"]
         seen: Floats = (own[:, SEEN] + (self.total - own[:, UNTIL])) / self.unit
         return seen
 
     @property
     def n(self) -> float:
-        """The weight of all rows, where the newest has weight 1."""
+        """The total weight of all rows; the newest row has weight 1."""
         return self.total / self.unit
 
     @property
     def effective_rows(self) -> float:
-        """How many rows of equal weight tell as much (Kish 1965)."""
+        """The effective number of rows of equal weight (Kish 1965)."""
         return self.total * self.total / self.squares if self.squares else 0.0
 
     @property
     def space(self) -> TargetSpace | None:
-        """The target space of all rows, made once between two learns; None without a target."""
+        """The target space over all rows, cached between updates; None without a target."""
         if self.target.form in (None, NO_TARGET):
             return None
-        rows, made = self.rows, self._space
-        if made is None or made[0] != rows:
-            self._space = made = rows, self._made_space()
-        return made[1]
+        rows, cached = self.rows, self._space
+        if cached is None or cached[0] != rows:
+            self._space = cached = rows, self._compute_space()
+        return cached[1]
 
-    def _made_space(self) -> TargetSpace:
+    def _compute_space(self) -> TargetSpace:
         if len(self.target) == 1:
-            return self._space_of_one()
+            return self._space_of_one_column()
         cyy = self.of_target[1:] / self.unit
         level = self.of_target[0] + np.asarray(self.target.origin)
         squares = np.diag(cyy)
-        still = squares <= (ROUNDINGS * level) ** 2 * self.n
-        if still.any():
-            cyy[still] = 0.0
-            cyy[:, still] = 0.0
+        is_constant = squares <= (ROUNDINGS * level) ** 2 * self.n
+        if is_constant.any():
+            cyy[is_constant] = 0.0
+            cyy[:, is_constant] = 0.0
         is_given = self.target.is_given() if self.target.covariates else None
         return TargetSpace(cyy, self.n, self.kernel, is_given)
 
-    def _space_of_one(self) -> TargetSpace:
-        """Return what `_made_space` does of one column, as is asked for after every row."""
+    def _space_of_one_column(self) -> TargetSpace:
+        """Return the target space of a single column, faster: it is needed after every row."""
         square, level = float(self.of_target[1, 0]) / self.unit, self.of_target[0, 0]
         rounding = ROUNDINGS * (float(level) + self.target.origin[0])
         if square <= rounding * rounding * self.n:
@@ -441,16 +445,16 @@ class Moments(Held):
 
     @property
     def born(self) -> Floats:
-        """The row at which each variable came."""
+        """The row of arrival of each variable."""
         return self.table["own"][:, _BORN]
 
     def let_go(self, staying: Places) -> None:
-        """Drop all variables but these, given in ascending order."""
+        """Discard all variables but these, given in ascending order."""
         self._complete = False
         self.table.keep(staying)
 
     def expect_possible(self) -> None:
-        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        """Raise ValueError for values that no data can produce, as a file may hold."""
         own, c = self.table["own"], len(self.target)
         expect_weights(self.total, self.unit, self.squares, self.rows)
         expect_between("weights of rows", own[:, [SEEN, UNTIL]], 0.0, self.total * (1.0 + 1e-6))
@@ -464,7 +468,7 @@ class Moments(Held):
     # Files
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: arrays, and values that JSON can hold."""
+        """Return the state for a model file, as arrays and JSON-compatible values."""
         return {
             "rows": self.rows,
             "weights": [self.total, self.unit, self.squares],
@@ -476,7 +480,7 @@ class Moments(Held):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        """Restore the state from `to_state`, in a new object with the same parameters."""
         expect(state, rows=Count(), weights=ListOf(3, Number(0.0)), complete=Flag())
         self.target.set_state(state["target"])
         c = len(self.target)
@@ -487,13 +491,15 @@ class Moments(Held):
         self.counts[[TOTAL, UNIT, SQUARES]] = state["weights"]
         self._complete = state["complete"]
         self.of_target = np.array(state["of_target"])
-        # Means lie between values, and these are bounded.
+        # A mean lies between values, which are bounded.
         if not (np.abs(self.of_target[:1]) <= 2.0 * LARGEST).all():
-            raise ValueError("Expected means of the target that values can have. Got: others.")
+            raise ValueError(
+                "Expected means of the target in the range of valid values. Got: larger ones."
+            )
         self.forgotten = np.array(state["forgotten"])
         self.table = Table.from_state(state["table"], fields(c))
 
 
 def fields(c: int) -> dict[str, tuple[int, ...]]:
-    """Return the fields of a variable, and their shapes, with c target columns."""
+    """Return the fields of a variable, and their shapes, for c target columns."""
     return dict(zip(_FIELDS, ((6,), (c,), (c,), (c,)), strict=True))

@@ -1,4 +1,4 @@
-"""A graph of observations: who is whose neighbour."""
+"""A neighbour graph of the observations."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from streamsel.plain import array_of
 from streamsel.shapes import Array, Count, expect, rows_of
 from streamsel.sparse import expect_whole
 
-# What two weights of one edge may differ by.
-_ROUGH = 1e-12
+# Largest relative difference between the two weights of an edge.
+_SYMMETRY_RTOL = 1e-12
 
 
 class Graph(Part):
-    """A given graph of the observations, undirected.
+    """An undirected weighted graph of the observations.
 
     Parameters
     ----------
     A
-        (n, n) weights of the edges: symmetric, not negative, 0 for what is no edge.
+        (n, n) weights of the edges: symmetric, non-negative, 0 without an edge.
     """
 
     changing = ()
@@ -32,30 +32,30 @@ class Graph(Part):
 
     @classmethod
     def of(cls, adjacency: Any) -> Graph:
-        """Return the graph of an adjacency matrix, an array or a sparse one.
+        """Return the graph of an adjacency matrix, dense or sparse; the diagonal is ignored.
 
         Raises
         ------
         ValueError, TypeError
-            For a matrix that is not square, symmetric, finite and without negative weights, and of
-            fewer than two observations. An edge of an observation with itself means nothing.
+            For a matrix that is not numeric, square, symmetric and finite, has negative weights, or
+            has fewer than two observations.
         """
-        given = adjacency if issparse(adjacency) else array_of(adjacency, "weights of edges")
-        if issparse(given):
-            expect_whole(given)
-        if given.ndim != 2 or given.shape[0] != given.shape[1] or given.shape[0] < 2:
-            raise _unfit(f"shape {given.shape}")
-        if given.dtype.kind not in "biuf":
-            raise TypeError(f"Expected weights of edges, as numbers. Got: dtype {given.dtype}.")
-        A = csr_array(given, dtype=np.float64)
+        matrix = adjacency if issparse(adjacency) else array_of(adjacency, "weights of edges")
+        if issparse(matrix):
+            expect_whole(matrix)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 2:
+            raise _unfit(f"shape {matrix.shape}")
+        if matrix.dtype.kind not in "biuf":
+            raise TypeError(f"Expected numeric edge weights. Got: dtype {matrix.dtype}.")
+        A = csr_array(matrix, dtype=np.float64)
         A.sum_duplicates()
         if not np.isfinite(A.data).all():
             raise _unfit("weights that are not finite")
         if (A.data < 0.0).any():
             raise _unfit(f"a weight of {A.data.min()}")
         largest = A.data.max(initial=0.0)
-        if np.abs((A - A.T).data).max(initial=0.0) > _ROUGH * largest:
-            raise _unfit("one of two directions")
+        if np.abs((A - A.T).data).max(initial=0.0) > _SYMMETRY_RTOL * largest:
+            raise _unfit("an asymmetric matrix")
         A = 0.5 * (A + A.T)
         A.setdiag(0.0)
         A.eliminate_zeros()
@@ -74,20 +74,22 @@ class Graph(Part):
     # Files
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: the upper triangle, edge by edge."""
+        """Return the state as arrays: the edges of the upper triangle."""
         edges = self.A.tocoo()
         above = edges.row < edges.col
         parts = {"row": edges.row, "column": edges.col, "weight": edges.data}
         return {"n": self.n} | {name: part[above] for name, part in parts.items()}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned."""
+        """Restore the state from `to_state`."""
         expect(state, n=Count(2))
         n, size = state["n"], rows_of(state, "weight")
         expect(state, weight=Array((size,), least=0.0))
         for name in ("row", "column"):
             if state[name].dtype not in (np.int32, np.int64):
-                raise ValueError(f"Expected places of a graph's edges. Got: {state[name].dtype}.")
+                raise ValueError(
+                    f"Expected integer indices of a graph's edges. Got: {state[name].dtype}."
+                )
             expect(state, **{name: Array((size,), state[name].dtype.type, least=0, below=n)})
         rows, columns, weights = (state[name] for name in ("row", "column", "weight"))
         ends = np.concatenate([rows, columns]), np.concatenate([columns, rows])
@@ -97,6 +99,6 @@ class Graph(Part):
 
 def _unfit(got: str) -> ValueError:
     return ValueError(
-        "Expected a symmetric (n, n) matrix of weights, none negative, n at least 2. Got: "
-        f"{got}.\nHint: (A + A.T) / 2 is symmetric; scipy.sparse matrices are taken as they are."
+        "Expected a symmetric (n, n) matrix of non-negative weights, n at least 2. Got: "
+        f"{got}.\nHint: (A + A.T) / 2 is symmetric; scipy.sparse matrices are accepted."
     )

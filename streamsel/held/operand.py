@@ -1,4 +1,4 @@
-"""Columns that wait, as a matrix that others are multiplied by: dense, or as they are stored."""
+"""Buffered columns as a factor of matrix products: dense, or sparse as stored."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from streamsel.held.part import Floats
 from streamsel.held.waiting import Stored
 from streamsel.threads import effective_jobs, in_threads
 
-# So many rows of a tall matrix are multiplied at once, whatever the number of threads.
+# Rows of a tall matrix that are multiplied at once, whatever the number of threads.
 _PIECE = 4096
 
 
 class Operand(Protocol):
-    """Centred columns X̃, (n, b), that products are made of."""
+    """A matrix of centred columns X̃, (n, b), as a factor of products."""
 
     def onto(self, V: Floats) -> Floats:
-        """Return X̃ᵀV, (b, k), of V (n, k)."""
+        """Return X̃ᵀV, (b, k), for V (n, k)."""
 
     def along(self, W: Floats) -> Floats:
-        """Return X̃W, (n, k), of W (b, k)."""
+        """Return X̃W, (n, k), for W (b, k)."""
 
     def own(self) -> Floats:
         """Return X̃ᵀX̃, (b, b)."""
 
 
 class Dense:
-    """Columns that were centred before they came, one a row.
+    """Columns that are already centred, one per row.
 
     Parameters
     ----------
@@ -43,11 +43,11 @@ class Dense:
         self.X, self.n_jobs = X, n_jobs
 
     def onto(self, V: Floats) -> Floats:
-        """Return X̃ᵀV, (b, k), of V (n, k)."""
+        """Return X̃ᵀV, (b, k), for V (n, k)."""
         return sum_over_rows(lambda part: self.X[:, part] @ V[part], len(V), self.n_jobs)
 
     def along(self, W: Floats) -> Floats:
-        """Return X̃W, (n, k), of W (b, k)."""
+        """Return X̃W, (n, k), for W (b, k)."""
         out = np.empty((self.X.shape[1], W.shape[1]))
 
         def fill(part: slice) -> None:
@@ -63,7 +63,7 @@ class Dense:
 
 
 class Sparse:
-    """Columns x as they are stored, which are never centred: x̃ = x - m1, m the mean of x.
+    """Columns x as stored, which are never centred: x̃ = x - m1, m the mean of x.
 
     Parameters
     ----------
@@ -82,13 +82,13 @@ class Sparse:
         self.XT = csr_array((stored.values, stored.rows, stored.ends), shape=(b, n))
 
     def onto(self, V: Floats) -> Floats:
-        """Return X̃ᵀV, (b, k), of V (n, k)."""
+        """Return X̃ᵀV, (b, k), for V (n, k)."""
         products: Floats = self.XT @ V
         products -= np.outer(self.means, V.sum(axis=0))
         return products
 
     def along(self, W: Floats) -> Floats:
-        """Return X̃W, (n, k), of W (b, k)."""
+        """Return X̃W, (n, k), for W (b, k)."""
         products: Floats = self.XT.T @ W
         products -= self.means @ W
         return products
@@ -101,27 +101,27 @@ class Sparse:
 
 
 def over_rows(work: Callable[[slice], None], n: int, n_jobs: int) -> None:
-    """Do work on fixed pieces of n rows, each in any thread."""
+    """Call `work` on fixed slices of n rows, in several threads."""
     pieces = [slice(start, min(n, start + _PIECE)) for start in range(0, n, _PIECE)]
-    # Whoever is done takes the next.
-    waiting, n_jobs = iter(pieces), min(effective_jobs(n_jobs), len(pieces))
+    # Each thread takes the next slice when it is done.
+    remaining, n_jobs = iter(pieces), min(effective_jobs(n_jobs), len(pieces))
 
-    def some(_: slice) -> None:
-        for part in waiting:
+    def work_off(_: slice) -> None:
+        for part in remaining:
             work(part)
 
-    in_threads(some, n_jobs, n_jobs)
+    in_threads(work_off, n_jobs, n_jobs)
 
 
 def sum_over_rows(product: Callable[[slice], Floats], n: int, n_jobs: int) -> Floats:
-    """Return the sum of a product over fixed pieces of n rows, added up in their order."""
-    found: dict[int, Floats] = {}
+    """Return the sum of `product` over fixed slices of n rows, added in order."""
+    products: dict[int, Floats] = {}
 
-    def note(part: slice) -> None:
-        found[part.start] = product(part)
+    def store(part: slice) -> None:
+        products[part.start] = product(part)
 
-    over_rows(note, n, n_jobs)
-    total = found[0]
+    over_rows(store, n, n_jobs)
+    total = products[0]
     for start in range(_PIECE, n, _PIECE):
-        total += found[start]
+        total += products[start]
     return total

@@ -1,4 +1,4 @@
-"""What every state is: something that can be undone, copied, and kept in a file."""
+"""Base classes of states: undo, copies, and model files."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from streamsel.held.table import Table
 from streamsel.rollback import Restore, Rollback
 from streamsel.target.space import TargetSpace
 
-# A state that keeps no columns takes about so many numbers an observation.
-_SMALL = 64
+# Approximate memory of a state without columns, in numbers per observation.
+_NUMBERS_PER_OBSERVATION = 64
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 
 class Mark:
-    """A state as it was.
+    """Snapshot of a state.
 
     Parameters
     ----------
     saved
-        The attributes that the state had; None while it has not changed since.
+        Attributes of the state at the snapshot; None while the state has not changed since.
     """
 
     def __init__(self, saved: dict[str, Any] | None = None) -> None:
@@ -38,77 +38,77 @@ class Mark:
 
 
 class Part(Rollback, abc.ABC):
-    """A state: nothing else may hold what a learner has learnt.
+    """State of a learner: the only place of learnt quantities.
 
-    Undo, pickling, copies, files and the hand-over from columns to rows go through it.
+    Undo, pickling, copies, files and the switch from columns to rows operate on it.
     """
 
     @abc.abstractmethod
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: arrays, and values that JSON can hold."""
+        """Return the state for a model file, as arrays and JSON-compatible values."""
 
     @abc.abstractmethod
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        """Restore the state from `to_state`, in a new object with the same parameters."""
 
 
 class Held(Part):
-    """Variables that went by, and what is known of them."""
+    """State of the tracked variables."""
 
-    # What a state of this kind knows of its variables beyond their moments; a hook that asks for
-    # more than its learner keeps is refused when its class is defined.
+    # Quantities that the state provides besides moments; a hook that requires others is refused
+    # when its class is defined.
     offers: ClassVar[frozenset[str]] = frozenset()
 
-    # The variables, a row each.
+    # The variables, one per row.
     table: Table
 
     def expect_possible(self) -> None:
-        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        """Raise ValueError for values that no data can produce, as a file may hold."""
 
     @property
     def slots(self) -> Mapping[Hashable, int]:
-        """Name -> place, in order of arrival; not to be changed."""
+        """Name -> index, in order of arrival; not to be modified."""
         return self.table.slots
 
     @property
     def names(self) -> list[Hashable]:
-        """Names in order of arrival; not to be changed."""
+        """Names in order of arrival; not to be modified."""
         return self.table.names
 
     @property
     @abc.abstractmethod
     def complete(self) -> bool:
-        """Whether no variable was ever let go."""
+        """Whether no variable was ever discarded."""
 
     @property
     @abc.abstractmethod
     def space(self) -> TargetSpace | None:
-        """The target space; None where there is no target."""
+        """The target space; None without a target."""
 
     @property
     @abc.abstractmethod
     def n(self) -> float:
-        """Observations, or the weight of the rows."""
+        """Number of observations, or total weight of the rows."""
 
     @abc.abstractmethod
     def stats(self, places: Places | None = None) -> Stats:
-        """Return the moments of variables, of all if places is None."""
+        """Return the moments of variables; of all variables if `places` is None."""
 
     def noted(self, field: str) -> Floats:
-        """Return what else was noted of the variables as they came, (p,)."""
+        """Return a further field of the variables, recorded on arrival, (p,)."""
         raise KeyError(field)
 
     def relevance(self, places: Places | None = None) -> Floats:
-        """Return relevances; without a target every variable explains itself in full."""
+        """Return relevances; 1 for every variable without a target."""
         stats = self.stats(places)
         if self.space is None:
             return np.ones(stats.m2.size)
         return self.space.relevance(stats.m2, stats.cxy)
 
     def noise_relevance(self, places: Places | None = None) -> Floats:
-        """Return the relevances that are compared with noise: to the target's normal scores.
+        """Return the relevances to compare with noise: those to the target's normal scores.
 
-        Where the target's own distribution is used, these are the relevances.
+        They equal `relevance` where the target's own distribution is used.
         """
         return self.relevance(places)
 
@@ -120,15 +120,15 @@ class Held(Part):
 
 
 class ColumnHeld(Held):
-    """Variables that came as columns, each with all its observations.
+    """State of variables learnt as columns, each with all its observations.
 
-    A mark is set at every block, and hardly any block is undone or changes a state at all. So a
-    state of this kind says when it is about to change, `self._changes()`; what is marked is then
-    copied, once, and never where nothing changes.
+    A snapshot is taken for every block, but few blocks are undone or change a state at all. A state
+    therefore calls `self._changes()` before it changes; the state at the snapshot is then copied,
+    once, and never if nothing changes.
     """
 
-    # Why two of a kind, of other columns, cannot be put together without reading these again; ""
-    # where they can.
+    # Why two states of different columns cannot be merged without another pass over these; "" if
+    # they can be.
     why_apart: ClassVar[str] = ""
 
     _open: Mark | None = None
@@ -138,22 +138,22 @@ class ColumnHeld(Held):
 
     @property
     def n(self) -> int:
-        """Observations of every variable."""
+        """Number of observations of every variable."""
         return self._n
 
     def stats(self, places: Places | None = None) -> Stats:
-        """Return the moments of variables, of all if places is None."""
+        """Return the moments of variables; of all variables if `places` is None."""
         arrays = (self.table[field] for field in Stats._fields)
         return Stats(*arrays if places is None else (array[places] for array in arrays))
 
     def snapshot(self) -> Restore:
-        """Return what brings the state back to what it is now."""
+        """Return a function that restores the current state."""
         if self._open is None:
             self._open = Mark()
         return functools.partial(self._rewind, self._open)
 
     def _rewind(self, mark: Mark) -> None:
-        """Undo what was learnt since the mark, which may be rewound to again."""
+        """Restore the state at a snapshot, which can be restored again."""
         if mark.saved is not None:
             restored = self._restored(mark.saved)
             vars(self).clear()
@@ -162,44 +162,44 @@ class ColumnHeld(Held):
         mark.saved = None
 
     def _copied(self) -> dict[str, Any]:
-        """Return the attributes, none of which the state shares with what it does later."""
+        """Return copies of the attributes that are independent of later changes."""
         return copy.deepcopy(vars(self))
 
     def _restored(self, saved: dict[str, Any]) -> dict[str, Any]:
-        """Return the attributes of which `_copied` returned what was saved."""
+        """Return the attributes from the result of `_copied`."""
         return saved
 
     def _changes(self) -> None:
-        """Note that the state is about to change."""
+        """Copy the state for an open snapshot; to be called before every change."""
         if self._open is not None:
             mark, self._open = self._open, None
             mark.saved = self._copied()
 
     def bytes_for(self, p: int) -> int:  # noqa: ARG002
-        """Return about how many bytes this state takes once it has seen p columns."""
-        return _SMALL * 8 * math.ceil(self.n)
+        """Return the approximate memory of this state in bytes, after p columns."""
+        return _NUMBERS_PER_OBSERVATION * 8 * math.ceil(self.n)
 
     @property
     def indifferent_below(self) -> float:
-        """Below which relevance a column changes nothing here; -inf where any may."""
+        """The relevance below which a column changes nothing; -inf if every column may."""
         return -math.inf
 
     @abc.abstractmethod
     def admit(self, chunk: Chunk, stats: Stats, first_arrival: int) -> None:
-        """Learn the columns of a chunk, in order, as many as stats has.
+        """Learn the columns of a chunk, in order: as many as stats has.
 
         Parameters
         ----------
         chunk, stats
-            The columns, and the moments of the first of them, or of all.
+            The columns, and the moments of all of them or of the first ones.
         first_arrival
-            How many columns of the stream stood before the chunk.
+            Number of columns of the stream before the chunk.
         """
 
     @abc.abstractmethod
     def merge(self, other: Self, arrived: int) -> None:
-        """Take in other variables of the same rows, as arrived after so many columns.
+        """Add other variables of the same rows, which arrived after `arrived` columns.
 
-        A state that does not merge takes over those of another as long as nothing has arrived, and
-        raises ValueError after.
+        A state that cannot be merged copies another one while it is empty, and raises ValueError
+        later.
         """

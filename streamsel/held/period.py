@@ -1,4 +1,4 @@
-"""Joint moments over a period: of variables and targets that were watched in all of its rows."""
+"""Cross-moments over an aligned window: variables and targets tracked in all of its rows."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from streamsel.held.possible import (
 from streamsel.rollback import Restore
 from streamsel.shapes import Array, Count, ListOf, Names, Number, expect, expect_shapes, rows_of
 
-# When the weight of a row has grown to this, all are divided by it: a power of two rounds nothing.
-_HEAVY = 1024.0
-# Numbers, and rows at least, that are made ready for one matrix product.
-_AT_ONCE = 1 << 17
-_ROWS_AT_ONCE = 512
+# Weights are divided by a power of two, which causes no rounding, once a row weighs more.
+_MAX_ROW_WEIGHT = 1024.0
+# Numbers per matrix product, and minimum number of rows.
+_BLOCK_SIZE = 1 << 17
+_MIN_BLOCK_ROWS = 512
 
 
 class Period(Columns):
     """Weighted sums of products of columns with one another, over rows that had all of them.
 
-    The columns are the targets, the variables, and, of each variable that was not observed in some
-    row, a third kind: 1 in these rows and 0 in others. With z a variable about its shift, 0 where
-    it was not observed, g that column and μ = Σz / (n - Σg) the mean, z - μ + μg is what the
-    variable is about its mean, with the mean where it was not observed; and all its products follow
-    from those of z and g.
+    The columns are the targets, the variables, and a missing indicator for each variable that was
+    missing in some row: 1 in these rows and 0 in others. With z a variable about its shift, 0 where
+    missing, g its indicator and μ = Σz / (n - Σg) its mean, z - μ + μg is the centred variable with
+    missing values replaced by the mean; all its products follow from those of z and g.
 
-    The shift of a variable is 0 unless its mean is larger than its spread: so an absent variable,
-    which is 0, costs nothing, except where it is nearly always there; and yet no digits are lost.
+    The shift of a variable is 0 unless its mean is larger than its spread: an absent variable,
+    which is 0, costs nothing unless it is nearly always present, and no digits are lost.
 
     Parameters
     ----------
     keep
-        What part of its weight a row keeps with every later one.
+        Fraction of its weight that a row keeps with each later row.
 
     Attributes
     ----------
     counts
-        The numbers that follow, and how many rows wait, as in `_jit.period.learn_products`.
+        The following numbers, and the number of buffered rows, in the layout of
+        `_jit.period.learn_products`.
     n, unit, squares
         The weight of all rows, that of the newest, and the sum of the squared weights.
     rows
@@ -56,11 +56,11 @@ class Period(Columns):
     slots
         The variables: name -> column.
     gaps
-        Those that were not observed in some row: name -> the column that says so.
+        Variables that were missing in some row: name -> column of the missing indicator.
     targets
         The (c,) columns of the targets.
     shift, sums, S
-        As in `_jit.period.learn_products`, with room for more columns.
+        As in `_jit.period.learn_products`, with spare capacity for more columns.
     """
 
     # Learning
@@ -68,7 +68,7 @@ class Period(Columns):
     def begin(
         self, names: Sequence[Hashable], mean: Floats, products: Floats, c: int, n: int
     ) -> None:
-        """Go on from n rows which came as columns: c targets, and then these variables.
+        """Continue from n rows learnt as columns: c targets, and then these variables.
 
         Parameters
         ----------
@@ -85,38 +85,38 @@ class Period(Columns):
         self.find_shifts()
 
     def lacks_gap(self, values: Floats, places: Places) -> bool:
-        """Whether a variable was not observed of which that has not happened before."""
+        """Return whether a variable is missing for the first time."""
         return bool(loops.lacks_gap(values, places, self._place, self._gap))
 
     def prepare_one(self) -> None:
-        """Make room for a row that waits, where there is none: its products are to be added."""
+        """Compute the products of the buffered rows if the buffer is full."""
         is_full = self.counts[loops.WAITING] == WAITING
         self._ready = self._waited() if is_full else None
 
     def learn_one(
         self,
-        of_all: Floats,
+        counters: Floats,
         step: float,
         values: Floats,
         places: Places,
         y: Floats,
         weight: float,
     ) -> None:
-        """Learn a row: values, NaN where not observed, and targets; unless that was done.
+        """Learn a row of values, NaN if missing, and targets, unless it was learnt already.
 
         Parameters
         ----------
-        of_all, step
-            What the moments count, and what it says when it is the turn of this period. It takes
-            two steps.
+        counters, step
+            Counters of the moments, and the step number at which this window learns the row. It
+            takes two steps.
         values, places
-            The places are those among the names of `find_places`. Where a variable has a gap it has
-            a column for that (`note_gaps`).
+            The indices refer to the names of `find_places`. A variable that is missing must have an
+            indicator (`note_gaps`).
         """
         if self._ready is not None:
-            loops.add_waiting(of_all, step, self._ready, self.counts, self.S)
+            loops.add_waiting(counters, step, self._ready, self.counts, self.S)
         loops.learn_products(
-            of_all,
+            counters,
             step,
             values,
             places,
@@ -135,8 +135,8 @@ class Period(Columns):
 
     @staticmethod
     def rows_at_once(width: int) -> int:
-        """Return how many rows, of so many variables and targets, can be learnt at once."""
-        return max(_ROWS_AT_ONCE, _AT_ONCE // max(1, width))
+        """Return how many rows of so many variables and targets can be learnt at once."""
+        return max(_MIN_BLOCK_ROWS, _BLOCK_SIZE // max(1, width))
 
     def prepare_many(
         self,
@@ -146,9 +146,9 @@ class Period(Columns):
         Y: Floats,
         weights: Floats | None,
     ) -> tuple[Callable[..., object], tuple[Any, ...]]:
-        """Return the step of learning rows, (b, m), of these weights, and targets, (b, c).
+        """Return the step that learns rows, (b, m), of these weights, and targets, (b, c).
 
-        It is done when it is its turn: when what the moments count is as said.
+        The step runs when the step counter of the moments has the value in `turn`.
         """
         at, gap = self._place[places], self._gap[places]
         if (at < 0).any():
@@ -172,57 +172,59 @@ class Period(Columns):
     def _about_shifts(
         self, X: Floats, at: Places, gap: Places, Y: Floats, shift: Floats
     ) -> tuple[Floats, Places]:
-        """Return what rows are in the columns in which they are not 0, and these columns."""
-        holes = np.flatnonzero(gap >= 0)
-        # Who is absent here has 0 in all these rows.
+        """Return rows about the shifts, in the columns that are not 0, and these columns."""
+        have_gaps = np.flatnonzero(gap >= 0)
+        # An absent variable is 0 in all these rows.
         absent = shift[: self.size] != 0.0
         absent[at] = absent[self.targets] = False
         rest = np.flatnonzero(absent)
-        columns = np.concatenate([at, self.targets, gap[holes], rest])
+        columns = np.concatenate([at, self.targets, gap[have_gaps], rest])
         Z = np.empty((len(X), columns.size))
         m, c = at.size, self.targets.size
         np.subtract(X, shift[at], out=Z[:, :m])
         np.subtract(Y, shift[self.targets], out=Z[:, m : m + c])
-        if holes.size:
-            lacking = np.isnan(X[:, holes])
-            Z[:, holes] = np.where(lacking, 0.0, Z[:, holes])
-            Z[:, m + c : m + c + holes.size] = lacking
-        Z[:, m + c + holes.size :] = -shift[rest]
+        if have_gaps.size:
+            missing = np.isnan(X[:, have_gaps])
+            Z[:, have_gaps] = np.where(missing, 0.0, Z[:, have_gaps])
+            Z[:, m + c : m + c + have_gaps.size] = missing
+        Z[:, m + c + have_gaps.size :] = -shift[rest]
         return Z, columns
 
     def _levels(self, X: Floats, at: Places, gap: Places, Y: Floats) -> Floats:
-        """Return the shifts from here on: about where the first values of a variable are."""
+        """Return the next shifts: for a new variable, the mean of its first values."""
         shift = self.shift.copy()
         known = np.where(gap >= 0, self.sums[gap], 0.0) if gap.size else np.zeros(0)
         new = (self.sums[at] == 0.0) & (self.n - known <= NEXT_TO_NOTHING * self.n)
         if new.any():
-            mine = X[:, new]
-            seen = ~np.isnan(mine)
-            total = np.where(seen, mine, 0.0).sum(axis=0)
+            first_values = X[:, new]
+            seen = ~np.isnan(first_values)
+            total = np.where(seen, first_values, 0.0).sum(axis=0)
             shift[at[new]] = total / np.maximum(seen.sum(axis=0), 1)
         if self.n == 0.0:
             shift[self.targets] = Y.mean(axis=0)
         return shift
 
-    # What is to be done after some rows
+    # Periodic maintenance
 
     @property
     def until_due(self) -> float:
-        """How many rows may come, at least, before `tidy` has something to do."""
+        """The minimum number of rows before `tidy` has work to do."""
         until_look = self.next_look - self.rows
         if self.keep == 1.0:
             return until_look
-        return min(until_look, math.floor(math.log(_HEAVY / self.unit) / -math.log(self.keep)))
+        return min(
+            until_look, math.floor(math.log(_MAX_ROW_WEIGHT / self.unit) / -math.log(self.keep))
+        )
 
     @property
     def is_due(self) -> bool:
-        """Whether `tidy` has something to do after the next row."""
-        return self.rows + 1 >= self.next_look or self.unit / self.keep > _HEAVY
+        """Whether `tidy` has work to do after the next row."""
+        return self.rows + 1 >= self.next_look or self.unit / self.keep > _MAX_ROW_WEIGHT
 
     def tidy(self) -> None:
-        """Make the weights smaller where they have grown, and look at the shifts if it is time."""
+        """Rescale weights that have grown large, and update the shifts when it is time."""
         self._next = loops.AS_IT_IS
-        if self.unit > _HEAVY:
+        if self.unit > _MAX_ROW_WEIGHT:
             self.rescale(2.0 ** -math.frexp(self.unit)[1])
             self.find_shifts()
         if self.rows >= self.next_look:
@@ -230,13 +232,13 @@ class Period(Columns):
             self.find_shifts()
 
     def saved(self, places: Places) -> Restore:
-        """Return what undoes a row of these variables, the next before `tidy`."""
+        """Return a function that undoes the next row, of these variables, before `tidy`."""
         if self.n_waiting == WAITING:
             self.add_waiting()
         counts, shift, sums, S = self.counts, self.shift, self.sums, self.S
         before = counts.copy(), shift.copy(), sums.copy()
         of_row = self._place[places[places < self._place.size]]
-        if 8 * of_row.size >= self.size:  # nothing but its place among those that wait is written
+        if 8 * of_row.size >= self.size:  # the row is only written into the buffer
             at, self._next = np.zeros(0, dtype=np.intp), loops.WAITS
         else:
             moved = np.flatnonzero(shift[: self.size])
@@ -253,12 +255,12 @@ class Period(Columns):
         return restore
 
     def snapshot(self) -> Restore:
-        """Return what brings the period back to what it is now."""
+        """Return a function that restores the current state."""
         restored = super().snapshot()
 
         def restore() -> None:
             restored()
-            # Columns that come were 0 in all rows.
+            # Spare columns must be 0, because new columns were 0 in all rows.
             size = self.size
             self.S[size:], self.S[:, size:] = 0.0, 0.0
             self.shift[size:], self.sums[size:], self.waiting[:, size:] = 0.0, 0.0, 0.0
@@ -266,22 +268,22 @@ class Period(Columns):
         return restore
 
     def expect_possible(self) -> None:
-        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        """Raise ValueError for values that no data can produce, as a file may hold."""
         size, weights = self.size, self.weights
         expect_weights(self.n, self.unit, self.squares, self.rows)
         expect_between("weights", weights, 0.0, 1e300)
         expect_bounded("values", self.shift[:size], self.waiting[: len(weights), :size])
         S, sums = self.S[:size, :size], self.sums[:size]
         expect_products(S)
-        # The square of a sum is no more than the sum of squares times that of weights; sums have
-        # the rows that wait.
+        # The square of a sum is at most the sum of squares times the total weight; `sums` includes
+        # the buffered rows.
         squares = self.squares_of(np.arange(size))
         expect_within(sums, np.sqrt(np.abs(squares) * self.n), squares)
 
     # Files
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: arrays, and values that JSON can hold."""
+        """Return the state for a model file, as arrays and JSON-compatible values."""
         size, q = self.size, self.n_waiting
         return {
             "weights": [self.n, self.unit, self.squares],
@@ -300,7 +302,7 @@ class Period(Columns):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        """Restore the state from `to_state`, in a new object with the same parameters."""
         expect(state, weights=ListOf(3, Number(0.0)), rows=Count(), next_look=Count())
         size, q = rows_of(state, "columns"), rows_of(state, "waiting")
         expect(state, columns=Array((size,), np.int64, least=0, below=size), names=Names())
@@ -316,7 +318,7 @@ class Period(Columns):
         names, gappy = state["names"], state["gappy"]
         c = size - len(names) - len(gappy)
         if q > WAITING or c < 0 or not np.array_equal(np.sort(columns), np.arange(size)):
-            raise ValueError("Expected joint moments of distinct variables. Got: others.")
+            raise ValueError("Expected cross-moments of distinct columns. Got: others.")
         self._more(size)
         own = columns.tolist()
         self.targets = columns[:c].astype(np.intp)

@@ -1,4 +1,4 @@
-"""Sums of products of columns with one another, about shifts, and rows that wait to be added."""
+"""Sums of products of columns about shifts, and buffered rows to be added to them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from streamsel._jit import period as loops
 from streamsel.held.counts import count
 from streamsel.held.part import Floats, Part, Places
 
-# Rows that wait for one matrix product.
+# Buffered rows per matrix product.
 WAITING = 64
-# Of the weight of all rows no more than this is rounding.
+# Fraction of the weight of all rows that may be rounding.
 NEXT_TO_NOTHING = 1e-9
-# Before so many rows levels are not worth a look.
+# Rows before the first update of the shifts.
 _FIRST_LOOK = 8
 
 
 class Columns(Part):
-    """The columns of a period, and the weighted sums of their products.
+    """The columns of an aligned window, and the weighted sums of their products.
 
     Parameters and attributes are those of `Period`.
     """
@@ -48,12 +48,12 @@ class Columns(Part):
         self.shift: Floats = np.zeros(0)
         self.sums: Floats = np.zeros(0)
         self.S: Floats = np.zeros((0, 0))
-        # Rows of many values, and their weights, that are added when there are enough.
+        # Buffer of rows with many values, which are added when it is full.
         self.waiting: Floats = np.zeros((WAITING, 0))
-        # The products of rows that wait, if these are to be added before the next.
+        # Products of the buffered rows, if these must be added before the next row.
         self._ready: Floats | None = None
         self.next_look = _FIRST_LOOK
-        # Slot among the moments -> column, and that of its gaps.
+        # Index in `moments.table` -> column, and column of the missing indicator.
         self._place: Places = np.zeros(0, dtype=np.intp)
         self._gap: Places = np.zeros(0, dtype=np.intp)
 
@@ -64,13 +64,13 @@ class Columns(Part):
 
     @property
     def weights(self) -> Floats:
-        """The weights of the rows that wait."""
+        """The weights of the buffered rows."""
         return self.counts[loops.WEIGHTS : loops.WEIGHTS + self.n_waiting]
 
     # Columns
 
     def _more(self, count: int) -> range:
-        """Return so many new columns, which were 0 in all rows."""
+        """Return the indices of new columns, which were 0 in all rows."""
         start, stop = self.size, self.size + count
         if stop > len(self.S):
             room = max(stop, 2 * len(self.S), 16)
@@ -84,15 +84,15 @@ class Columns(Part):
         return range(start, stop)
 
     def add_targets(self, count: int) -> None:
-        """Take up target columns that are new; before this row they were 0."""
+        """Add new target columns, which were 0 before this row."""
         self.targets = np.append(self.targets, np.array(self._more(count), dtype=np.intp))
 
     def add(self, names: Sequence[Hashable]) -> None:
-        """Take up variables that were 0 in all rows."""
+        """Add variables that were 0 in all rows."""
         self.slots.update(zip(names, self._more(len(names)), strict=True))
 
     def add_gaps(self, names: Iterable[Hashable]) -> None:
-        """Take up columns that say where these variables were not observed; so far they were."""
+        """Add missing indicators of variables that were never missing so far."""
         new = [name for name in names if name in self.slots and name not in self.gaps]
         self.gaps.update(zip(new, self._more(len(new)), strict=True))
 
@@ -105,22 +105,24 @@ class Columns(Part):
             {name: column for name, column in columns.items() if name in names}
             for columns in (self.slots, self.gaps)
         )
-        held = np.sort([*self.targets.tolist(), *slots.values(), *gaps.values()])
-        held = held.astype(np.intp)
-        self.S = np.ascontiguousarray(self.S[np.ix_(held, held)])
-        self.shift, self.sums, self.size = self.shift[held], self.sums[held], held.size
-        self.waiting = np.zeros((WAITING, held.size))
-        now = {before: column for column, before in enumerate(held.tolist())}
-        self.slots = {name: now[column] for name, column in slots.items()}
-        self.gaps = {name: now[column] for name, column in gaps.items()}
-        self.targets = np.array([now[column] for column in self.targets.tolist()], dtype=np.intp)
+        kept = np.sort([*self.targets.tolist(), *slots.values(), *gaps.values()])
+        kept = kept.astype(np.intp)
+        self.S = np.ascontiguousarray(self.S[np.ix_(kept, kept)])
+        self.shift, self.sums, self.size = self.shift[kept], self.sums[kept], kept.size
+        self.waiting = np.zeros((WAITING, kept.size))
+        new_index = {before: column for column, before in enumerate(kept.tolist())}
+        self.slots = {name: new_index[column] for name, column in slots.items()}
+        self.gaps = {name: new_index[column] for name, column in gaps.items()}
+        self.targets = np.array(
+            [new_index[column] for column in self.targets.tolist()], dtype=np.intp
+        )
 
     def forget_places(self) -> None:
-        """Forget where the variables stand among all that are tracked."""
+        """Clear the map from indices in `moments.table` to columns."""
         self._place = self._gap = np.zeros(0, dtype=np.intp)
 
     def find_places(self, names: Sequence[Hashable]) -> None:
-        """Note where the variables stand among these, of which the first are known already."""
+        """Extend the map from indices to columns by names, the first of which it has already."""
         new = names[self._place.size :]
         place = np.array([self.slots.get(name, -1) for name in new], dtype=np.intp)
         gap = np.array([self.gaps.get(name, -1) for name in new], dtype=np.intp)
@@ -128,25 +130,25 @@ class Columns(Part):
         self._gap = np.append(self._gap, gap)
 
     def has_gaps_for(self, places: Places) -> bool:
-        """Whether each variable at these places has a column for its gaps, or is not here."""
+        """Return whether every variable at these indices has a missing indicator or no column."""
         return bool(((self._gap[places] >= 0) | (self._place[places] < 0)).all())
 
     def note_gaps(self, lacking: Places, names: Sequence[Hashable]) -> None:
-        """Take up columns for the gaps of variables at these places among the names."""
+        """Add missing indicators of the variables at indices `lacking` of the names."""
         before = len(self.gaps)
-        self.add_gaps([names[place] for place in np.sort(lacking).tolist()])
+        self.add_gaps([names[index] for index in np.sort(lacking).tolist()])
         if len(self.gaps) > before:
             self.forget_places()
             self.find_places(names)
 
-    # Rows that wait
+    # Buffered rows
 
     def _waited(self) -> Floats:
-        """Return the sums of products of the rows that wait."""
+        """Return the sums of products of the buffered rows."""
         return products_of(self.waiting[: self.n_waiting, : self.size], self.weights)
 
     def add_waiting(self) -> None:
-        """Add the rows that wait."""
+        """Add the buffered rows."""
         if self.n_waiting:
             size, S = self.size, self.S.copy()
             S[:size, :size] += self._waited()
@@ -163,16 +165,16 @@ class Columns(Part):
         self.S = self.S * factor
 
     def detach(self) -> None:
-        """Replace what loops write into by copies, so that a snapshot keeps it as it is."""
+        """Copy the arrays that compiled loops write into, so that a snapshot keeps the old ones."""
         self.counts, self.S = self.counts.copy(), self.S.copy()
         self.shift, self.sums = self.shift.copy(), self.sums.copy()
 
-    # Levels
+    # Shifts
 
     def observed(self) -> tuple[Places, Places, Floats, Floats]:
-        """Return columns of targets and variables, of their gaps, weights observed, and means.
+        """Return columns of targets and variables, their missing indicators, weights, and means.
 
-        The means are about the shift.
+        The weights are those of the rows that observed them; the means are about the shift.
         """
         own = np.array([*self.targets.tolist(), *self.slots.values()], dtype=np.intp)
         gap = np.full(own.size, -1, dtype=np.intp)
@@ -185,7 +187,7 @@ class Columns(Part):
         return own, gap, seen, mean
 
     def find_shifts(self) -> None:
-        """Let the shift be the mean where that is larger than the spread, else 0."""
+        """Set each shift to the mean if that is larger than the spread, else to 0."""
         self.add_waiting()
         own, gap, seen, mean = self.observed()
         square = self.squares_of(own) - seen * mean * mean
@@ -197,27 +199,27 @@ class Columns(Part):
         self.move(own[moves], gap[moves], wanted[moves])
 
     def move(self, own: Places, gap: Places, shift: Floats) -> None:
-        """Let variables, whose gaps are in these columns, have other shifts."""
+        """Change the shifts of columns `own`, whose missing indicators are `gap`."""
         if not own.size:
             return
         self.detach()
         d = shift - self.shift[own]
         size = self.size
         S, sums = self.S[:size, :size], self.sums[:size]
-        lacking = np.flatnonzero(gap >= 0)
-        apart = np.broadcast_to(sums, (own.size, size)).copy()
-        apart[lacking] -= S[gap[lacking]]
+        have_gaps = np.flatnonzero(gap >= 0)
+        change = np.broadcast_to(sums, (own.size, size)).copy()
+        change[have_gaps] -= S[gap[have_gaps]]
         weight = np.full(own.size, self.n)
-        weight[lacking] -= sums[gap[lacking]]
-        S[own] -= d[:, None] * apart
+        weight[have_gaps] -= sums[gap[have_gaps]]
+        S[own] -= d[:, None] * change
         sums[own] -= d * weight
-        apart = np.broadcast_to(sums, (own.size, size)).copy()
-        apart[lacking] -= S[:, gap[lacking]].T
-        S[:, own] -= (d[:, None] * apart).T
+        change = np.broadcast_to(sums, (own.size, size)).copy()
+        change[have_gaps] -= S[:, gap[have_gaps]].T
+        S[:, own] -= (d[:, None] * change).T
         self.shift[own] = shift
 
     def columns(self, some: Places) -> Floats:
-        """Return columns of the sums of products, a copy, with the rows that wait."""
+        """Return a copy of columns of the sums of products, with the buffered rows."""
         found: Floats = self.S[: self.size, some]
         if self.n_waiting:
             Z = self.waiting[: self.n_waiting, : self.size]
@@ -225,7 +227,7 @@ class Columns(Part):
         return found
 
     def squares_of(self, own: Places) -> Floats:
-        """Return the sums of squares of columns, with the rows that wait."""
+        """Return the sums of squares of columns, with the buffered rows."""
         found: Floats = self.S[own, own]
         if self.n_waiting:
             found += self.weights @ np.square(self.waiting[: self.n_waiting, own])
@@ -237,7 +239,7 @@ def _weighted(Z: Floats, weights: Floats) -> Floats:
 
 
 def products_of(Z: Floats, weights: Floats) -> Floats:
-    """Return the sums of products of all columns: of one array with itself, half the work."""
+    """Return the weighted sums of products of all columns, at half the cost of two arrays."""
     root = _weighted(Z, np.sqrt(weights))
     products: Floats = root.T @ root
     return products

@@ -1,4 +1,4 @@
-"""The null distribution of relevance, from permuted targets, over all columns that passed."""
+"""Null distribution of relevance, from permuted targets, over all columns."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from streamsel.shapes import Array, Count, expect, rows_of
 from streamsel.target.permuted import Bases, PermutedTarget
 from streamsel.target.space import TargetSpace
 
-# The step-down procedure is exact for so many of the most relevant columns.
+# Number of most relevant columns for which the step-down procedure is exact.
 N_LEADERS = 64
-# A permuted statistic this near to an observed one, relatively, is taken for equal: columns of few
+# Permuted statistics within this relative distance of an observed one are equal: columns with few
 # distinct values have exact ties, which rounding would break.
-_TIE = 1e-9
-# What a squared relevance is below, with its rounding.
-_MOST = 1.0 + 1e-6
-# Products are computed for tiles of columns of so many numbers.
+_TIE_RTOL = 1e-9
+# Upper bound of a squared relevance, including rounding.
+_MAX_SQUARE = 1.0 + 1e-6
+# Values per tile of columns.
 _TILE = 1 << 19
-# A sparse column with a smaller share of stored values is not made dense.
+# Density below which a sparse column is not made dense.
 _SPARSE = 0.1
 
 
 class Leaders(NamedTuple):
-    """The most relevant columns, the most relevant first, the earliest of equals.
+    """The most relevant columns in descending order; of equal ones the earliest first.
 
     Parameters
     ----------
     squares
         (l,) squared relevances.
     arrivals
-        (l,) how many columns came before each.
+        (l,) number of columns before each.
     permuted
         (l, B) squared relevances under the permuted targets.
     """
@@ -48,7 +48,7 @@ class Leaders(NamedTuple):
     permuted: Floats
 
     def best(self) -> Places:
-        """Return the order of the best of these, as many as there may be."""
+        """Return the order of the best of these, at most `N_LEADERS`."""
         return np.lexsort((self.arrivals, -self.squares))[:N_LEADERS]
 
     def take(self, places: Places) -> Leaders:
@@ -61,11 +61,12 @@ class Leaders(NamedTuple):
 
 
 class PermutationNull(Rollback):
-    """What permuted targets are explained by, over all columns: maxima, and a histogram.
+    """Null distribution from permuted targets, over all columns: maxima, and a histogram.
 
-    Under permutation b the statistic of a column is its relevance to the b-th permuted target. Kept
-    are its maximum over all columns (Westfall and Young 1993), its values for the most relevant
-    columns, by which the step-down procedure excludes them, and a histogram of all its values.
+    Under permutation b the statistic of a column is its relevance to the b-th permuted target.
+    Stored are its maximum over all columns (Westfall and Young 1993), its values for the most
+    relevant columns, which the step-down procedure excludes one by one, and a histogram of all its
+    values.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ class PermutationNull(Rollback):
     Attributes
     ----------
     leaders
-        The most relevant columns. Replaced, never changed, as are the following.
+        The most relevant columns. Replaced, never modified, as are the following.
     maxima
         (B,) the largest squared relevance of all other columns, by permutation.
     counts
@@ -85,7 +86,7 @@ class PermutationNull(Rollback):
 
     Notes
     -----
-    Costs 2 n B r operations a column; memory O(B) and 64 B numbers.
+    Cost is 2 n B r operations per column; memory is O(B) and 64 B numbers.
     """
 
     changing = ("leaders", "maxima", "counts", "n_tests")
@@ -100,7 +101,7 @@ class PermutationNull(Rollback):
 
     @property
     def n_permutations(self) -> int:
-        """How many permutations there are."""
+        """The number of permutations."""
         return self._permuted.n_permutations
 
     # Learning
@@ -108,32 +109,32 @@ class PermutationNull(Rollback):
     def add(
         self, chunk: Chunk, stats: Stats, space: TargetSpace, relevance: Floats, arrived: int
     ) -> None:
-        """Count columns of a chunk, of these relevances, as arrived after so many."""
+        """Count columns of a chunk with these relevances, after `arrived` earlier columns."""
         varies = np.flatnonzero(relevance >= 0.0)
         if not varies.size:
             return
         squares = np.square(relevance[varies])
-        lead = self._leading(squares, arrived + varies)
-        found = np.empty((lead.size, self.n_permutations))
+        leading = self._find_leaders(squares, arrived + varies)
+        found = np.empty((leading.size, self.n_permutations))
         maxima, counts = self.maxima.copy(), self.counts.copy()
-        left = space.left(stats.m2, stats.cxy)
+        adjusted = space.left(stats.m2, stats.cxy)
         step = max(16, _TILE // chunk.n)
         for start in range(0, varies.size, step):
-            part = slice(start, start + step)
-            mine = np.flatnonzero((lead >= part.start) & (lead < part.stop))
-            columns = _Columns(chunk, stats, left, varies[part])
+            tile = slice(start, start + step)
+            in_part = np.flatnonzero((leading >= tile.start) & (leading < tile.stop))
+            columns = _Columns(chunk, stats, adjusted, varies[tile])
             for bases in self._permuted.bases():
                 values = columns.squared(bases, counts)
                 within = slice(bases.start, bases.stop)
-                found[mine, within] = values[lead[mine] - start]
-                values[lead[mine] - start] = 0.0
+                found[in_part, within] = values[leading[in_part] - start]
+                values[leading[in_part] - start] = 0.0
                 np.maximum(maxima[within], values.max(axis=0), out=maxima[within])
         self.counts, self.n_tests = counts, self.n_tests + varies.size
-        arrivals = (arrived + varies[lead]).astype(np.float64)
-        self._lead(Leaders(squares[lead], arrivals, found), maxima)
+        arrivals = (arrived + varies[leading]).astype(np.float64)
+        self._add_leaders(Leaders(squares[leading], arrivals, found), maxima)
 
-    def _leading(self, squares: Floats, arrivals: Places) -> Places:
-        """Return which of these columns are among the leaders from now on, ascending."""
+    def _find_leaders(self, squares: Floats, arrivals: Places) -> Places:
+        """Return the indices of columns that join the leaders, ascending."""
         have = self.leaders.squares.size
         if have == N_LEADERS and not squares.max() > self.leaders.squares[-1]:
             return np.empty(0, dtype=np.intp)
@@ -141,8 +142,8 @@ class PermutationNull(Rollback):
         order = np.lexsort((np.append(self.leaders.arrivals, arrivals), -both))[:N_LEADERS]
         return np.sort(order[order >= have]) - have
 
-    def _lead(self, new: Leaders, maxima: Floats) -> None:
-        """Let columns be among the leaders; those that no longer are count for the maxima."""
+    def _add_leaders(self, new: Leaders, maxima: Floats) -> None:
+        """Add columns to the leaders; those that drop out are added to the maxima."""
         if new.squares.size:
             both = self.leaders.joined(new)
             order = both.best()
@@ -153,30 +154,30 @@ class PermutationNull(Rollback):
         self.maxima = maxima
 
     def merge(self, other: PermutationNull, arrived: int) -> None:
-        """Count the columns of another, of the same permutations, as arrived after so many."""
+        """Add the columns of another null of the same permutations, after `arrived` columns."""
         theirs = other.leaders._replace(arrivals=other.leaders.arrivals + arrived)
-        self._lead(theirs, np.maximum(self.maxima, other.maxima))
+        self._add_leaders(theirs, np.maximum(self.maxima, other.maxima))
         self.counts = self.counts + other.counts
         self.n_tests += other.n_tests
 
-    # What follows
+    # Results
 
     def quantile(self, level: float) -> float:
         """Return the relevance above which an adjusted p-value is at most this level.
 
-        1 where there are too few permutations for that: 1 / (B + 1) is the least p-value.
+        1 if there are too few permutations for that: the smallest p-value is 1 / (B + 1).
         """
         largest = np.maximum(self.maxima, self.leaders.permuted.max(axis=0, initial=0.0))
-        allowed = math.floor(level * (self.n_permutations + 1) * (1.0 + _TIE)) - 1
+        allowed = math.floor(level * (self.n_permutations + 1) * (1.0 + _TIE_RTOL)) - 1
         if allowed < 0:
             return 1.0
-        return min(1.0, math.sqrt(np.sort(largest)[::-1][allowed] * (1.0 + _TIE)))
+        return min(1.0, math.sqrt(np.sort(largest)[::-1][allowed] * (1.0 + _TIE_RTOL)))
 
     def adjusted(self, relevance: Floats) -> Floats:
-        """Return p-values adjusted for all columns, (p,), of columns of these relevances.
+        """Return p-values adjusted for all columns, (p,), of columns with these relevances.
 
-        By the step-down procedure: a column is compared with the maxima over itself and all columns
-        that are less relevant.
+        By the step-down procedure: a column is compared with the maxima over itself and all less
+        relevant columns.
         """
         squares, leaders = np.square(np.maximum(relevance, 0.0)), self.leaders
         # (l + 1, B): maxima over the i-th leader and all columns after it.
@@ -186,25 +187,25 @@ class PermutationNull(Rollback):
         p = np.maximum.accumulate(p) if p.size else p
         found = np.empty(squares.size)
         for j, s in enumerate(squares.tolist()):
-            rank = int(np.count_nonzero(leaders.squares > s * (1.0 + _TIE)))
-            if rank < p.size and leaders.squares[rank] >= s * (1.0 - _TIE):
+            rank = int(np.count_nonzero(leaders.squares > s * (1.0 + _TIE_RTOL)))
+            if rank < p.size and leaders.squares[rank] >= s * (1.0 - _TIE_RTOL):
                 found[j] = p[rank]
             else:
                 found[j] = max(p[rank - 1] if rank else 0.0, self._share(over[rank], s))
         return found
 
     def _share(self, permuted: Floats, square: float) -> float:
-        """Return (1 + how many are no less) / (B + 1)."""
-        n_above = np.count_nonzero(permuted >= square * (1.0 - _TIE))
+        """Return (1 + the number of permuted values at least as large) / (B + 1)."""
+        n_above = np.count_nonzero(permuted >= square * (1.0 - _TIE_RTOL))
         return float(n_above + 1) / (self.n_permutations + 1)
 
     def p_values(self, relevance: Floats) -> Floats:
-        """Return the share of all permuted statistics that are no less than each of these.
+        """Return the share of all permuted statistics at least as large as each of these.
 
-        To the width of a bin of the histogram, 0.8 % of the square at most, and never too small.
+        To the width of a bin of the histogram, at most 0.8 % of the square, and never too small.
         """
         above = np.append(np.cumsum(self.counts[::-1])[::-1], 0)
-        squares = np.square(np.maximum(relevance, 0.0)) * (1.0 - _TIE)
+        squares = np.square(np.maximum(relevance, 0.0)) * (1.0 - _TIE_RTOL)
         bins = np.searchsorted(EDGES, squares, side="right") - 1
         found: Floats = (1.0 + above[np.maximum(bins, 0)]) / (1.0 + self.counts.sum())
         return found
@@ -212,7 +213,7 @@ class PermutationNull(Rollback):
     # Files
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs."""
+        """Return the state for a model file."""
         filled = np.flatnonzero(self.counts)
         first = int(filled[0]) if filled.size else BINS - 1
         return {
@@ -224,53 +225,57 @@ class PermutationNull(Rollback):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned, into one of the same permutations."""
+        """Restore the state from `to_state`, for the same permutations."""
         B, n = self.n_permutations, min(rows_of(state, "squares"), N_LEADERS)
         shapes = {"squares": (n,), "permuted": (n, B), "maxima": (B,)}
-        expect(state, **{name: Array(shapes[name], least=0.0, below=_MOST) for name in shapes})
+        expect(
+            state, **{name: Array(shapes[name], least=0.0, below=_MAX_SQUARE) for name in shapes}
+        )
         expect(state, arrivals=Array((n,), least=0.0, below=2.0**53))
         expect(state, n_tests=Count(n), first=Count())
-        most = state["n_tests"] * B + 1
+        max_count = state["n_tests"] * B + 1
         first = min(state["first"], BINS - 1)
-        expect(state, counts=Array((BINS - first,), np.int64, 0, most))
+        expect(state, counts=Array((BINS - first,), np.int64, 0, max_count))
         if state["counts"].sum(dtype=np.float64) != state["n_tests"] * B:
-            raise ValueError("Expected a statistic for every column and permutation. Got: others.")
+            raise ValueError(
+                "Expected one statistic per column and permutation. Got: another number."
+            )
         if not (np.diff(state["squares"]) <= 0.0).all():
-            raise ValueError("Expected the most relevant columns first. Got: others.")
+            raise ValueError("Expected the most relevant columns first. Got: another order.")
         self.leaders = Leaders(*(np.array(state[name]) for name in Leaders._fields))
         self.maxima, self.counts = np.array(state["maxima"]), np.pad(state["counts"], (first, 0))
         self.n_tests = state["n_tests"]
 
 
-# (BINS,) where bins of squared relevance begin; what is less than all of them is in the first.
+# (BINS,) lower edges of the bins of squared relevance; smaller values are in the first bin.
 EDGES: Floats = (
     2.0 ** np.arange(-OCTAVES, 0)[:, None] * (1.0 + np.arange(IN_OCTAVE) / IN_OCTAVE)
 ).ravel()
 
 
 class _Columns:
-    """Some columns of a chunk, of length 1 once the covariates are taken out.
+    """Columns of a chunk, adjusted for covariates and of length 1.
 
     Parameters
     ----------
     chunk, stats
         The columns, and the moments of the first of them.
-    left
-        (b,) sums of squares that the covariates leave.
-    places
-        Which columns, all of which vary.
+    adjusted
+        (b,) sums of squares, adjusted for covariates.
+    indices
+        Those of the columns, all of which vary.
     """
 
-    def __init__(self, chunk: Chunk, stats: Stats, left: Floats, places: Places) -> None:
+    def __init__(self, chunk: Chunk, stats: Stats, adjusted: Floats, indices: Places) -> None:
         self._sparse: Any = None
-        if isinstance(chunk, SparseChunk) and chunk.density(places) < _SPARSE:
-            self._sparse = chunk.rows(places)
-            self._scale = 1.0 / np.sqrt(left[places])
+        if isinstance(chunk, SparseChunk) and chunk.density(indices) < _SPARSE:
+            self._sparse = chunk.rows(indices)
+            self._scale = 1.0 / np.sqrt(adjusted[indices])
             return
-        self._unit = units(chunk, stats, places)
-        m2 = stats.m2[places]
-        if not np.array_equal(m2, left[places]):
-            self._unit *= np.sqrt(m2 / left[places])[:, None]
+        self._unit = units(chunk, stats, indices)
+        m2 = stats.m2[indices]
+        if not np.array_equal(m2, adjusted[indices]):
+            self._unit *= np.sqrt(m2 / adjusted[indices])[:, None]
 
     def squared(self, bases: Bases, counts: NDArray[np.int64]) -> Floats:
         """Return squared relevances, (b, s), and count them."""

@@ -1,7 +1,7 @@
-"""A speculated answer, cut into stages: the picks of a greedy, or the solutions of a path.
+"""Candidate solutions in stages: the picks of a greedy selection, or the solutions of a path.
 
- What scores under each stage follows from the answer so far. So the answer can be speculated, and
-every other column scored under all stages at once.
+The scores under each stage follow from the solution so far. A candidate solution therefore allows
+every other column to be scored under all stages at once.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from streamsel.held.pool import Method, Picks
 Bools = NDArray[np.bool_]
 Whole = NDArray[np.int64]
 
-# What nothing is above or below, in a state that can be kept in a file.
+# Stand-ins for infinities, in a state that can be stored in a file.
 MOST = float(np.finfo(np.float64).max)
 LEAST = -MOST
 
 
 class Plan(abc.ABC):
-    """A speculated answer, and what every column scores under each of its stages.
+    """Candidate solution, and the scores of every column under each of its stages.
 
-    It is made of what a pool holds at one time, and never changed.
+    It is made from the state of a pool at one time, and never modified.
 
     Attributes
     ----------
     names, arrivals
-        The variables of the pool it was made of, in order, and when they came: a name that was let
-        go may come again, and is another variable then.
+        The variables of that pool, in order, and their arrivals: a discarded name may return later
+        as another variable.
     picks
-        The answer, as places among these.
+        The solution, as indices of these.
     keys
-        (S,) what the score under each stage depends on.
+        (S,) keys that determine the scores under each stage.
     bars
-        (S,) what a column must beat under each stage: the score of who stands there.
+        (S,) thresholds under each stage that a column must exceed: the scores of the incumbents.
     holders
-        (S,) arrival of who stands there: an equal column that came before it beats it. -1 where
-        equal ones do not.
+        (S,) arrivals of the incumbents: an equal column that came earlier is better. -1 where equal
+        columns are not.
     tolerance
         (S,) scores that differ by no more are equal.
     must_stay
-        Places of those who must stay in the pool.
+        Indices of the variables that must stay in the pool.
     ordered
-        Whether a stage is proven only with all before it, as in a greedy.
+        Whether a stage is proven only together with all earlier ones, as in a greedy selection.
     """
 
     ordered: ClassVar[bool] = True
@@ -65,37 +65,37 @@ class Plan(abc.ABC):
 
     @abc.abstractmethod
     def scores(self) -> Floats:
-        """Return the (p, S) scores of the pool's variables; -inf for who is out of the running."""
+        """Return the (p, S) scores of the pool's variables; -inf for those that are excluded."""
 
     @abc.abstractmethod
     def scores_of(
         self, chunk: Chunk, stats: Stats, places: Places, noted: Mapping[str, Floats]
     ) -> Floats:
-        """Return the (b, S) scores of columns of a chunk, and of what was noted of them."""
+        """Return the (b, S) scores of columns of a chunk with these further fields."""
 
     @abc.abstractmethod
     def to_state(self) -> dict[str, Any]:
-        """Return what the method needs to make the plan again from the same pool."""
+        """Return the data from which the method restores the solution for the same pool."""
 
     def bounding(self, full: Bools) -> Places:
-        """Return the stage under which no score is lower than under each, (S,); -1 where none is.
+        """Return, for each stage, a stage whose scores are never lower, (S,); -1 if there is none.
 
-        Only of those that are full: under which all columns were seen. Where scores fall from pick
-        to pick such a stage may be another one.
+        Only full stages, under which all columns were scored, qualify. If scores decrease from pick
+        to pick, it may be an earlier stage.
         """
         return np.where(full, np.arange(full.size), -1)
 
     def goes_on(self, before: Plan, s: int, lost: float) -> bool:
-        """Return whether what was found under a stage of the plan before holds of mine.
+        """Return whether results under a stage of the previous solution still hold.
 
         Parameters
         ----------
         before
-            The plan before, of as many stages at least.
+            The previous solution, with at least as many stages.
         s
             The stage.
         lost
-            The best score under it of a column that was let go since it was last changed.
+            The best score under it of a column discarded since it last changed.
         """
         del lost
         return self.keys[s] == before.keys[s]
@@ -103,42 +103,42 @@ class Plan(abc.ABC):
     def copied(
         self, chunk: Chunk, stats: Stats, places: Places, arrivals: Places, scores: Floats
     ) -> Whole:
-        """Return of who stands anywhere columns of a chunk are copies that came before, (b,).
+        """Return the arrival of the incumbent that each column duplicates and precedes, (b,).
 
-        By arrival; -1 for a column that is none. Where it scores what who stands there does
-        `holders` tells, and this need not.
+        -1 for a column without one. Duplicates that score the same as the incumbent are already
+        found by `holders`, and may be omitted.
         """
         del chunk, stats, arrivals, scores
         return np.full(places.size, -1, dtype=np.int64)
 
     def n_picked(self, n_stages: int) -> int:
-        """Return how many picks stand in so many leading stages."""
+        """Return how many picks belong to so many leading stages."""
         return min(len(self.picks.places), n_stages)
 
 
 class Planner(Method, Protocol):
-    """What a pool with stages must know of the method that it serves."""
+    """Protocol of the method of a pool with stages."""
 
     def _plan(self, pool: Any, before: Any, n_proven: int) -> Plan:
-        """Return the answer that the pool has now; the first stages before may be proven."""
+        """Return the pool's solution; the first stages of the previous one may be proven."""
 
     def _restored_plan(self, pool: Any, state: dict[str, Any]) -> Plan:
-        """Return the plan of a file, made from the pool's first variables."""
+        """Return the solution from a file, made from the pool's first variables."""
 
     def _ceiling(self, pool: Any, rows: Mapping[str, Floats]) -> Floats:
-        """Return, for columns, what no score of theirs can ever be above; inf where any may be."""
+        """Return upper bounds on all later scores of columns; inf if there is none."""
 
 
 def leading(flags: Bools) -> int:
-    """Return how many flags are set before the first that is not."""
+    """Return the number of flags set before the first that is not."""
     return int(np.argmin(np.append(flags, False)))
 
 
 def origin_of(arrivals: Floats, before: Plan | None) -> Places:
-    """Return where variables stood in a plan before, by their arrival; -1 for who is new."""
+    """Return the indices of variables in a previous solution, by arrival; -1 for new ones."""
     origin = np.full(arrivals.size, -1, dtype=np.intp)
     if before is not None and before.arrivals.size:
-        at = np.minimum(np.searchsorted(before.arrivals, arrivals), before.arrivals.size - 1)
-        known = before.arrivals[at] == arrivals
-        origin[known] = at[known]
+        index = np.minimum(np.searchsorted(before.arrivals, arrivals), before.arrivals.size - 1)
+        known = before.arrivals[index] == arrivals
+        origin[known] = index[known]
     return origin

@@ -1,4 +1,4 @@
-"""Variables that came as columns: all of them, or a bounded pool of the best."""
+"""Pool of columns: all of them, or a bounded number of the best."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from streamsel.shapes import Number, expect
 from streamsel.target.normal_scores import NormalScores
 from streamsel.target.space import TargetSpace
 
-# Scores within this relative distance are equal, and the earlier column goes first.
+# Scores within this relative distance are equal, and the earlier column ranks first.
 TIE = 1e-12
-# A score of no more than this is rounding: nothing is left of the variable.
+# A score up to this is a rounding error: the variable is exhausted.
 SPENT = 1e-12
-# Centres may be off by this part of a column's length.
-_ROUGH = 1e-14
+# Error of a mean that is tolerated, relative to the column's length.
+_MEAN_RTOL = 1e-14
 
 
 class Picks(NamedTuple):
-    """The picks of a selection, in order: place, score when it was picked, round."""
+    """The picks of a selection, in order: index, score when it was picked, round."""
 
     places: list[int]
     scores: list[float]
@@ -49,19 +49,18 @@ NO_PICKS = Picks([], [], [])
 
 
 class Sifted(NamedTuple):
-    """What is left of a pool and of columns that were offered to it.
+    """Result of offering columns to a pool.
 
     Parameters
     ----------
     stay
-        Places in the pool that stay, ascending; None for all.
+        Indices of the pool's variables to keep, ascending; None for all.
     join
-        Which of the columns offered come behind them, ascending.
+        Which of the offered columns to append, ascending.
     discarded, floor
-        As `Pool` has them.
+        As attributes of `Pool`.
     plan
-        What the method would know of at the next cut; only as long as the pool is not cut
-        otherwise.
+        Cached result of the method for the next cut; valid until the pool is cut otherwise.
     """
 
     stay: Places | None
@@ -72,32 +71,33 @@ class Sifted(NamedTuple):
 
 
 class Method(Protocol):
-    """What a pool must know of the method that it serves."""
+    """Protocol of a method that ranks the columns of a pool."""
 
     def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
-        """Return, for rows of the pool's table, what no score of theirs can ever be above."""
+        """Return upper bounds on all later scores of rows of the pool's table."""
 
     def _sift(self, pool: Pool, chunk: Chunk, stats: Stats, places: Places) -> Sifted | None:
-        """Return what is left once these columns have been offered in order, as `Pool` says.
+        """Return the result of offering these columns in order, in the way that `Pool` describes.
 
-        For methods that know a faster way than one cut after another; None for those that do not.
+        For methods with a faster way than repeated cuts; None for all others.
         """
 
     def _relevance_at(self, bound: float) -> float:
-        """Return below which relevance the bound is below this; -inf if relevance does not say."""
+        """Return the relevance below which a column's bound is below `bound`; -inf if none is."""
 
     def _refill(self, pool: Pool, limit: int) -> Picks:
-        """Return who stays when the pool is cut back to its limit."""
+        """Return the variables to keep when the pool is cut back to its limit."""
 
     def _round(self, pool: Pool) -> int:
-        """Return how many picks a round can have."""
+        """Return the maximum number of picks in a round."""
 
 
 class Pool(ColumnHeld):
-    """Moments of columns: of all of them, or of `limit` of the best, never of twice as many.
+    """Moments of columns: of all of them, or of a bounded number of the best.
 
-    When twice the limit are held the method says who stays. The pool is cut at a fixed number of
-    admitted columns, so how the stream is cut into blocks makes no difference.
+    Whenever the pool holds twice the limit, the method chooses the variables to keep. Cuts depend
+    on the number of admitted columns only, so the division of the stream into blocks makes no
+    difference.
 
     Parameters
     ----------
@@ -106,35 +106,36 @@ class Pool(ColumnHeld):
     n
         Number of observations.
     limit
-        None keeps all columns.
+        Number of variables after a cut; None keeps all columns.
     noted
-        Further fields of a variable, one number each, that come with it.
+        Names of further fields of a variable, one number each.
 
     Attributes
     ----------
     method
-        Whom the pool serves; to be said before columns come.
+        The method that ranks the columns; to be set before columns arrive.
     table
-        `arrival`, the moments as in `columns.Stats`, and what else is noted.
+        `arrival`, the moments as in `columns.Stats`, and the further fields.
     discarded
-        The largest bound of a column let go; -1.0 while there is none. No score that such a column
-        could have had later is above it.
+        The largest bound of a discarded column; -1.0 if there is none. No later score of such a
+        column could have been higher.
     floor
-        A column whose bound is not above this would not have been kept at the last cut either.
+        Admission threshold: a column whose bound is not above it would not have been kept at the
+        last cut either.
     plan
-        What the method noted at the last cut, for the next; it follows from what is held, and may
-        be dropped. It is replaced, and never changed.
+        Cached result of the method from the last cut, for the next; it follows from the state, and
+        may be dropped. It is replaced, never modified.
     """
 
-    # Whether a column that does not vary may be held: rows may go on from it.
+    # Whether constant columns may be stored: learning may continue on rows.
     takes_constant = True
-    # What relevances are compared with noise by, if not by the target; to be set before columns.
+    # Normal scores to compare relevances with noise by, instead of the target; set before columns.
     scores: NormalScores | None = None
 
     method: Method
 
     def serve(self, method: Method) -> None:
-        """Take this for the method that the pool serves; it holds the pool, and not the reverse."""
+        """Set the method of the pool by a weak reference, because the method owns the pool."""
         self.method = cast("Method", weakref.proxy(method))
 
     def __init__(
@@ -150,7 +151,7 @@ class Pool(ColumnHeld):
         self.plan: Any = None
 
     def compare_by(self, scores: NormalScores | None) -> None:
-        """Compare variables with noise by normal scores of the target, before columns come."""
+        """Set the target's normal scores for the comparison with noise, before columns arrive."""
         if scores is not None:
             self.scores = scores
             self.table = Table(self.table.fields | self._fields_of_scores())
@@ -163,52 +164,52 @@ class Pool(ColumnHeld):
         return {"arrival": (), "mean": (), "low": (), "m2": (), "cxy": (c,)}
 
     def empty(self) -> Self:
-        """Return a pool of the same kind, with nothing in it."""
+        """Return an empty pool of the same kind."""
         other = type(self)(self._space, self.n, self.limit, self._noted)
         other.method = self.method
         other.compare_by(self.scores)
         return other
 
-    # What is held
+    # Contents
 
     @property
     def complete(self) -> bool:
-        """Whether no variable was ever let go."""
+        """Whether no variable was ever discarded."""
         return self.discarded < 0.0
 
     @property
     def space(self) -> TargetSpace | None:
-        """The target space; None where there is no target."""
+        """The target space; None without a target."""
         return self._space
 
     def noted(self, field: str) -> Floats:
-        """Return what else was noted of the variables, (p,)."""
+        """Return a further field of the variables, recorded on arrival, (p,)."""
         return self.table[field]
 
     def bytes_for(self, p: int) -> int:
-        """Return about how many bytes this state takes once it has seen p columns."""
+        """Return the approximate memory of this state in bytes, after p columns."""
         numbers = sum(math.prod(shape) for shape in self.table.fields.values())
-        held = p if self.most_held is None else min(p, self.most_held)
+        n_kept = p if self.most_held is None else min(p, self.most_held)
         # The table grows by doubling, and names take memory, too.
-        return held * (16 * numbers + 100)
+        return n_kept * (16 * numbers + 100)
 
     @property
     def most_held(self) -> int | None:
-        """How many columns are held at most; None for any number."""
+        """The maximum number of variables at any time; None for no limit."""
         return None if self.limit is None else 2 * self.limit
 
     # Learning
 
     @property
     def indifferent_below(self) -> float:
-        """Below which relevance a column is let go, and its bound too is nothing new."""
-        least = min(self.floor, self.discarded)
-        if least <= 0.0 or self._noted:
+        """The relevance below which a column is discarded, and `discarded` does not change."""
+        threshold = min(self.floor, self.discarded)
+        if threshold <= 0.0 or self._noted:
             return -math.inf
-        return self.method._relevance_at(least)
+        return self.method._relevance_at(threshold)
 
     def rows_of(self, chunk: Chunk, stats: Stats, places: Places | None) -> dict[str, Floats]:
-        """Return what the table keeps of these columns of a chunk; None for all with moments."""
+        """Return the table rows of these columns of a chunk; None for all with moments."""
         rows = stats._asdict()
         if places is not None:
             rows = {field: array[places] for field, array in rows.items()}
@@ -217,13 +218,13 @@ class Pool(ColumnHeld):
         return rows
 
     def noise_relevance(self, places: Places | None = None) -> Floats:
-        """Return the relevances that are compared with noise: to the target's normal scores."""
+        """Return the relevances to compare with noise: those to the target's normal scores."""
         if self.scores is None or self._space is None:
             return self.relevance(places)
         stats, products = self.stats(places), self.table["with_scores"]
-        left = self._space.left(stats.m2, stats.cxy)
+        adjusted = self._space.left(stats.m2, stats.cxy)
         products = products if places is None else products[places]
-        return np.abs(products) / np.sqrt(np.where(left > 0.0, left, np.inf))
+        return np.abs(products) / np.sqrt(np.where(adjusted > 0.0, adjusted, np.inf))
 
     def admit(
         self,
@@ -238,14 +239,15 @@ class Pool(ColumnHeld):
         Parameters
         ----------
         chunk, stats
-            The columns, and the moments of the first of them, or of all.
+            The columns, and the moments of all of them or of the first ones.
         first_arrival
-            How many columns of the stream stood before the chunk.
+            Number of columns of the stream before the chunk.
         places
-            Which columns that have moments, ascending; None for all that the pool has a use for: in
-            a bounded one not for what does not vary, beside covariates.
+            Indices of the columns to learn among those with moments, ascending; None for all that
+            the pool can use: a bounded pool cannot use columns that are constant, given the
+            covariates.
         noted
-            What else is noted of the columns that have moments, one number each.
+            Further fields of the columns with moments, one number each.
         """
         all_kept = self.limit is None and self.takes_constant
         if places is None and not all_kept:
@@ -277,22 +279,22 @@ class Pool(ColumnHeld):
         places: Places,
         noted: Mapping[str, Floats],
     ) -> None:
-        """Admit what is eligible of these columns of a chunk, and cut back whenever it is time."""
+        """Admit the eligible columns, and cut the pool back whenever it is full."""
         assert self.limit is not None  # noqa: S101
         offered = stats._asdict() | dict(noted)
         if places.size < stats.m2.size:
             offered = {field: array[places] for field, array in offered.items()}
         bound = self.method._bound(self, offered)
-        # Nearly all single columns are let go, and change nothing.
+        # Nearly all single columns are discarded, and change nothing.
         while places.size and bound.max() > min(self.floor, self.discarded):
             eligible = bound > self.floor
             room = 2 * self.limit - len(self.table)
             admitted = np.flatnonzero(eligible)[:room]
             stop = places.size if admitted.size < room else int(admitted[-1]) + 1
-            lost = bound[:stop][~eligible[:stop]]
-            if admitted.size or (lost.size and lost.max() > self.discarded):
+            rejected = bound[:stop][~eligible[:stop]]
+            if admitted.size or (rejected.size and rejected.max() > self.discarded):
                 self._changes()
-            self._let_go(lost)
+            self._let_go(rejected)
             if admitted.size:
                 self._append(chunk, stats, first_arrival, places[admitted], noted)
             places, bound = places[stop:], bound[stop:]
@@ -323,9 +325,9 @@ class Pool(ColumnHeld):
             return
         picks = self.method._refill(self, self.limit)
         kept = np.sort(np.asarray(picks.places, dtype=np.intp))
-        lost = np.ones(len(self.table), dtype=np.bool_)
-        lost[kept] = False
-        fields = {field: self.table[field][lost] for field in self.table.fields}
+        is_discarded = np.ones(len(self.table), dtype=np.bool_)
+        is_discarded[kept] = False
+        fields = {field: self.table[field][is_discarded] for field in self.table.fields}
         self._let_go(self.method._bound(self, fields))
         self.floor = min(picks.scores) if len(picks.places) == self.limit else 0.0
         self.table.keep(kept)
@@ -336,25 +338,25 @@ class Pool(ColumnHeld):
             self.discarded = max(self.discarded, float(bound.max()))
 
     def certified(self, picks: Picks) -> int:
-        """Return how many leading picks no column that was let go can have changed.
+        """Return how many leading picks no discarded column can have changed.
 
-        A pick is proven if all before it are and its score is above every score that a discarded
-        column could have had. A round must have used up the whole rank before the next one may
-        count: a discarded column could have had something left where the candidates had not.
+        A pick is proven if all before it are, and its score is above every score that a discarded
+        column could have had. A new round counts only if the previous one used up the whole rank: a
+        discarded column could have had a residual where the candidates had none.
         """
         if self.discarded <= SPENT:
             return len(picks.places)
-        bar = self.discarded * (1.0 + TIE)
+        threshold = self.discarded * (1.0 + TIE)
         in_round = 0
         for n, score in enumerate(picks.scores):
             new_round = n > 0 and picks.rounds[n] != picks.rounds[n - 1]
-            if score <= bar or (new_round and in_round < self.method._round(self)):
+            if score <= threshold or (new_round and in_round < self.method._round(self)):
                 return n
             in_round = 1 if new_round else in_round + 1
         return len(picks.places)
 
     def merge(self, other: Self, arrived: int) -> None:
-        """Take in all candidates of another pool, as arrived after so many columns."""
+        """Add all variables of another pool, which arrived after `arrived` columns."""
         self._changes()
         rows = {field: other.table[field] for field in other.table.fields}
         rows["arrival"] = rows["arrival"] + arrived
@@ -365,14 +367,14 @@ class Pool(ColumnHeld):
     # Undo, copies, files
 
     def _copied(self) -> dict[str, Any]:
-        # Whatever else changes is replaced.
+        # All other attributes are replaced, not modified.
         return vars(self) | {"table": self.table.as_of_now()}
 
     def _restored(self, saved: dict[str, Any]) -> dict[str, Any]:
         return super()._restored(saved) | {"table": saved["table"]()}
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: arrays, and values that JSON can hold."""
+        """Return the state for a model file, as arrays and JSON-compatible values."""
         return {
             "table": self.table.to_state(),
             "discarded": self.discarded,
@@ -380,7 +382,7 @@ class Pool(ColumnHeld):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        """Restore the state from `to_state`, in a new object with the same parameters."""
         expect(state, discarded=Number(), floor=Number())
         self.table = Table.from_state(state["table"], self.table.fields)
         self.discarded, self.floor = state["discarded"], state["floor"]
@@ -388,15 +390,15 @@ class Pool(ColumnHeld):
             self._expect_fewer_than(2 * self.limit)
 
     def expect_possible(self) -> None:
-        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        """Raise ValueError for values that no data can produce, as a file may hold."""
         table = self.table
         expect_sums("sums of squares", table["m2"])
         if not self.takes_constant and not (table["m2"] > 0.5 * UNDERFLOW).all():
-            raise ValueError("Expected variables that vary. Got: others.")
+            raise ValueError("Expected variables that vary. Got: constant ones.")
         expect_means(table["mean"], table["low"], np.sqrt(np.abs(table["m2"])))
         expect_between("arrivals", table["arrival"], 0.0, 2.0**53)
         if np.unique(table["arrival"]).size < len(table):
-            raise ValueError("Expected arrivals that differ. Got: others.")
+            raise ValueError("Expected arrivals that differ. Got: equal ones.")
         for field in self._noted:
             expect_bounded(field, table[field])
         if "with_scores" in table.fields:
@@ -406,13 +408,13 @@ class Pool(ColumnHeld):
             expect_between("p-values", table["p_value"], 0.0, 1.0)
 
     def _expect_fewer_than(self, room: int) -> None:
-        """Refuse more variables than are ever held: a pool is cut back as soon as it is full."""
+        """Raise ValueError for as many variables as a pool never holds: a full pool is cut."""
         if len(self.table) >= room:
             raise ValueError(f"Expected fewer than {room} variables. Got: {len(self.table)}.")
 
 
 class SamplePool(Pool):
-    """A pool that keeps the observations of its variables too, centred and of length 1."""
+    """Pool that also stores the observations of its variables, centred and of length 1."""
 
     takes_constant = False
     offers = frozenset({"products", "samples"})
@@ -422,12 +424,12 @@ class SamplePool(Pool):
     ) -> None:
         super().__init__(space, n, limit, noted)
         # (r, n) orthonormal basis of the target space, and (d, n) of the covariates' span, which is
-        # taken out of the observations.
+        # projected out of the observations.
         self.basis: Floats = np.zeros((0, n))
         self.given: Floats | None = None
 
     def follow(self, Y: Floats) -> None:
-        """Take up the observations of target and covariates, (c, n), before columns come."""
+        """Set the bases from target and covariates, (c, n), before columns arrive."""
         assert self._space is not None  # noqa: S101
         self.basis = self._space.weights @ Y
         self.given = self._space.given @ Y if len(self._space.given) else None
@@ -436,18 +438,18 @@ class SamplePool(Pool):
         return super()._fields() | {"unit": (self.n,)}
 
     def rows_of(self, chunk: Chunk, stats: Stats, places: Places | None) -> dict[str, Floats]:
-        """Return what the table keeps of these columns of a chunk; None for all with moments."""
+        """Return the table rows of these columns of a chunk; None for all with moments."""
         rows = super().rows_of(chunk, stats, places)
         places = np.arange(stats.m2.size) if places is None else places
         return rows | {"unit": self.units_of(chunk, stats, places)}
 
     def units_of(self, chunk: Chunk, stats: Stats, places: Places) -> Floats:
-        """Return the observations of columns as the pool would keep them."""
+        """Return the observations of columns in the form that the pool stores."""
         unit = units(chunk, stats, places)
         return unit if self.given is None else residuals(unit, self.given)
 
     def expect_possible(self) -> None:
-        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        """Raise ValueError for values that no data can produce, as a file may hold."""
         super().expect_possible()
         self._expect_units()
 
@@ -455,10 +457,10 @@ class SamplePool(Pool):
         expect_units(self.table["unit"])
 
     def _fields_of_scores(self) -> dict[str, tuple[int, ...]]:
-        return {}  # the observations have all that is asked
+        return {}  # the observations suffice
 
     def noise_relevance(self, places: Places | None = None) -> Floats:
-        """Return the relevances that are compared with noise: to the target's normal scores."""
+        """Return the relevances to compare with noise: those to the target's normal scores."""
         if self.scores is None:
             return self.relevance(places)
         unit = self.table["unit"] if places is None else self.table["unit"][places]
@@ -466,7 +468,7 @@ class SamplePool(Pool):
         return found
 
     def samples(self, places: Places) -> Floats:
-        """Return the observations of some variables, centred and of length 1, one a row."""
+        """Return the observations of variables, centred and of length 1, one variable per row."""
         return self.table["unit"][places]
 
     def products(self, places: Places | int) -> Floats:
@@ -476,8 +478,8 @@ class SamplePool(Pool):
 
 
 def residuals(unit: Floats, given: Floats) -> Floats:
-    """Return rows of length 1 without what lies in the span of others (d, n), again of length 1."""
-    # Twice, for the digits of what is nearly theirs.
+    """Return unit rows with the span of others, (d, n), projected out, again of length 1."""
+    # Twice, for the accuracy of rows that lie nearly in the span.
     for _ in range(2):
         unit = unit - (unit @ given.T) @ given
         length = np.sqrt(np.einsum("ij,ij->i", unit, unit))
@@ -486,12 +488,12 @@ def residuals(unit: Floats, given: Floats) -> Floats:
 
 
 def units(chunk: Chunk, stats: Stats, places: Places) -> Floats:
-    """Return columns of a chunk, centred and of length 1, one a row; what does not vary is void."""
+    """Return columns of a chunk, centred and of length 1, one per row; 0 for constant ones."""
     unit, stats = chunk.columns(places), chunk.about(stats)
     unit -= stats.mean[places, None]
     m2, low = stats.m2[places], stats.low[places]
-    # What rounding took from the means tells beside a large offset only.
-    if np.any(np.abs(low) > _ROUGH * np.sqrt(m2)):
+    # The rounding error of a mean matters only for a large mean.
+    if np.any(np.abs(low) > _MEAN_RTOL * np.sqrt(m2)):
         unit -= low[:, None]
     unit /= np.sqrt(np.where(m2 > 0.0, m2, 1.0))[:, None]
     return unit

@@ -1,8 +1,8 @@
-"""What the numbers of a saved state can be: lengths, relevances and products that data have.
+"""Validation of saved states: ranges that lengths, relevances and products of data can have.
 
-A file may have been edited and sealed again. What is checked here holds of every state that was
-learnt, whatever the data; the bounds leave room for rounding, which changes the last digits, and
-more of them where a column hardly varies about a large mean.
+A file may have been edited and sealed again. The conditions hold for every learnt state, whatever
+the data; the bounds leave room for rounding, which changes the last digits, and more of them for a
+column that hardly varies about a large mean.
 """
 
 from __future__ import annotations
@@ -16,58 +16,60 @@ from streamsel._jit.rows import LARGEST
 
 Floats = NDArray[np.float64]
 
-# Of a squared length that is 1, and of a relevance that is at most 1.
-_SHORT, _LONG = 0.5, 2.0
-_MOST_RELEVANT = 1.01
-# What a product may have above the two squares that bound it, as a part of them; and of the largest
-# square: what is left of a difference of two that are equal.
-_OVER, _ROUNDING = 1.01, 1e-9
-# What a large mean adds to a product with values whose sum is 0 but for rounding, as a part of it.
-_OF_MEAN = 1e-12
-# What rounding takes from a mean, as a part of it.
-_LOST = 1e-6
-# Of two numbers that are multiplied; of a sum of many of these; and of a sum of products.
-_FACTOR, _MANY, _SUM = 2.0 * LARGEST, 1e6 * LARGEST, 1e308
+# Bounds of a squared length of 1, and upper bound of a relevance of 1.
+_MIN_UNIT_SQUARE, _MAX_UNIT_SQUARE = 0.5, 2.0
+_MAX_RELEVANCE = 1.01
+# Relative excess of a product over its bound, and rounding error of a difference of equal squares,
+# relative to the largest square.
+_BOUND_FACTOR, _SQUARE_RTOL = 1.01, 1e-9
+# Relative effect of a large mean on its product with values that sum to 0 up to rounding.
+_MEAN_EFFECT = 1e-12
+# Relative rounding error of a mean.
+_MEAN_RTOL = 1e-6
+# Upper bounds of a factor, of a sum of many values, and of a sum of products.
+_MAX_FACTOR, _MAX_SUM, _MAX_PRODUCT_SUM = 2.0 * LARGEST, 1e6 * LARGEST, 1e308
 
 
 def expect_bounded(what: str, *arrays: Any) -> None:
-    """Refuse numbers whose products are not finite."""
+    """Raise ValueError for numbers whose products may not be finite."""
     for array in arrays:
-        if not (np.abs(array) <= _FACTOR).all():
-            raise ValueError(f"Expected {what} whose products are finite. Got: others.")
+        if not (np.abs(array) <= _MAX_FACTOR).all():
+            raise ValueError(f"Expected {what} whose products are finite. Got: larger numbers.")
 
 
 def expect_totals(what: str, *arrays: Any) -> None:
-    """Refuse sums of numbers that are not bounded as these are."""
+    """Raise ValueError for numbers that are too large for sums of bounded values."""
     for array in arrays:
-        if not (np.abs(array) <= _MANY).all():
-            raise ValueError(f"Expected {what} that are sums of values. Got: others.")
+        if not (np.abs(array) <= _MAX_SUM).all():
+            raise ValueError(f"Expected {what} that are sums of values. Got: larger numbers.")
 
 
 def expect_sums(what: str, *arrays: Any) -> None:
-    """Refuse sums of products that no values have which can be multiplied."""
+    """Raise ValueError for numbers that are too large for sums of products of bounded values."""
     for array in arrays:
-        if not (np.abs(array) <= _SUM).all():
-            raise ValueError(f"Expected {what} that are sums of products. Got: others.")
+        if not (np.abs(array) <= _MAX_PRODUCT_SUM).all():
+            raise ValueError(f"Expected {what} that are sums of products. Got: larger numbers.")
 
 
 def expect_units(units: Floats) -> None:
-    """Refuse rows that are not of length 1, as observations are held; or of 0, of what is void."""
+    """Raise ValueError for rows whose length is not 1, or 0 for a constant variable."""
     with np.errstate(over="ignore"):
         squares = np.einsum("ij,ij->i", units, units)
-    if not ((squares == 0.0) | ((squares >= _SHORT) & (squares <= _LONG))).all():
-        raise ValueError("Expected observations of length 1. Got: others.")
+    if not (
+        (squares == 0.0) | ((squares >= _MIN_UNIT_SQUARE) & (squares <= _MAX_UNIT_SQUARE))
+    ).all():
+        raise ValueError("Expected observations of length 1. Got: other lengths.")
 
 
 def expect_relevances(relevances: Any, *, least: float = 0.0) -> None:
-    """Refuse relevances above 1, or below 0 where they have no sign."""
-    bounds = least * _MOST_RELEVANT, _MOST_RELEVANT
+    """Raise ValueError for relevances above 1, or below 0 where they have no sign."""
+    bounds = least * _MAX_RELEVANCE, _MAX_RELEVANCE
     if not ((relevances >= bounds[0]) & (relevances <= bounds[1])).all():
-        raise ValueError(f"Expected relevances from {least:g} to 1. Got: others.")
+        raise ValueError(f"Expected relevances from {least:g} to 1. Got: values outside.")
 
 
 def expect_products(S: Floats, what: str = "variables") -> None:
-    """Refuse a matrix of inner products that breaks the inequality of Cauchy and Schwarz."""
+    """Raise ValueError for inner products that violate the Cauchy-Schwarz inequality."""
     expect_sums(f"products of {what}", S)
     squares = S.diagonal()
     lengths = np.sqrt(np.maximum(squares, 0.0))
@@ -75,76 +77,78 @@ def expect_products(S: Floats, what: str = "variables") -> None:
 
 
 def expect_factors(factors: Floats) -> None:
-    """Refuse weightings of columns, one a row, of which the largest is not 1."""
-    expect_between("factors", factors, 0.0, _MOST_RELEVANT)
-    if len(factors) and not (factors.max(axis=1) >= 1.0 / _MOST_RELEVANT).all():
-        raise ValueError("Expected factors of which one is 1. Got: others.")
+    """Raise ValueError for weights of columns, in rows, whose maximum is not 1."""
+    expect_between("factors", factors, 0.0, _MAX_RELEVANCE)
+    if len(factors) and not (factors.max(axis=1) >= 1.0 / _MAX_RELEVANCE).all():
+        raise ValueError("Expected factors with a maximum of 1. Got: another maximum.")
 
 
 def expect_within(products: Any, bounds: Any, squares: Any) -> None:
-    """Refuse products above these bounds, or squares below 0, but for rounding."""
-    over = np.abs(products) > _OVER * bounds + _ROUNDING * np.abs(squares).max(initial=0.0)
+    """Raise ValueError for products above these bounds, or squares below 0, beyond rounding."""
+    over = np.abs(products) > _BOUND_FACTOR * bounds + _SQUARE_RTOL * np.abs(squares).max(
+        initial=0.0
+    )
     if over.any():
-        raise ValueError("Expected products no larger than their squares. Got: others.")
+        raise ValueError("Expected products no larger than their squares allow. Got: larger ones.")
     expect_squares(squares)
 
 
 def expect_squares(squares: Any) -> None:
-    """Refuse sums of squares below 0, but for rounding."""
-    if (squares < -_ROUNDING * np.abs(squares).max(initial=0.0)).any():
-        raise ValueError("Expected sums of squares of 0 or more. Got: others.")
+    """Raise ValueError for sums of squares below 0, beyond rounding."""
+    if (squares < -_SQUARE_RTOL * np.abs(squares).max(initial=0.0)).any():
+        raise ValueError("Expected sums of squares of 0 or more. Got: negative ones.")
 
 
 def expect_explained(m2: Floats, mean: Floats, cxy: Floats, squares: Floats) -> None:
-    """Refuse products of variables with targets, (p, c), that are beyond what their squares bound.
+    """Raise ValueError for products with targets, (p, c), larger than the squares allow.
 
-    A relevance does not show it: where it would be above 1 it is taken for 1.
+    A relevance does not show this, because it is clipped at 1.
     """
-    lengths = np.sqrt(np.maximum(m2, 0.0)) + _OF_MEAN * np.abs(mean)
+    lengths = np.sqrt(np.maximum(m2, 0.0)) + _MEAN_EFFECT * np.abs(mean)
     bounds = lengths[:, None] * np.sqrt(squares)
-    rounding = _ROUNDING * bounds.max(axis=0, initial=0.0)
-    if not (np.abs(cxy) <= _OVER * bounds + rounding).all():
-        raise ValueError("Expected products no larger than their squares. Got: others.")
+    tolerance = _SQUARE_RTOL * bounds.max(axis=0, initial=0.0)
+    if not (np.abs(cxy) <= _BOUND_FACTOR * bounds + tolerance).all():
+        raise ValueError("Expected products no larger than their squares allow. Got: larger ones.")
 
 
 def expect_weights(total: float, unit: float, squares: float, rows: int) -> None:
-    """Refuse weights that no rows have.
+    """Raise ValueError for weights that no rows can have.
 
     Parameters
     ----------
     total, squares
         The sum of their weights, and of their squares.
     unit
-        The weight of a row that comes now.
+        The weight of the next row.
     rows
-        How many rows there were.
+        Number of rows.
     """
     with np.errstate(all="ignore"):
         now = np.float64(total) / np.float64(unit)
         effective = np.square(np.float64(total)) / np.float64(squares)
-    # Rows of weight 0 are rows; of equal weights as many tell as there are, and of others fewer.
+    # Rows of weight 0 count as rows; the effective number of rows is at most their number.
     fits = 1e-150 <= now <= 1e150 and 0.99 <= effective <= 1.01 * rows + 1.0
     if not fits and (total or squares or not 0.0 < unit < np.inf):
-        raise ValueError(f"Expected weights of {rows} rows. Got: others.")
+        raise ValueError(f"Expected weights of {rows} rows. Got: impossible ones.")
 
 
 def expect_means(means: Any, lost: Any, spread: Any) -> None:
-    """Refuse means that values cannot have, and more than rounding takes from them.
+    """Raise ValueError for impossible means, or rounding corrections that are too large.
 
     Parameters
     ----------
     means, lost
-        What a sum over values came to, and what rounding took from it.
+        Computed means, and their rounding corrections.
     spread
-        How far the values are from their means, all together.
+        Norm of the deviations of the values from their means.
     """
     expect_bounded("means", means)
-    if not (np.abs(lost) <= _LOST * (np.abs(means) + spread)).all():
-        raise ValueError("Expected what rounding takes from means. Got: more.")
+    if not (np.abs(lost) <= _MEAN_RTOL * (np.abs(means) + spread)).all():
+        raise ValueError("Expected small rounding corrections of means. Got: larger ones.")
 
 
 def expect_between(what: str, values: Any, least: float, most: float) -> None:
-    """Refuse a number, or an array of them, out of an interval."""
+    """Raise ValueError for a number, or an array, that is not within an interval."""
     found = np.asarray(values)
     if not ((found >= least) & (found <= most)).all():
-        raise ValueError(f"Expected {what} from {least:g} to {most:g}. Got: others.")
+        raise ValueError(f"Expected {what} from {least:g} to {most:g}. Got: values outside.")

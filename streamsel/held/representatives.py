@@ -1,4 +1,4 @@
-"""A bounded pool of columns, each of which may stand for others that are like it."""
+"""A bounded pool of columns, each of which represents the similar columns that were discarded."""
 
 from __future__ import annotations
 
@@ -19,28 +19,29 @@ from streamsel.shapes import Array, Flag, Number, expect
 from streamsel.target.space import TargetSpace
 from streamsel.ties import TIE, most_relevant_first
 
-# Of a variable that the others leave less than this part of the largest, nothing is left.
-_SPENT = 1e-10
-# A relevance of no more is rounding.
-_NONE = 1e-12
-# Pivots that are taken out of a matrix by one product.
-_AT_ONCE = 64
-# Who shares more than this part of its variance with one that stays is represented by it.
-_ALIKE = 0.98
+# A residual below this part of the largest is zero.
+_ZERO_TOL = 1e-10
+# A relevance up to this is rounding.
+_MIN_RELEVANCE = 1e-12
+# Number of pivots per update of the residual matrix.
+_BLOCK = 64
+# A variable that shares more than this part of its variance with a kept one is represented by it.
+_REPRESENTED_SHARE = 0.98
 
 
-class Kept(NamedTuple):
-    """Who stays of some variables.
+class RepresentativeSet(NamedTuple):
+    """The variables that are kept as representatives.
 
     Parameters
     ----------
     places
-        Ascending.
+        Their indices, ascending.
     mass
-        What each stands for from here on.
+        The weight of each from now on.
     bar
-        What was left of the last pivot: a variable whose squared relevance is not above it would
-        not have been one. Where others followed it is the least squared relevance of these.
+        The residual of the last pivot: a variable whose squared relevance is not above it would not
+        have been a pivot. If others were added after the pivots, the least squared relevance of
+        these.
     """
 
     places: Places
@@ -48,13 +49,13 @@ class Kept(NamedTuple):
     bar: float
 
 
-def represent(R: Floats, squares: Floats, mass: Floats, limit: int) -> Kept:
-    """Return who of some variables represents all of them.
+def represent(R: Floats, squares: Floats, mass: Floats, limit: int) -> RepresentativeSet:
+    """Select the variables that represent all of them.
 
-    The first are the pivots of a Cholesky factorisation: each in turn has most left, in mass and
-    relevance, of what those before it do not tell. When nothing is left of anybody the most
-    relevant follow, but for those that are like one that stays. Who goes leaves mass to the one
-    that stays and is likest it, as much as they have in common.
+    The first are the pivots of a Cholesky factorisation: each has the largest residual, weighted by
+    mass and relevance, given those before it. When no residual is left, the most relevant variables
+    follow, except those similar to a kept one. A discarded variable adds the share of its weight
+    that they have in common to the most similar kept variable.
 
     Parameters
     ----------
@@ -63,99 +64,103 @@ def represent(R: Floats, squares: Floats, mass: Floats, limit: int) -> Kept:
     squares
         (m,) squared relevances.
     mass
-        (m,) what each stands for so far.
+        (m,) current weight of each.
     limit
-        How many may stay.
+        Largest number of variables to keep.
     """
     w = np.sqrt(mass * squares)
-    stay, bar = _pivots(np.asfortranarray(w[:, None] * R * w), limit)
-    alike = np.square(R)
-    if len(stay) < limit:
-        further = _further(alike, squares, stay, limit)
-        stay += further
-        bar = float(squares[further].min()) if len(stay) == limit else 0.0
-    places = np.sort(np.array(stay, dtype=np.intp))
-    goes = np.ones(mass.size, dtype=np.bool_)
-    goes[places] = False
-    heirs = alike[np.ix_(goes, places)]
-    nearest = _first_of_largest(heirs)
-    left = mass[places]
-    np.add.at(left, nearest, mass[goes] * np.square(heirs[np.arange(nearest.size), nearest]))
-    return Kept(places, left, bar)
+    kept, threshold = _pivots(np.asfortranarray(w[:, None] * R * w), limit)
+    squared_R = np.square(R)
+    if len(kept) < limit:
+        further = _further(squared_R, squares, kept, limit)
+        kept += further
+        threshold = float(squares[further].min()) if len(kept) == limit else 0.0
+    indices = np.sort(np.array(kept, dtype=np.intp))
+    is_discarded = np.ones(mass.size, dtype=np.bool_)
+    is_discarded[indices] = False
+    similarity = squared_R[np.ix_(is_discarded, indices)]
+    nearest = _first_of_largest(similarity)
+    new_mass = mass[indices]
+    np.add.at(
+        new_mass,
+        nearest,
+        mass[is_discarded] * np.square(similarity[np.arange(nearest.size), nearest]),
+    )
+    return RepresentativeSet(indices, new_mass, threshold)
 
 
 def _pivots(A: Floats, limit: int) -> tuple[list[int], float]:
-    """Return the first pivots of a matrix, and what was left of the last; A is used up.
+    """Return the first pivots of a matrix, and the residual of the last; A is overwritten.
 
-    What is left of the matrix is brought up to date once for many pivots, by one product; from a
-    pivot's row what those since then have taken is taken out when it is its turn.
+    The matrix is updated once per block of pivots, by one matrix product; the row of a pivot is
+    corrected for the earlier pivots of its block when it is used.
     """
-    left = A.diagonal().copy()
-    spent = _SPENT * float(left.max())
+    residual = A.diagonal().copy()
+    zero = _ZERO_TOL * float(residual.max())
     rows = np.empty((limit, len(A)))
     picks: list[int] = []
-    last = 0.0
+    last_residual = 0.0
     while len(picks) < limit:
         first = len(picks)
-        for s in range(first, min(first + _AT_ONCE, limit)):
-            pivot = int(left.argmax())
-            pivot = int((left >= left[pivot] * (1.0 - TIE)).argmax())
-            if left[pivot] <= spent:
-                return picks, last
-            last = float(left[pivot])
-            # Only the lower triangle is brought up to date.
+        for s in range(first, min(first + _BLOCK, limit)):
+            pivot = int(residual.argmax())
+            pivot = int((residual >= residual[pivot] * (1.0 - TIE)).argmax())
+            if residual[pivot] <= zero:
+                return picks, last_residual
+            last_residual = float(residual[pivot])
+            # Only the lower triangle is updated.
             row = np.append(A[pivot, :pivot], A[pivot:, pivot])
             rows[s] = row - rows[first:s, pivot] @ rows[first:s]
-            rows[s] /= math.sqrt(last)
-            left -= np.square(rows[s])
-            left[pivot] = -1.0
+            rows[s] /= math.sqrt(last_residual)
+            residual -= np.square(rows[s])
+            residual[pivot] = -1.0
             picks.append(pivot)
         new = rows[first : len(picks)].T
         A = blas.dsyrk(-1.0, new, beta=1.0, c=A, lower=1, overwrite_c=1)
-    return picks, last
+    return picks, last_residual
 
 
-def _further(alike: Floats, squares: Floats, stay: list[int], limit: int) -> list[int]:
-    """Return the most relevant of the others, none like another that stays."""
-    nearest = alike[:, stay].max(axis=1, initial=0.0)
-    nearest[stay] = 1.0
+def _further(squared_R: Floats, squares: Floats, kept: list[int], limit: int) -> list[int]:
+    """Return the most relevant of the others, none similar to another kept one."""
+    nearest = squared_R[:, kept].max(axis=1, initial=0.0)
+    nearest[kept] = 1.0
     found: list[int] = []
-    for place in most_relevant_first(squares).tolist():
-        if len(stay) + len(found) == limit:
+    for j in most_relevant_first(squares).tolist():
+        if len(kept) + len(found) == limit:
             break
-        if nearest[place] <= _ALIKE:
-            found.append(place)
-            np.maximum(nearest, alike[place], out=nearest)
+        if nearest[j] <= _REPRESENTED_SHARE:
+            found.append(j)
+            np.maximum(nearest, squared_R[j], out=nearest)
     return found
 
 
 def _first_of_largest(values: Floats) -> Places:
-    """Return the place of the largest in the last axis; of equal ones the first."""
+    """Return the index of the largest value in the last axis; the first of equal ones."""
     largest = values.max(axis=-1, keepdims=True)
     first: Places = (values >= largest * (1.0 - TIE)).argmax(axis=-1)
     return first
 
 
 class Representatives(SamplePool):
-    """At most twice `limit` columns with their observations, each with a mass.
+    """Pool of at most twice `limit` columns with their observations, each with a weight (mass).
 
-    A column that is relevant enough comes in, with mass 1. When twice the limit are held they are
-    cut back to it (`represent`): so what counts is how many columns went by that were like one that
-    stays, and not only the one.
+    A sufficiently relevant column enters with weight 1. When the pool holds twice the limit it is
+    cut back (`represent`). The weight of a kept column thus counts the similar columns that
+    arrived, not only itself.
 
     Parameters
     ----------
     least
-        The relevance from which on columns are counted.
+        The relevance from which columns are counted.
 
     Attributes
     ----------
     bar
-        A column whose squared relevance is not above this is let go.
+        A column whose squared relevance is not above this is discarded.
     tally
-        How relevant all columns were, as far as they were worth counting.
+        Histogram of the relevances of all columns, from `least` on.
     let_go
-        Whether a column was let go that has to do with the target.
+        Whether a column related to the target was discarded.
     """
 
     def __init__(self, space: TargetSpace | None, n: int, limit: int, least: float) -> None:
@@ -169,22 +174,22 @@ class Representatives(SamplePool):
         return super()._fields() | {"mass": ()}
 
     def rows_of(self, chunk: Chunk, stats: Stats, places: Places | None) -> dict[str, Floats]:
-        """Return what the table keeps of these columns of a chunk; None for all with moments."""
+        """Return the table rows of these columns of a chunk; None for all with moments."""
         rows = super().rows_of(chunk, stats, places)
         return rows | {"mass": np.ones(len(rows["m2"]))}
 
     @property
     def complete(self) -> bool:
-        """Whether no variable was ever let go."""
+        """Whether no variable was ever discarded."""
         return not self.let_go
 
     @property
     def indifferent_below(self) -> float:
-        """Below which relevance a column is let go, and not even counted."""
-        return self._unworthy_below
+        """The relevance below which a column is discarded without being counted."""
+        return self._ignored_below
 
     @property
-    def _unworthy_below(self) -> float:
+    def _ignored_below(self) -> float:
         return min(math.sqrt(self.bar), self.tally.least)
 
     # Learning
@@ -193,23 +198,23 @@ class Representatives(SamplePool):
         """Learn the columns of a chunk, in order."""
         assert self._space is not None  # noqa: S101
         relevance = self._space.relevance(stats.m2, stats.cxy)
-        if relevance.max(initial=0.0) <= self._unworthy_below:
+        if relevance.max(initial=0.0) <= self._ignored_below:
             return
         self._changes()
         self.tally.add(relevance)
-        squares = np.where(relevance > _NONE, np.square(relevance), 0.0)
-        places = self._above_bar(squares, np.flatnonzero(squares))
-        while places.size:
+        squares = np.where(relevance > _MIN_RELEVANCE, np.square(relevance), 0.0)
+        indices = self._above_threshold(squares, np.flatnonzero(squares))
+        while indices.size:
             room = 2 * self.limit - len(self.table)
-            self._append(chunk, stats, first_arrival, places[:room], {})
-            places = places[room:]
+            self._append(chunk, stats, first_arrival, indices[:room], {})
+            indices = indices[room:]
             self.cut_back()
-            places = self._above_bar(squares, places)
+            indices = self._above_threshold(squares, indices)
 
-    def _above_bar(self, squares: Floats, places: Places) -> Places:
-        above = squares[places] > self.bar * (1.0 + TIE)
+    def _above_threshold(self, squares: Floats, indices: Places) -> Places:
+        above = squares[indices] > self.bar * (1.0 + TIE)
         self.let_go |= not above.all()
-        return places[above]
+        return indices[above]
 
     def cut_back(self) -> None:
         """Cut the pool back to its limit if it holds twice as many."""
@@ -222,7 +227,7 @@ class Representatives(SamplePool):
         self.bar, self.let_go = max(self.bar, kept.bar), True
 
     def merge(self, other: Self, arrived: int) -> None:
-        """Take in all candidates of another pool, as arrived after so many columns."""
+        """Add all variables of another pool, which arrived after `arrived` columns."""
         self._changes()
         rows = {field: other.table[field] for field in other.table.fields}
         rows["arrival"] = rows["arrival"] + arrived
@@ -232,9 +237,9 @@ class Representatives(SamplePool):
         self.cut_back()
 
     def expect_possible(self) -> None:
-        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        """Raise ValueError for values that no data can produce, as a file may hold."""
         super().expect_possible()
-        # It stands for itself, and for others.
+        # Its own weight, and that of others.
         expect_between("masses", self.table["mass"], 0.99, 2.0**53)
 
     # Undo, copies, files
@@ -243,7 +248,7 @@ class Representatives(SamplePool):
         return super()._copied() | {"tally": copy.copy(self.tally)}
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: arrays, and values that JSON can hold."""
+        """Return the state for a model file, as arrays and JSON-compatible values."""
         return {
             "table": self.table.to_state(),
             "bar": self.bar,
@@ -252,7 +257,7 @@ class Representatives(SamplePool):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        """Restore the state from `to_state`, in a new object with the same parameters."""
         size = self.tally.counts.shape
         expect(state, bar=Number(0.0), let_go=Flag(), tally=Array(size, np.int64, least=0))
         self.table = Table.from_state(state["table"], self.table.fields)

@@ -1,4 +1,4 @@
-"""The leading axes of columns to rounding, by reading the columns several times."""
+"""Leading axes of columns, exact to rounding, from several passes over the columns."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from streamsel.held.operand import Dense, Operand, Sparse
 from streamsel.held.part import Floats, Places
 from streamsel.held.waiting import Stored
 
-_WIDTH, _SPARSE = 256, 4096
+_DENSE_BATCH, _SPARSE_BATCH = 256, 4096
 _EPS = np.finfo(float).eps
 
 
 class Product(Inflow):
-    """K V = Σ w x̃ (x̃ᵀV) of columns that go by, for a V that is given.
+    """The product K V = Σ w x̃ (x̃ᵀV), summed over columns as they arrive.
 
     Parameters
     ----------
@@ -25,13 +25,13 @@ class Product(Inflow):
     """
 
     def __init__(self, V: Floats, n_jobs: int = 1) -> None:
-        super().__init__(len(V), 1, n_jobs, _WIDTH)
+        super().__init__(len(V), 1, n_jobs, _DENSE_BATCH)
         self.V = V
         self._sum: Floats = np.zeros_like(V)
 
     @property
     def _room(self) -> int:
-        return _SPARSE
+        return _SPARSE_BATCH
 
     def _room_for(self, sizes: Places) -> Places:
         return np.ones_like(sizes)
@@ -56,10 +56,10 @@ class Product(Inflow):
 
 
 def new_directions(V: Floats, basis: Floats, least: float) -> Floats:
-    """Return an orthonormal basis of what of V a basis lacks, and is longer than rounding is."""
+    """Return an orthonormal basis of the part of V outside a basis, if longer than `least`."""
     from scipy.linalg import qr
 
-    # Twice is enough.
+    # Two rounds of orthogonalisation suffice.
     for _ in range(2):
         if not V.size:
             break
@@ -71,42 +71,40 @@ def new_directions(V: Floats, basis: Floats, least: float) -> Floats:
 
 
 class Ritz:
-    """Leading eigenpairs of K from readings of its columns, each of which gives K V for some V.
+    """Leading eigenpairs of K by block Rayleigh-Ritz, given K V for one block V per pass.
 
-    Subspace iteration would put K V in the place of V and forget V. Here what was asked for is
-    kept, for K is known on it, and the best of all of it is taken (Rayleigh-Ritz in a block Krylov
-    space): with variances that do not fall off, madelon's, ten components are settled to 1e-6 after
-    6 readings, where subspace iteration takes 26.
+    Subspace iteration would replace V by K V and forget V. Here earlier blocks are kept, because K
+    is known on them, and the eigenpairs are the best in their span (Rayleigh-Ritz in a block Krylov
+    space). With slowly decaying variances, those of madelon, ten components converge to 1e-6 in 6
+    passes; subspace iteration takes 26.
 
     Parameters
     ----------
     start
-        (n, b) what to begin with: as near to the leading axes as is known, each as long as the root
-        of its eigenvalue. Columns need not be orthogonal, nor independent.
+        (n, b) initial block: an estimate of the leading axes, each scaled by the square root of its
+        eigenvalue. Its columns need not be orthogonal or independent.
     rank
-        How many axes are wanted; beyond those that are asked for in the end a few, 10, and as many
-        again, make it settle in fewer readings.
+        Number of axes to compute; 10 more than needed, and as many again, make convergence faster.
     q
-        How many of them are to settle.
+        Number of leading axes that must converge.
 
     Attributes
     ----------
     asked
-        (n, b) what the next reading is to multiply: orthonormal.
+        (n, b) the orthonormal block to multiply in the next pass.
     settled
-        Whether the last reading changed none of the leading q eigenvalues by more than 1e-9 of it.
-        The error of an axis is then at most about the root of that.
+        Whether the last pass changed none of the leading q eigenvalues by more than 1e-9 of its
+        value. The error of an axis is then at most about the square root of that.
     d, E
-        The leading eigenpairs so far, descending: no eigenvalue is above that of K.
+        The leading eigenpairs so far, descending: no eigenvalue exceeds that of K.
     axes
-        (n, k) K E / √d: what of K is known by these, AAᵀ. K - AAᵀ is positive semidefinite.
+        (n, k) A = K E / √d, an approximation AAᵀ of K. K - AAᵀ is positive semidefinite.
 
     Notes
     -----
-    **Cost.** 4 n rank operations a dense column and reading, 4 rank for a value stored.
+    **Cost.** 4 n rank operations per dense column and pass, 4 rank per stored value.
 
-    **Memory.** 9 n rank numbers: of three blocks what was asked, what came of it, and what both are
-    turned into.
+    **Memory.** 9 n rank numbers: three blocks, their products with K, and their rotations.
 
     References
     ----------
@@ -118,7 +116,7 @@ class Ritz:
 
     def __init__(self, start: Floats, rank: int, q: int) -> None:
         self.n, self.rank, self.q = len(start), rank, q
-        # What was asked so far, orthonormal, and K times it.
+        # The orthonormal blocks so far, and K times them.
         self._basis: Floats = np.zeros((self.n, 0))
         self._images: Floats = np.zeros((self.n, 0))
         lengths = np.linalg.norm(start, axis=0)
@@ -129,7 +127,7 @@ class Ritz:
         self.settled = not self.asked.size
 
     def take(self, product: Floats) -> None:
-        """Take up K times what was asked, (n, b)."""
+        """Update the eigenpairs with K times the requested block, (n, b)."""
         before = self.d[: self.q]
         basis = np.hstack([self._basis, self.asked])
         images = np.hstack([self._images, product])
@@ -137,7 +135,7 @@ class Ritz:
         d, W = np.linalg.eigh((H + H.T) / 2.0)
         d, W = d[::-1], W[:, ::-1]
         least = self.n * _EPS * max(0.0, d[0])
-        # Of three blocks the best two: the next makes three again.
+        # Keep the best two of three blocks; the next pass makes three again.
         keep = W[:, : 2 * self.rank]
         self._basis, self._images = basis @ keep, images @ keep
         real = int(np.count_nonzero(d[: self.rank] > least))

@@ -1,4 +1,4 @@
-"""The leading axes of variables over rows: where they are too many for their joint moments."""
+"""Leading axes of variables over rows, where joint moments would need too much memory."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from streamsel.held.possible import expect_bounded
 from streamsel.held.subspace import leading
 from streamsel.shapes import Array, Flag, Number, expect, expect_shapes, rows_of
 
-# So many times the rank rows wait until they are taken in.
-_TIMES = 4
+# Rows in a batch, as a multiple of the rank.
+_BATCH_PER_RANK = 4
 
 
 class Level(NamedTuple):
-    """What is held of each of p variables.
+    """Means and axes of p variables.
 
     Parameters
     ----------
     axes
-        A (p, k): AAᵀ stands for the sums of products about the means.
+        A (p, k): AAᵀ approximates the sums of products about the means.
     mean, seen
-        (p,) means, and the weights of the rows that they are of; the newest row has weight 1.
+        (p,) means, and the weight of the rows behind each; the newest row has weight 1.
     """
 
     axes: Floats
@@ -32,14 +32,14 @@ class Level(NamedTuple):
 
     @classmethod
     def from_state(cls, state: dict[str, Any], rank: int) -> Level:
-        """Return what a file says, if it fits together, of at most so many axes."""
+        """Return the moments in a file, with at most `rank` axes, if its parts are consistent."""
         p = rows_of(state, "axes")
         expect_shapes(state, axes=(p, min(np.shape(state["axes"])[-1], rank)), mean=(p,))
         expect(state, seen=Array((p,), least=0.0))
         return cls(*(state[name] for name in cls._fields))
 
     def grown(self, p: int, seen: float) -> Level:
-        """Return it with further variables, which were 0 in rows of this weight."""
+        """Return it extended to p variables; new ones were 0 in rows of weight `seen`."""
         more = p - len(self.mean)
         axes = np.pad(self.axes, ((0, more), (0, 0)))
         mean, seen_by = np.pad(self.mean, (0, more)), np.pad(self.seen, (0, more))
@@ -48,16 +48,16 @@ class Level(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows that wait, all of the same variables.
+    """Buffered rows, all of the same variables.
 
     Parameters
     ----------
     X, places
-        (b, m) values, NaN where not observed, and their variables.
+        (b, m) values, NaN where not observed, and indices of the variables.
     known
-        How many variables there were.
+        Number of variables at the time.
     w
-        (b,) how much each counts, but for what it fades.
+        (b,) weights before fading.
     """
 
     X: Floats
@@ -67,37 +67,37 @@ class Rows(NamedTuple):
 
 
 class RowSubspace(Part):
-    """The leading axes of the sums of products of variables, by incremental singular values.
+    """Leading axes of the sums of products of variables, by incremental SVD of rows.
 
-    Of the variables A (p, rank) is held, with AAᵀ in the place of their sums of products about the
-    means. Rows wait until there are enough; then the leading part of the singular value
-    decomposition of the axes, the rows about their own means, and what these means are off by, is
-    the next A. That is scikit-learn's IncrementalPCA, with rows that fade, that need not name all
-    variables, and of variables that come later.
+    The state is A (p, rank), with AAᵀ in the place of the sums of products about the means. Rows
+    are buffered; then the leading part of the singular value decomposition of the axes, the rows
+    about their own means, and the shift of the means, becomes the next A. This is scikit-learn's
+    IncrementalPCA, extended to fading weights, rows that name only some variables, and variables
+    that arrive later.
 
     Parameters
     ----------
     rank
-        How many axes are kept.
+        Number of axes.
     keep
-        In (0, 1]: what of its weight a row keeps with every later one.
+        In (0, 1]: the factor by which the weight of a row falls with every later row.
 
     Attributes
     ----------
     weight
-        Of all rows, but those that wait.
+        Total weight of all rows, without the buffered ones.
     level
-        What is held of the variables.
+        Means and axes of the variables.
 
     Notes
     -----
-    Whatever is beyond the leading axes when rows are taken in is let go for good: variances are
-    never above those of the exact axes, and the less they fall off the more is lost.
+    Components beyond the leading axes are truncated at every batch: variances never exceed those of
+    the exact axes, and the loss is larger the more slowly the variances decay.
 
-    **Cost.** About 9 rank operations a value in a row, and rank / 2 for a variable that it does not
+    **Cost.** About 9 rank operations per value in a row, and rank / 2 per variable that it does not
     name.
 
-    **Memory.** rank numbers a variable, and 4 rank rows.
+    **Memory.** rank numbers per variable, and 4 rank rows.
 
     References
     ----------
@@ -108,33 +108,33 @@ class RowSubspace(Part):
     changing = ("weight", "level", "waiting", "n_waiting", "is_open")
 
     def __init__(self, rank: int, keep: float) -> None:
-        self.rank, self.keep, self.width = rank, keep, _TIMES * rank
+        self.rank, self.keep, self.width = rank, keep, _BATCH_PER_RANK * rank
         self.weight = 0.0
         self.level = Level(np.zeros((0, 0)), np.zeros(0), np.zeros(0))
         # Replaced, never changed in place.
         self.waiting: tuple[Rows, ...] = ()
         self.n_waiting = 0
-        # Whether variables that come were 0 in all rows before.
+        # Whether a new variable was 0 in all earlier rows.
         self.is_open = True
 
     @property
     def known(self) -> int:
-        """How many variables there were at the last row."""
+        """The number of variables at the last row."""
         return max([len(self.level.mean), *(rows.known for rows in self.waiting)])
 
     def begin(self, level: Level, weight: float) -> None:
-        """Go on from rows of this weight."""
+        """Continue from the moments of rows of this total weight."""
         self.level, self.weight = level, weight
 
     def learn(self, X: Floats, places: Places, known: int, w: Floats | None = None) -> None:
-        """Learn rows, (b, m), of weights (b,) or 1, of these of as many variables as are known."""
+        """Learn rows (b, m) of `known` variables' `places`, with weights (b,), by default 1."""
         for name, value in self.learnt(X, places, known, w).items():
             setattr(self, name, value)
 
     def learnt(
         self, X: Floats, places: Places, known: int, w: Floats | None = None
     ) -> dict[str, Any]:
-        """Return the attributes that it has once it has learnt rows; change nothing."""
+        """Return the attributes after learning rows, without changing anything."""
         after = RowSubspace(self.rank, self.keep)
         after.level, after.weight, after.is_open = self.level, self.weight, self.is_open
         after.waiting, after.n_waiting = self.waiting, self.n_waiting
@@ -160,97 +160,97 @@ class RowSubspace(Part):
         return weights
 
     def as_of(self, p: int) -> Level:
-        """Return what is known of p variables by now; what waits goes on waiting."""
+        """Return the moments of p variables with the buffered rows; the buffer is unchanged."""
         level = self.level.grown(p, self.weight if self.is_open else 0.0)
         if not self.n_waiting:
             return level
         faded, w = self.keep**self.n_waiting, self._weights()
         axes, seen = level.axes * np.sqrt(faded), level.seen * faded
-        Z, places = self._together(level.mean)
+        Z, indices = self._together(level.mean)
         is_seen = ~np.isnan(Z)
         Z = np.where(is_seen, Z, 0.0)
-        # Who is named by none of the rows was 0 in all of them.
-        off, weight = -level.mean, np.full(p, w.sum())
-        weight[places] = w @ is_seen
-        off[places] = w @ Z / np.maximum(weight[places], np.finfo(float).tiny)
-        Z = np.where(is_seen, Z - off[places], 0.0) * np.sqrt(w)[:, None]
+        # A variable that no row names was 0 in all of them.
+        mean_shift, weight = -level.mean, np.full(p, w.sum())
+        weight[indices] = w @ is_seen
+        mean_shift[indices] = w @ Z / np.maximum(weight[indices], np.finfo(float).tiny)
+        Z = np.where(is_seen, Z - mean_shift[indices], 0.0) * np.sqrt(w)[:, None]
         both = seen + weight
-        part = weight / np.where(both > 0.0, both, 1.0)
-        axes = _with(axes, Z, places, off * np.sqrt(seen * part), self.rank)
-        return Level(axes, level.mean + off * part, both)
+        share = weight / np.where(both > 0.0, both, 1.0)
+        axes = _with(axes, Z, indices, mean_shift * np.sqrt(seen * share), self.rank)
+        return Level(axes, level.mean + mean_shift * share, both)
 
     def _together(self, mean: Floats) -> tuple[Floats, Places]:
-        """Return the rows that wait, about these means, and the variables that they name."""
+        """Return the buffered rows, about these means, and the indices of their variables."""
         parts = self.waiting
-        places = np.unique(np.concatenate([rows.places for rows in parts]))
-        Z, start = np.tile(-mean[places], (self.n_waiting, 1)), 0
+        indices = np.unique(np.concatenate([rows.places for rows in parts]))
+        Z, start = np.tile(-mean[indices], (self.n_waiting, 1)), 0
         for X, named, known, _ in parts:
-            of_rows = Z[start : start + len(X)]
+            block = Z[start : start + len(X)]
             if not self.is_open:
-                of_rows[:, places >= known] = np.nan
-            at = np.searchsorted(places, named)
-            of_rows[:, at] = X - mean[named]
+                block[:, indices >= known] = np.nan
+            columns = np.searchsorted(indices, named)
+            block[:, columns] = X - mean[named]
             start += len(X)
-        return Z, places
+        return Z, indices
 
     def merge(self, other: RowSubspace, places: Places, p: int) -> None:
-        """Take in other rows.
+        """Add other rows.
 
         Parameters
         ----------
         other
-            What is known of them; left as it is.
+            The state of these rows; it is not changed.
         places
-            Where its variables stand among mine.
+            Indices of its variables among mine.
         p
-            How many variables there are now.
+            Number of variables after the merge.
         """
         mine, theirs = self.as_of(p), other.as_of(places.size)
         weight = other._weight_with_all()
         axes = np.zeros((p, theirs.axes.shape[1]))
         mean, seen = np.zeros(p), np.full(p, weight if other.is_open else 0.0)
         axes[places], mean[places], seen[places] = theirs
-        both, off = mine.seen + seen, mean - mine.mean
-        part = seen / np.where(both > 0.0, both, 1.0)
-        between = off * np.sqrt(mine.seen * part)
+        both, mean_shift = mine.seen + seen, mean - mine.mean
+        share = seen / np.where(both > 0.0, both, 1.0)
+        between = mean_shift * np.sqrt(mine.seen * share)
         together = _with(mine.axes, axes.T, np.arange(p), between, self.rank)
         self.weight = self._weight_with_all() + weight
-        self.level = Level(together, mine.mean + off * part, both)
+        self.level = Level(together, mine.mean + mean_shift * share, both)
         self.waiting, self.n_waiting = (), 0
         self.is_open &= other.is_open
 
     # Files
 
     def _one_by_one(self) -> dict[str, Any]:
-        """Return the rows that wait, however they came: their values in order of the variables."""
-        none: Floats = np.zeros(0)
-        values, places, ends, known = [none], [np.zeros(0, dtype=np.intp)], [0], []
+        """Return the buffered rows one by one, values in order of the variables."""
+        empty: Floats = np.zeros(0)
+        values, indices, ends, known = [empty], [np.zeros(0, dtype=np.intp)], [0], []
         for rows in self.waiting:
             order = np.argsort(rows.places)
             for x in rows.X[:, order]:
                 values.append(x)
-                places.append(rows.places[order])
+                indices.append(rows.places[order])
                 ends.append(ends[-1] + x.size)
                 known.append(rows.known)
-        together = np.concatenate(values)
-        is_seen = ~np.isnan(together)
+        joined = np.concatenate(values)
+        is_seen = ~np.isnan(joined)
         return {
-            "values": np.where(is_seen, together, 0.0),
+            "values": np.where(is_seen, joined, 0.0),
             "seen": is_seen,
-            "places": np.concatenate(places),
+            "places": np.concatenate(indices),
             "ends": np.array(ends),
             "known": np.array(known, dtype=np.intp),
-            "weights": np.concatenate([none, *(rows.w for rows in self.waiting)]),
+            "weights": np.concatenate([empty, *(rows.w for rows in self.waiting)]),
         }
 
     def expect_possible(self) -> None:
-        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        """Raise ValueError for values that no data can produce, as a file may hold."""
         expect_bounded("axes", self.level.axes, self.level.mean, self.level.seen)
         for rows in self.waiting:
             expect_bounded("rows", np.nan_to_num(rows.X), rows.w)
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: arrays, and values that JSON can hold."""
+        """Return the state for a model file, as arrays and JSON-compatible values."""
         return {
             "level": self.level._asdict(),
             "weight": self.weight,
@@ -259,46 +259,48 @@ class RowSubspace(Part):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        """Restore the state from `to_state`, in a new object with the same parameters."""
         expect(state, weight=Number(0.0), open=Flag())
         self.level = Level.from_state(state["level"], self.rank)
         self.weight, self.is_open = state["weight"], state["open"]
-        waiting = state["waiting"]
-        size, b = rows_of(waiting, "values"), rows_of(waiting, "known")
-        expect(waiting, values=Array((size,)), seen=Array((size,), np.bool_))
-        # In files of before there were weights each is 1.
-        waiting = {"weights": np.ones(b)} | waiting
-        expect(waiting, known=Array((b,), np.int64, least=0), weights=Array((b,), least=0.0))
-        expect(waiting, places=Array((size,), np.int64, least=0))
-        expect(waiting, ends=Array((b + 1,), np.int64, least=0, below=size + 1))
-        values, places, ends = waiting["values"], waiting["places"], waiting["ends"]
+        buffered = state["waiting"]
+        size, b = rows_of(buffered, "values"), rows_of(buffered, "known")
+        expect(buffered, values=Array((size,)), seen=Array((size,), np.bool_))
+        # Files from before there were weights: each is 1.
+        buffered = {"weights": np.ones(b)} | buffered
+        expect(buffered, known=Array((b,), np.int64, least=0), weights=Array((b,), least=0.0))
+        expect(buffered, places=Array((size,), np.int64, least=0))
+        expect(buffered, ends=Array((b + 1,), np.int64, least=0, below=size + 1))
+        values, indices, ends = buffered["values"], buffered["places"], buffered["ends"]
         if b >= self.width:
-            raise ValueError(f"Expected fewer than {self.width} rows that wait. Got: {b}.")
+            raise ValueError(f"Expected fewer than {self.width} buffered rows. Got: {b}.")
         if ends[0] != 0 or ends[-1] != size or (np.diff(ends) < 0).any():
-            raise ValueError("Expected rows that wait one after the other. Got: others.")
-        X = np.where(waiting["seen"], values, np.nan)
-        told = zip(ends[:-1], ends[1:], waiting["known"].tolist(), waiting["weights"], strict=True)
-        for start, end, known, w in told:
-            named = places[start:end]
+            raise ValueError("Expected consecutive buffered rows. Got: row ends out of order.")
+        X = np.where(buffered["seen"], values, np.nan)
+        rows = zip(
+            ends[:-1], ends[1:], buffered["known"].tolist(), buffered["weights"], strict=True
+        )
+        for start, end, known, w in rows:
+            named = indices[start:end]
             in_order = (np.diff(named) > 0).all()
             if not in_order or (named.size and not (named[0] >= 0 and named[-1] < known)):
-                raise ValueError(f"Expected rows of {known} variables. Got: others.")
+                raise ValueError(f"Expected ascending variable indices below {known}. Got: others.")
             self.waiting = (*self.waiting, Rows(X[None, start:end], named, known, np.array([w])))
         self.n_waiting = b
 
 
-def _with(axes: Floats, Z: Floats, places: Places, off: Floats, rank: int) -> Floats:
-    """Return the leading axes of axes, of rows Z (b, m) of some variables, and of one of all."""
-    of_rows = Z @ axes[places], Z @ off[places]
+def _with(axes: Floats, Z: Floats, indices: Places, mean_shift: Floats, rank: int) -> Floats:
+    """Return the leading axes of axes, rows Z (b, m) of some variables, and one row of all."""
+    row_products = Z @ axes[indices], Z @ mean_shift[indices]
     products = np.block(
         [
-            [axes.T @ axes, of_rows[0].T, (axes.T @ off)[:, None]],
-            [of_rows[0], Z @ Z.T, of_rows[1][:, None]],
-            [off @ axes, of_rows[1], np.array([[off @ off]])],
+            [axes.T @ axes, row_products[0].T, (axes.T @ mean_shift)[:, None]],
+            [row_products[0], Z @ Z.T, row_products[1][:, None]],
+            [mean_shift @ axes, row_products[1], np.array([[mean_shift @ mean_shift]])],
         ]
     )
     W, k = leading(products, rank), axes.shape[1]
     new = axes @ W[:k]
-    new[places] += Z.T @ W[k:-1]
-    new += off[:, None] * W[-1]
+    new[indices] += Z.T @ W[k:-1]
+    new += mean_shift[:, None] * W[-1]
     return new

@@ -1,4 +1,4 @@
-"""Whether columns that are read again are those that were learnt."""
+"""Check that the columns of a later pass are those of the first."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 from streamsel.columns import Stats
 from streamsel.held.part import Held
 
-# What two readings of the same columns may differ by.
+# Largest relative difference between two passes over the same columns.
 ROUGH = 1e-6
-_ROUNDING = 1e-12
+_MEAN_RTOL = 1e-12
 
 
 class Learnt:
-    """What is known of columns that were learnt: the moments of those held, of the rest the number.
+    """Expected columns of a later pass: moments of the tracked ones, and the number of all.
 
     Parameters
     ----------
     held
-        What holds some of the columns.
+        The state that tracks some of the columns.
     n_columns
-        How many were learnt.
+        Number of columns learnt.
     """
 
     def __init__(self, held: Held, n_columns: int) -> None:
@@ -31,25 +31,25 @@ class Learnt:
         self._n_columns = n_columns
 
     def check(self, names: Sequence[Hashable], stats: Stats) -> set[Hashable]:
-        """Refuse columns that bear a name of those held and are others; return these names."""
+        """Raise ValueError for a tracked name with other values; return the tracked names."""
         mine, seen = self._stats, {name for name in names if name in self._slots}
         for j, name in enumerate(names):
             if name not in seen:
                 continue
             i = self._slots[name]
-            off = abs(mine.mean[i] - stats.mean[j])
-            is_off = off > ROUGH * np.sqrt(stats.m2[j]) + _ROUNDING * abs(stats.mean[j])
-            is_off |= abs(mine.m2[i] - stats.m2[j]) > ROUGH * mine.m2[i]
-            if self._space is not None and not is_off:
-                was = self._space.coordinates(mine.m2[i : i + 1], mine.cxy[i : i + 1])
-                now = self._space.coordinates(stats.m2[j : j + 1], stats.cxy[j : j + 1])
-                is_off = not np.allclose(was, now, rtol=0.0, atol=ROUGH)
-            if is_off:
+            difference = abs(mine.mean[i] - stats.mean[j])
+            differs = difference > ROUGH * np.sqrt(stats.m2[j]) + _MEAN_RTOL * abs(stats.mean[j])
+            differs |= abs(mine.m2[i] - stats.m2[j]) > ROUGH * mine.m2[i]
+            if self._space is not None and not differs:
+                expected = self._space.coordinates(mine.m2[i : i + 1], mine.cxy[i : i + 1])
+                found = self._space.coordinates(stats.m2[j : j + 1], stats.cxy[j : j + 1])
+                differs = not np.allclose(expected, found, rtol=0.0, atol=ROUGH)
+            if differs:
                 raise unlike_before(f"other values of {name!r}")
         return seen
 
     def expect_all(self, n_read: int, seen: Collection[Hashable]) -> None:
-        """Refuse a reading of so many columns, these of them held, that was not of all."""
+        """Raise ValueError if a pass of `n_read` columns, `seen` tracked, is incomplete."""
         if n_read != self._n_columns:
             raise unlike_before(f"{n_read} columns, after {self._n_columns}")
         if len(seen) < len(self._slots):
@@ -58,12 +58,12 @@ class Learnt:
 
 
 class Same:
-    """Follows a further reading of columns, and refuses it where they are others.
+    """Checks the columns of a later pass as they arrive.
 
     Parameters
     ----------
     held, n_columns
-        As `Learnt` has them.
+        As in `Learnt`.
     """
 
     def __init__(self, held: Held, n_columns: int) -> None:
@@ -72,18 +72,18 @@ class Same:
         self._seen = set[Hashable]()
 
     def check(self, names: Sequence[Hashable], stats: Stats) -> None:
-        """Refuse columns that bear a name of those held and are others."""
+        """Raise ValueError for a column with a tracked name and other values."""
         self._seen |= self._learnt.check(names, stats)
         self._n_read += len(names)
 
     def end(self) -> None:
-        """Refuse a reading that was not of all columns."""
+        """Raise ValueError for an incomplete pass."""
         self._learnt.expect_all(self._n_read, self._seen)
 
 
 def unlike_before(got: str) -> ValueError:
-    """Return the error for columns that are not those learnt."""
+    """Return the error for columns that differ from those learnt."""
     return ValueError(
         f"Expected the same columns as before. Got: {got}.\n"
-        "Hint: a second reading is one of the same source, under the same names."
+        "Hint: a second pass needs the same source, under the same names."
     )

@@ -1,4 +1,4 @@
-"""A bounded pool that its method fills in the first reading, and that then reads in a circle."""
+"""A bounded pool that the method fills in the first pass, and that certifies in later passes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamsel.shapes import Array, expect
 
 
 class SievedPool(InParts):
-    """Moments of the best columns, as `Pool` finds them; from the second reading on with stages."""
+    """A pool filled as by `Pool` in the first pass, and by a staged solution afterwards."""
 
     def admit(
         self,
@@ -38,64 +38,64 @@ class SievedPool(InParts):
 
     def _let_go_below(self, ceiling: float) -> None:
         super()._let_go_below(ceiling)
-        # Columns were let go, be it of ones that are good for nothing.
+        # Columns were discarded, possibly only useless ones.
         self.discarded = max(ceiling, 0.0)
 
     def certified(self, picks: Picks) -> int:
-        """Return how many leading picks no column that was let go can have changed."""
+        """Return how many leading picks no discarded column can have changed."""
         if self.total is None:
             return Pool.certified(self, picks)
         return super().certified(picks)
 
     def begin_again(self, total: int) -> None:
-        """Go on with the next reading of the same columns."""
+        """Start the next pass over the same columns."""
         self._changes()
         if self.total is None:
-            # What the pool noted of its last cut is no plan of stages.
+            # The pool's cache of its last cut is not a staged solution.
             self.let_go, self.ceiling, self.plan = not self.complete, self.discarded, None
         super().begin_again(total)
 
     def merge(self, other: Self, arrived: int) -> None:
-        """Take in all candidates of another pool, as arrived after so many columns."""
+        """Add all variables of another pool, which arrived after `arrived` columns."""
         self._changes()
-        # What was proven over the columns of one is not over those of both.
+        # A proof over the columns of one does not hold over those of both.
         self.seen, self.total, self.plan = 0, None, None
         Pool.merge(self, other, arrived)
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: arrays, and values that JSON can hold."""
+        """Return the state for a model file, as arrays and JSON-compatible values."""
         return Pool.to_state(self) | {"stages": self._stages_to_state()}
 
     def _stages_to_state(self) -> dict[str, Any] | None:
         if self.total is None or self.plan is None:
             return None
-        # Under which stages all columns were seen; what else is proven follows from it.
+        # Which stages have seen all columns; the rest of the proof follows from it.
         full = self.seen - self.since >= self.total
         return {"plan": self.plan.to_state(), "full": full, "lost": self.lost}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        """Restore the state from `to_state`, in a new object with the same parameters."""
         Pool.set_state(self, state)
         if "known" in state:
-            self._set_known(state)
+            self._restore_proven_picks(state)
         stages = state.get("stages")
         if stages is not None:
             plan = self.method._restored_plan(self, stages.get("plan"))
             size = len(plan.keys)
             expect(stages, full=Array((size,), np.bool_), lost=Array((size,)))
-            self._stand_by(plan, stages["full"], stages["lost"])
+            self._restore_solution(plan, stages["full"], stages["lost"])
 
-    def _set_known(self, state: dict[str, Any]) -> None:
-        """Take up which picks a file of version 0.4 or before says are proven, if all are."""
-        known = {state["table"]["names"][place] for place in state["known"][0]}
+    def _restore_proven_picks(self, state: dict[str, Any]) -> None:
+        """Restore proven picks from a file of version 0.4 or before, if all picks are proven."""
+        proven = {state["table"]["names"][j] for j in state["known"][0]}
         self.table.keep(np.argsort(self.table["arrival"], kind="stable"))
         plan = self.method._plan(self, None, 0)
-        if known and known == {self.names[j] for j in plan.picks.places}:
+        if proven and proven == {self.names[j] for j in plan.picks.places}:
             size = len(plan.keys)
-            self._stand_by(plan, np.ones(size, dtype=np.bool_), np.full(size, LEAST))
+            self._restore_solution(plan, np.ones(size, dtype=np.bool_), np.full(size, LEAST))
 
-    def _stand_by(self, plan: Plan, full: Bools, lost: Floats) -> None:
-        """Go on with a plan under some stages of which all columns were seen; no more is read."""
+    def _restore_solution(self, plan: Plan, full: Bools, lost: Floats) -> None:
+        """Adopt a candidate solution; the stages in `full` have seen all columns."""
         self.let_go, self.ceiling = not self.complete, self.discarded
         self.plan, self._n_known = plan, len(self.table)
         self.total = self.seen = 1
@@ -104,4 +104,4 @@ class SievedPool(InParts):
 
 
 class SievedSamples(SievedPool, SamplePool):
-    """A `SievedPool` that keeps the observations of its variables too."""
+    """A `SievedPool` that also keeps the observations of its variables."""

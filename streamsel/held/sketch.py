@@ -1,4 +1,4 @@
-"""Nothing of the variables, but what their random weights make of them together."""
+"""Random projections: sums of columns times random weights, without any state per variable."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from streamsel.held.table import Table
 from streamsel.shapes import Count, expect, expect_shapes
 
 KINDS = {"sign": SIGN, "sparse": SPARSE, "gaussian": GAUSSIAN}
-# Weights are made for so many numbers of a block of columns at a time.
-_AT_ONCE = 1 << 19
-# Of sparse weights for so many rows at a time: a column's part stays in the first cache.
-_ROWS = 1024
+# Size limit of a block of weights generated at once.
+_BLOCK_SIZE = 1 << 19
+# Rows processed at once with sparse weights: the part of a column stays in the L1 cache.
+_ROW_BLOCK = 1024
 
 
 class Entries(NamedTuple):
-    """The random weights of variables, a row each, as a function of their names.
+    """Random weights of variables, one row per variable, as a function of its name.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Entries(NamedTuple):
     kind
         `"sign"`: ±1; `"sparse"`: ±1, or mostly 0; `"gaussian"`: standard normal.
     density
-        Chance that an entry of a sparse row is not 0.
+        Probability that an entry of a sparse row is not 0.
     keys
         Names to keys.
     """
@@ -49,7 +49,7 @@ class Entries(NamedTuple):
         return W
 
     def add(self, chunk: Chunk, b: int, Z: Floats) -> None:
-        """Add to Z (n, k) the first b columns of a chunk, each times its row."""
+        """Add the first b columns of a chunk, each times its row of weights, to Z (n, k)."""
         if not isinstance(chunk, SparseChunk):
             self.add_dense(chunk.names, chunk.X[:b].T, Z)
             return
@@ -59,27 +59,27 @@ class Entries(NamedTuple):
         add_stored(*parts, keys, KINDS[self.kind], self.density, *scratch, Z)
 
     def add_dense(self, names: Sequence[Hashable], X: Floats, Z: Floats) -> None:
-        """Add to Z (n, k) columns, (n, b), each times its row."""
-        step = max(1, _AT_ONCE // max(1, self.k, len(X)))
-        in_place = self.kind == "sparse" and X.T.flags.c_contiguous
+        """Add columns (n, b), each times its row of weights, to Z (n, k)."""
+        step = max(1, _BLOCK_SIZE // max(1, self.k, len(X)))
+        is_sparse_sum = self.kind == "sparse" and X.T.flags.c_contiguous
         if not len(X):
             return
-        scratch = np.empty((self.k, min(len(X), _ROWS)) if in_place else (0, 0))
+        scratch = np.empty((self.k, min(len(X), _ROW_BLOCK)) if is_sparse_sum else (0, 0))
         for start in range(0, X.shape[1], step):
-            some = slice(start, min(start + step, X.shape[1]))
-            W = self.matrix(names[some])
-            if in_place:
-                columns = X.T[some]
-                columns.flags.writeable = False  # numba would compile again for what may be written
+            block = slice(start, min(start + step, X.shape[1]))
+            W = self.matrix(names[block])
+            if is_sparse_sum:
+                columns = X.T[block]
+                columns.flags.writeable = False  # numba would compile again for a writable array
                 add_sparsely(columns, W, scratch, Z)
             else:
-                Z += np.asarray(X[:, some], dtype=np.float64) @ W
+                Z += np.asarray(X[:, block], dtype=np.float64) @ W
 
 
 class Sketch(ColumnHeld):
-    """The columns that went by, each times the random weights of its name, all added up.
+    """Sum of all columns, each times the random weights of its name.
 
-    Of a variable nothing is kept, not even its name.
+    No variable is tracked, not even by name.
 
     Parameters
     ----------
@@ -102,12 +102,12 @@ class Sketch(ColumnHeld):
 
     @property
     def complete(self) -> bool:
-        """Whether no variable was ever let go."""
+        """Whether no variable was ever discarded."""
         return False
 
     @property
     def space(self) -> None:
-        """There is no target."""
+        """The target space: None, because there is no target."""
 
     def admit(self, chunk: Chunk, stats: Stats, first_arrival: int) -> None:  # noqa: ARG002
         """Learn the columns of a chunk, as many as stats has."""
@@ -115,7 +115,7 @@ class Sketch(ColumnHeld):
         self._entries.add(chunk, stats.m2.size, self.Z)
 
     def merge(self, other: Self, arrived: int) -> None:  # noqa: ARG002
-        """Take in other variables of the same rows."""
+        """Add other variables of the same rows."""
         self._changes()
         self.Z += other.Z
 
@@ -123,28 +123,28 @@ class Sketch(ColumnHeld):
         return vars(self) | {"Z": self.Z.copy()}
 
     def expect_possible(self) -> None:
-        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        """Raise ValueError for values that no data can produce, as a file may hold."""
         expect_sums("projections", self.Z)
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs."""
+        """Return the state for a model file, as arrays and JSON-compatible values."""
         return {"Z": self.Z}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned."""
+        """Restore the state from `to_state`."""
         expect_shapes(state, Z=self.Z.shape)
         self.Z = np.array(state["Z"])
 
 
 class Passed(Part):
-    """Rows that went by and left nothing but their number.
+    """Row state that only counts rows.
 
     Attributes
     ----------
     rows
-        How many, observations of columns before them counted.
+        Number of rows, including the observations of columns before them.
     n
-        How many observations the columns had; 0 where there were none.
+        Number of observations of the columns; 0 without columns.
     """
 
     changing = ("rows", "n")
@@ -153,13 +153,13 @@ class Passed(Part):
         self.rows = self.n = n
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs."""
+        """Return the state for a model file, as arrays and JSON-compatible values."""
         return {"rows": self.rows, "n": self.n}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned."""
+        """Restore the state from `to_state`."""
         expect(state, rows=Count(), n=Count())
         rows, n = state["rows"], state["n"]
         if n > rows:
-            raise ValueError(f"Expected numbers of rows. Got: {rows!r}, after {n!r}.")
+            raise ValueError(f"Expected at least {n!r} rows, as the columns had. Got: {rows!r}.")
         self.rows, self.n = rows, n

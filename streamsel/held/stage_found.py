@@ -1,7 +1,7 @@
-"""What a reading of some of the columns found, under every stage of a plan that does not change.
+"""Result of a pass over some of the columns, under every stage of a fixed candidate solution.
 
- Of a greedy's stage the first one not proven is decided by it: who is best there is among those
-kept. So every reading of all columns proves one stage more at least.
+In a greedy selection, the pass decides the first stage that is not proven: the best column there is
+kept. So every pass over all columns proves at least one more stage.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from streamsel.held.plan import LEAST, Bools, Plan, Whole
 from streamsel.held.pool import TIE
 from streamsel.held.stages import in_turn
 
-# Scores that are at most so many tolerances below the best may be equal to it.
-_NEAR = 4.0
-# Of equal scores those that differ by less than this part of that are the same number.
+# Scores within this many tolerances of the best may be equal to it.
+_TIE_WINDOW = 4.0
+# Equal scores within this fraction of the window count as one number.
 _GRAINS = 256
-# Of next to nothing more is rounding.
-_ROUGH, _TINY = 1e-2, np.finfo(float).tiny
+# Relative rounding of a score near 0.
+_SMALL_RTOL, _TINY = 1e-2, np.finfo(float).tiny
 
 
 class Asked(NamedTuple):
-    """What is asked of the columns that are not held.
+    """Request for a pass: which columns to keep of those that are not in the pool.
 
     Parameters
     ----------
     sought
-        (S,) the stages for which columns are looked for.
+        (S,) the stages for which columns are sought.
     bars, tolerance, holders
-        (S,) as the plan has them.
+        (S,) as in `Plan`.
     floors
-        (S,) a column that beats nobody is kept if its score is above one of these.
+        (S,) a column that beats no incumbent is kept if its score exceeds one of these.
     limit
-        How many columns are kept, if not more must be.
+        Number of columns to keep, unless more are required.
     """
 
     sought: Bools
@@ -49,11 +49,11 @@ class Asked(NamedTuple):
 
     @classmethod
     def under(cls, plan: Plan, sought: Bools, floors: Floats, limit: int) -> Asked:
-        """Return what is asked under a plan."""
+        """Return the request for a candidate solution."""
         return cls(sought, plan.bars, plan.tolerance, plan.holders, floors, limit)
 
     def beats(self, scores: Floats, arrivals: Places) -> Bools:
-        """Return under which stages columns beat who stands there, (b, S)."""
+        """Return under which stages columns beat the incumbent, (b, S)."""
         earlier = (arrivals[:, None] < self.holders) & (scores >= self.bars - self.tolerance)
         beats = ((scores > self.bars + self.tolerance) | earlier) & self.sought
         return np.asarray(beats)
@@ -64,40 +64,40 @@ class Asked(NamedTuple):
         return np.asarray((above | self.beats(scores, arrivals)).any(axis=1))
 
     def decisive(self, scored: Scored, arrivals: Places) -> Bools:
-        """Return who must be kept, (p,): the best under every stage, and the first of its equals.
+        """Return which columns must be kept, (p,): the best of every stage, first among equals.
 
-        Where equal scores are known by rounding only, a few of them: each is above all before it.
+        If equal scores are only known up to rounding, a few are kept: each exceeds all before it.
         """
         scores = scored.scores
-        must = np.zeros(len(scores), dtype=np.bool_)
+        is_required = np.zeros(len(scores), dtype=np.bool_)
         beats = self.beats(scores, arrivals)
         for s in np.flatnonzero(beats.any(axis=0)).tolist():
-            places = np.flatnonzero(beats[:, s])
-            found = scores[places, s]
-            highest = float(found.max())
-            size = max(abs(highest), _ROUGH * np.sqrt(abs(highest)))
-            window = _NEAR * max(float(self.tolerance[s]), TIE * size, _TINY)
-            near = places[found >= highest - window]
-            # In steps of a grain, each step by its first.
-            grain = np.maximum.accumulate(np.floor((scores[near, s] - highest) * _GRAINS / window))
-            must[near[np.diff(grain, prepend=-np.inf) > 0.0]] = True
-            must[near[np.argmax(scores[near, s])]] = True
-        of_whom, first = np.unique(scored.copied, return_index=True)
-        must[first[of_whom >= 0]] = True
-        return must
+            indices = np.flatnonzero(beats[:, s])
+            values = scores[indices, s]
+            highest = float(values.max())
+            size = max(abs(highest), _SMALL_RTOL * np.sqrt(abs(highest)))
+            window = _TIE_WINDOW * max(float(self.tolerance[s]), TIE * size, _TINY)
+            ties = indices[values >= highest - window]
+            # Keep the first column of each level.
+            level = np.maximum.accumulate(np.floor((scores[ties, s] - highest) * _GRAINS / window))
+            is_required[ties[np.diff(level, prepend=-np.inf) > 0.0]] = True
+            is_required[ties[np.argmax(scores[ties, s])]] = True
+        incumbents, first = np.unique(scored.copied, return_index=True)
+        is_required[first[incumbents >= 0]] = True
+        return is_required
 
 
 class Scored(NamedTuple):
-    """What columns score.
+    """Scores of columns.
 
     Parameters
     ----------
     scores
         (b, S) under every stage.
     bounds
-        (b,) what no later score of theirs can be above.
+        (b,) upper bounds of all their later scores.
     copied
-        (b,) whose copies they are that came before, as `Plan.copied` says.
+        (b,) arrival of the incumbent that each duplicates and precedes, as in `Plan.copied`.
     """
 
     scores: Floats
@@ -105,38 +105,38 @@ class Scored(NamedTuple):
     copied: Whole
 
     def some(self, places: Places | Bools) -> Scored:
-        """Return what some of them score."""
+        """Return the scores of a subset."""
         return Scored(self.scores[places], self.bounds[places], self.copied[places])
 
     def with_(self, other: Scored) -> Scored:
-        """Return what these and others behind them score."""
+        """Return these scores followed by others."""
         scores = np.concatenate([self.scores, other.scores])
         bounds = np.append(self.bounds, other.bounds)
         return Scored(scores, bounds, np.append(self.copied, other.copied))
 
 
 class StageFound:
-    """The columns worth keeping of those that were read, and the best scores of all others.
+    """The best columns of a part of a pass, and the best scores of all others.
 
     Parameters
     ----------
     asked
-        What is asked.
+        The request.
     first
-        How many columns come before those that are read.
+        Number of columns before the part.
     fields
-        What is kept of a column, and the shape of each.
+        The table fields of a column, and the shape of each.
 
     Attributes
     ----------
     n_read
-        How many columns were read.
+        Number of columns read.
     names, rows
-        The columns that are kept, in order of arrival, and what a pool's table keeps of them.
+        The kept columns, in order of arrival, and their rows of a pool's table.
     lost
-        (S,) the best score under every stage of a column that is not.
+        (S,) the best score of a discarded column under every stage.
     ceiling
-        What no later score of such a column can be above.
+        Upper bound of all later scores of discarded columns.
     """
 
     def __init__(self, asked: Asked, first: int, fields: Mapping[str, tuple[int, ...]]) -> None:
@@ -149,13 +149,13 @@ class StageFound:
         self._scored = Scored(np.empty((0, asked.bars.size)), none, none.astype(np.int64))
 
     def lose(self, scored: Scored) -> None:
-        """Note columns that are not kept."""
+        """Record discarded columns."""
         if scored.bounds.size:
             self.lost = np.maximum(self.lost, scored.scores.max(axis=0))
             self.ceiling = max(self.ceiling, float(scored.bounds.max()))
 
     def keep(self, names: Sequence[Hashable], rows: Mapping[str, Floats], scored: Scored) -> None:
-        """Keep columns, behind those kept; the best of both where they are too many."""
+        """Append columns to the kept ones, and cut back if there are too many."""
         self.names += names
         self.rows = {
             field: np.concatenate([mine, rows[field]]) for field, mine in self.rows.items()
@@ -165,19 +165,19 @@ class StageFound:
             self.cut_back()
 
     def cut_back(self) -> None:
-        """Keep no more than are asked for, and who must be kept."""
+        """Cut back to the limit, but keep all required columns."""
         asked, arrivals = self.asked, self.rows["arrival"].astype(np.intp)
         if len(self.names) <= asked.limit:
             return
-        must = asked.decisive(self._scored, arrivals)
-        stays = in_turn(self._scored.scores[:, asked.sought], must, asked.limit)
-        self.lose(self._scored.some(~stays))
-        self.names = [name for name, stay in zip(self.names, stays.tolist(), strict=True) if stay]
-        self.rows = {field: mine[stays] for field, mine in self.rows.items()}
-        self._scored = self._scored.some(stays)
+        is_required = asked.decisive(self._scored, arrivals)
+        is_kept = in_turn(self._scored.scores[:, asked.sought], is_required, asked.limit)
+        self.lose(self._scored.some(~is_kept))
+        self.names = [name for name, flag in zip(self.names, is_kept.tolist(), strict=True) if flag]
+        self.rows = {field: mine[is_kept] for field, mine in self.rows.items()}
+        self._scored = self._scored.some(is_kept)
 
     def merge(self, other: StageFound) -> None:
-        """Take in what was found in the columns that come right after."""
+        """Add the result of the part that follows directly."""
         stop = self.first + self.n_read
         if other.first != stop:
             raise unlike_before(f"the columns from {other.first} on, after the first {stop}")

@@ -1,4 +1,4 @@
-"""A bounded pool of columns with their observations, whose answer has stages from the first on."""
+"""A bounded pool of columns with their observations, certified from the first pass on."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from streamsel.shapes import Array, Count, Flag, Maybe, Number, expect, expect_s
 
 
 class StagePool(InParts, SamplePool):
-    """A pool of at most twice `limit` columns, with their observations."""
+    """A pool of at most twice `limit` columns with their observations, for a staged solution."""
 
     @property
     def complete(self) -> bool:
-        """Whether no variable was ever let go."""
+        """Whether no variable was ever discarded."""
         return not self.let_go
 
     @property
     def indifferent_below(self) -> float:
-        """Below which relevance a column is let go: relevance does not say."""
+        """The relevance below which a column is discarded: none, as it does not decide."""
         return LEAST
 
-    # Put together, and files
+    # Merge, and files
 
     def merge(self, other: Self, arrived: int) -> None:
-        """Take in all candidates of another pool, as arrived after so many columns."""
+        """Add all variables of another pool, which arrived after `arrived` columns."""
         self._changes()
         if not len(other.table):
             return
@@ -40,8 +40,8 @@ class StagePool(InParts, SamplePool):
             self.set_state(state | {"table": state["table"] | {"arrival": arrival}})
             self.since = np.where(self.since > 0, self.since + arrived, 0)
             return
-        came = [(self, 0), (other, arrived)]
-        parts = [part._known(after) for part, after in came if part.let_go]
+        offsets = [(self, 0), (other, arrived)]
+        parts = [part._known(offset) for part, offset in offsets if part.let_go]
         rows = {field: other.table[field] for field in other.table.fields}
         rows["arrival"] = rows["arrival"] + arrived
         self.table.append(other.table.slots, **rows)
@@ -53,24 +53,24 @@ class StagePool(InParts, SamplePool):
         if not self.let_go and len(self.table) < self.room:
             return
         self.plan = plan = self.method._plan(self, None, 0)
-        # A stage goes on where both knew it; who let nothing go knows all.
+        # A stage continues if both parts knew it; a part that discarded nothing knows all.
         size = len(plan.keys)
         self.since = np.full(size, arrived + 1, dtype=np.int64)
         self.lost, self.floors = np.full(size, LEAST), np.full(size, LEAST)
         for s, key in enumerate(plan.keys):
-            known = [part[key] for part in parts if key in part]
+            shared = [part[key] for part in parts if key in part]
             if not parts:
                 self.since[s] = 0
-            elif len(known) == len(parts):
-                self.since[s], self.lost[s], self.floors[s] = map(max, zip(*known, strict=True))
+            elif len(shared) == len(parts):
+                self.since[s], self.lost[s], self.floors[s] = map(max, zip(*shared, strict=True))
         self._planned_at, self._n_known = 0, len(self.table)
         if len(self.table) >= 2 * self.limit:
             self._cut()
 
     def _known(self, after: int) -> dict[Hashable, tuple[int, float, float]]:
-        """Return since, lost and floor of each stage, by its key, as the columns come after some.
+        """Return since, lost and floor of each stage by key, with arrivals shifted by `after`.
 
-        A stage that has seen all columns has seen them since 0.
+        Since is 0 for a stage that has seen all columns.
         """
         plan = self.latest()
         since, lost, floors = self._as_planned(plan, 1)
@@ -81,7 +81,7 @@ class StagePool(InParts, SamplePool):
         return dict(zip(plan.keys, known, strict=True))
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: arrays, and values that JSON can hold."""
+        """Return the state for a model file, as arrays and JSON-compatible values."""
         return {
             "table": self.table.to_state(),
             "seen": self.seen,
@@ -97,12 +97,12 @@ class StagePool(InParts, SamplePool):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
+        """Restore the state from `to_state`, in a new object with the same parameters."""
         expect(state, seen=Count(), total=Maybe(Count()), let_go=Flag(), ceiling=Number())
         expect(state, n_known=Count(), planned_at=Count())
         n, table = state["n_known"], state["table"]
         if n > rows_of(table, "names"):
-            raise ValueError(f"Expected at most {len(table['names'])} variables known. Got: {n}.")
+            raise ValueError(f"Expected at most {len(table['names'])} solved variables. Got: {n}.")
         fields = self.table.fields
         known = {field: table[field][:n] for field in ("names", *fields)}
         self.table = Table.from_state(known, fields)
@@ -115,7 +115,7 @@ class StagePool(InParts, SamplePool):
         rest = {field: table[field][n:] for field in ("names", *fields)}
         others = Table.from_state(rest, fields)
         self.table.append(others.names, **{field: others[field] for field in fields})
-        # What was not let go yet has more room.
+        # A pool that has discarded nothing yet has more room.
         self._expect_fewer_than(2 * self.limit if self.let_go else self.room)
         size = 0 if self.plan is None else len(self.plan.keys)
         expect_shapes(state, lost=(size,), floors=(size,))

@@ -1,7 +1,7 @@
-"""Reading in a circle, until an answer in stages is proven.
+"""Cyclic passes over the columns, until a staged solution is proven.
 
- What was let go is remembered by the best score under each stage, since that stage last changed; a
-stage under which all columns were seen, or none let go, is proven.
+For each stage, the state has the best score of a discarded column since that stage last changed. A
+stage is proven if it has seen all columns, or if none was discarded.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from streamsel.held.pool import Picks, Pool
 from streamsel.target.space import TargetSpace
 
 _ALL = slice(None)
-# How many columns are scored at once where the plan has just changed.
-_NEAR = 64
+# Number of columns scored at once directly after a new solution.
+_MIN_BATCH = 64
 
 
 class Circle(Pool):
-    """A pool of at most twice `limit` columns, which reads them in a circle.
+    """A pool of at most twice `limit` columns, filled by cyclic passes over the columns.
 
     Attributes
     ----------
     room
-        How many columns are held before any is let go, at least twice the limit.
+        Number of columns held before any is discarded, at least twice the limit.
     seen
-        Columns seen, in all readings; 0 in the first.
+        Columns seen in all passes; 0 in the first.
     total
-        Columns of the source; None in the first reading.
+        Columns of the source; None in the first pass.
     let_go
-        Whether a column was let go that may be selected.
+        Whether a column that may be selected was discarded.
     ceiling
-        What no later score of a column that was let go can be above.
+        Upper bound of all later scores of discarded columns.
     since, lost, floors
-        (S,) of the plan's stages: after how many columns it was last changed; the best score under
-        it of a column let go since; the best that was let go when the pool was last cut.
+        (S,) per stage: number of columns seen when it last changed; best score of a column
+        discarded since; best score discarded at the last cut.
     """
 
     method: Planner
@@ -61,19 +61,19 @@ class Circle(Pool):
         self.lost: Floats = np.zeros(0)
         self.floors: Floats = np.zeros(0)
         self._planned_at = 0
-        # How many columns to score before one of them is likely to change the plan.
-        self._reach = _NEAR
-        # How many of the pool the plan knows; what the others, behind them, make of the answer.
+        # Number of columns to score before the solution is likely to change.
+        self._reach = _MIN_BATCH
+        # Number of pool columns that the solution accounts for, and a solution with all of them.
         self._n_known = 0
         self._latest: Plan | None = None
 
     @property
     def most_held(self) -> int:
-        """How many columns are held at most."""
+        """The maximum number of variables at any time."""
         return self.room
 
     def left(self, stats: Stats, places: Places | slice = _ALL) -> Floats:
-        """Return what the covariates leave of the sums of squares of columns."""
+        """Return the sums of squares of columns after adjusting for the covariates."""
         m2 = stats.m2[places]
         return m2 if self._space is None else self._space.left(m2, stats.cxy[places])
 
@@ -96,11 +96,11 @@ class Circle(Pool):
         if self.total is not None:
             Known.of(self.table).expect(chunk, stats, first_arrival)
         while self.plan is None and places.size:
-            places = self._gather(chunk, stats, first_arrival, places, noted)
+            places = self._fill_first(chunk, stats, first_arrival, places, noted)
         for piece in pieces(places, chunk.n):
             rest = piece
             while rest.size:
-                # Who is held, and what is left to see, may be another after every plan.
+                # A new solution changes the pool and the columns left to see.
                 new = rest[: self._reach]
                 new = new[new < self.until_settled - start]
                 if not new.size:
@@ -115,77 +115,77 @@ class Circle(Pool):
         chunk: Chunk,
         stats: Stats,
         first_arrival: int,
-        places: Places,
+        indices: Places,
         noted: Mapping[str, Floats],
         start: int,
     ) -> int:
-        """Look at columns until the next plan is due; return from which on it holds."""
-        new = places
+        """Score columns until the solution changes; return the index where that happens."""
+        new = indices
         if self.total is not None:
-            new = places[~Known.of(self.table).among(first_arrival + places)]
-        stop = int(places[-1]) + 1
+            new = indices[~Known.of(self.table).among(first_arrival + indices)]
+        stop = int(indices[-1]) + 1
         if new.size:
-            after = self._offer(chunk, stats, first_arrival, new, noted, start)
+            after = self._score_and_keep(chunk, stats, first_arrival, new, noted, start)
             if after <= new[-1]:
                 stop = after
-        # What is scored behind a column that changes the plan is scored again.
-        self._reach = 2 * self._reach if stop > places[-1] else _NEAR
+        # Columns after one that changes the solution are scored again.
+        self._reach = 2 * self._reach if stop > indices[-1] else _MIN_BATCH
         return stop
 
-    def _gather(
+    def _fill_first(
         self,
         chunk: Chunk,
         stats: Stats,
         first_arrival: int,
-        places: Places,
+        indices: Places,
         noted: Mapping[str, Floats],
     ) -> Places:
-        """Keep columns until the pool is full for the first time; return those that are left."""
+        """Keep columns until the pool is full for the first time; return the rest."""
         room = self.room - len(self.table)
-        taken = places[:room]
+        taken = indices[:room]
         self._append(chunk, stats, first_arrival, taken, noted)
         if len(self.table) >= self.room:
-            # Nothing was let go before.
+            # Nothing was discarded before.
             self._replan(0)
             self._cut()
-        return places[room:]
+        return indices[room:]
 
-    def _offer(
+    def _score_and_keep(
         self,
         chunk: Chunk,
         stats: Stats,
         first_arrival: int,
-        places: Places,
+        indices: Places,
         noted: Mapping[str, Floats],
         start: int,
     ) -> int:
-        """Score columns under the plan, keep or let go; return from which on for the next plan."""
+        """Score columns, keep or discard each; return the index where the solution changes."""
         plan = self.plan
         assert plan is not None  # noqa: S101
-        scores = plan.scores_of(chunk, stats, places, noted)
-        counts = self._sought(plan)
+        scores = plan.scores_of(chunk, stats, indices, noted)
+        sought = self._sought(plan)
         above = self.floors + plan.tolerance
-        beats = (scores > plan.bars + plan.tolerance) & counts
+        beats = (scores > plan.bars + plan.tolerance) & sought
         if self.total is not None:
-            earlier = (first_arrival + places)[:, None] < plan.holders
-            beats |= earlier & (scores >= plan.bars - plan.tolerance) & counts
-        beats_one = np.asarray(beats.any(axis=1))
+            earlier = (first_arrival + indices)[:, None] < plan.holders
+            beats |= earlier & (scores >= plan.bars - plan.tolerance) & sought
+        beats_any = np.asarray(beats.any(axis=1))
         if self.total is not None:
-            beats_one |= plan.copied(chunk, stats, places, first_arrival + places, scores) >= 0
-        eligible = ((scores > above) & counts).any(axis=1) | beats_one
-        stop, due = self._until_plan(eligible, beats_one)
-        gone = scores[:stop][~eligible[:stop]]
-        if gone.size:
+            beats_any |= plan.copied(chunk, stats, indices, first_arrival + indices, scores) >= 0
+        eligible = ((scores > above) & sought).any(axis=1) | beats_any
+        stop, is_due = self._until_solve(eligible, beats_any)
+        discarded = scores[:stop][~eligible[:stop]]
+        if discarded.size:
             self.let_go = True
-            self.lost = np.maximum(self.lost, gone.max(axis=0))
-            self._lose(stats, places[:stop][~eligible[:stop]])
-        kept = places[:stop][eligible[:stop]]
+            self.lost = np.maximum(self.lost, discarded.max(axis=0))
+            self._lose(stats, indices[:stop][~eligible[:stop]])
+        kept = indices[:stop][eligible[:stop]]
         if kept.size:
             self._append(chunk, stats, first_arrival, kept, noted)
-        after = int(places[stop - 1]) + 1
-        if due:
-            # The last column may beat a stage that is proven with it.
-            self._replan(start + after, leading(~counts))
+        after = int(indices[stop - 1]) + 1
+        if is_due:
+            # The last column may beat a stage that was just proven with it.
+            self._replan(start + after, leading(~sought))
             if len(self.table) >= 2 * self.limit:
                 self._cut()
         return after
@@ -199,48 +199,48 @@ class Circle(Pool):
         noted: Mapping[str, Floats],
     ) -> None:
         if self.total is not None and places is not None:
-            again = [name for j in places.tolist() if (name := chunk.names[j]) in self.slots]
-            if again:
-                raise unlike_before(f"{again[0]!r} as the name of two columns")
+            repeated = [name for j in places.tolist() if (name := chunk.names[j]) in self.slots]
+            if repeated:
+                raise unlike_before(f"{repeated[0]!r} as the name of two columns")
         self._latest = None
         super()._append(chunk, stats, first_arrival, places, noted)
 
-    def _until_plan(self, eligible: Bools, beats: Bools) -> tuple[int, bool]:
-        """Return how many columns to take before the next plan, and whether that is then due."""
-        stop, due = eligible.size, False
+    def _until_solve(self, eligible: Bools, beats: Bools) -> tuple[int, bool]:
+        """Return how many columns to take before solving again, and whether that is then due."""
+        stop, is_due = eligible.size, False
         room = 2 * self.limit - len(self.table)
-        found = np.flatnonzero(eligible)
-        if found.size >= room:
-            stop, due = int(found[room - 1]) + 1, True
-        # From the second reading on a wrong plan is not worth following any further.
+        indices = np.flatnonzero(eligible)
+        if indices.size >= room:
+            stop, is_due = int(indices[room - 1]) + 1, True
+        # From the second pass on, a solution known to be wrong is replaced at once.
         if self.total is not None and beats[:stop].any():
-            stop, due = int(np.argmax(beats)) + 1, True
-        return stop, due
+            stop, is_due = int(np.argmax(beats)) + 1, True
+        return stop, is_due
 
     def _lose(self, stats: Stats, places: Places) -> None:
         rows = {field: array[places] for field, array in stats._asdict().items()}
         bound = self.method._ceiling(self, rows)
         self.ceiling = max(self.ceiling, float(bound.max(initial=LEAST)))
 
-    # Plans
+    # Candidate solutions
 
     def _replan(self, seen: int, n_proven: int = 0) -> None:
-        """Plan anew with all that is held, after so many columns; so many stages are proven."""
+        """Solve again with all columns in the pool; `n_proven` stages are proven."""
         self._put_in_order()
         plan = self.method._plan(self, self.plan, n_proven)
         self.since, self.lost, self.floors = self._as_planned(plan, seen)
         self.plan, self._planned_at, self._n_known = plan, seen, len(self.table)
 
     def _put_in_order(self) -> None:
-        """Let variables stand in order of arrival, though early ones may be read again late."""
+        """Sort the variables by arrival: an early one may be added late in a later pass."""
         arrival = self.table["arrival"]
         if (np.diff(arrival) < 0.0).any():
             self.table.keep(np.argsort(arrival))
 
     def _as_planned(self, plan: Plan, seen: int) -> tuple[Whole, Floats, Floats]:
-        """Return since, lost and floors for the stages of a plan made after so many columns."""
+        """Return since, lost and floors for the stages of a solution made after `seen` columns."""
         size, before = len(plan.keys), self.plan
-        # As long as no column was let go, all were seen under any stage.
+        # If no column was discarded, every stage has seen all of them.
         since = np.full(size, seen if self.let_go else 0, dtype=np.int64)
         lost, floors = np.full(size, LEAST), np.full(size, LEAST)
         for s in range(0 if before is None else min(size, len(before.keys))):
@@ -250,8 +250,8 @@ class Circle(Pool):
         return since, lost, floors
 
     def latest(self) -> Plan:
-        """Return the answer of all that is held; what is decided about columns does not change."""
-        # From the second reading on the plan follows whatever beats it.
+        """Return a solution with all columns in the pool; decisions about columns do not change."""
+        # From the second pass on, the solution is updated by every column that beats it.
         if self.plan is not None and (self.total is not None or len(self.table) == self._n_known):
             return self.plan
         if self._latest is None:
@@ -259,32 +259,32 @@ class Circle(Pool):
         return self._latest
 
     def answer(self) -> Picks:
-        """Return the answer of all that is held, as places in the pool as it is now."""
+        """Return the picks with all columns in the pool, as current indices."""
         plan = self.latest()
         picks, slots = plan.picks, self.slots
         return picks._replace(places=[slots[plan.names[j]] for j in picks.places])
 
     def _cut(self) -> None:
-        """Keep who must stay, and then the r-th best under every unproven stage, r = 1, 2, ..."""
+        """Keep the pinned columns, then the r-th best of every unproven stage, r = 1, 2, ..."""
         plan = self.plan
         assert plan is not None  # noqa: S101
         scores = plan.scores()
-        stays = np.zeros(len(self.table), dtype=np.bool_)
-        stays[plan.must_stay] = True
-        stays = in_turn(scores[:, self._sought(plan)], stays, self.limit)
-        gone = np.flatnonzero(~stays)
-        if gone.size:
+        is_kept = np.zeros(len(self.table), dtype=np.bool_)
+        is_kept[plan.must_stay] = True
+        is_kept = in_turn(scores[:, self._sought(plan)], is_kept, self.limit)
+        discarded = np.flatnonzero(~is_kept)
+        if discarded.size:
             self.let_go = True
-            self.floors = np.maximum(scores[gone].max(axis=0), LEAST)
+            self.floors = np.maximum(scores[discarded].max(axis=0), LEAST)
             self.lost = np.maximum(self.lost, self.floors)
-            self._lose(self.stats(), gone)
-            self.table.keep(np.flatnonzero(stays))
+            self._lose(self.stats(), discarded)
+            self.table.keep(np.flatnonzero(is_kept))
             self._n_known = len(self.table)
 
-    # What is proven
+    # Proofs
 
     def _proven_by(self, plan: Plan) -> Bools:
-        """Return which stages of a plan are proven, (S,)."""
+        """Return which stages of a solution are proven, (S,)."""
         since, lost = self.since, self.lost
         if plan is not self.plan:
             since, lost, _ = self._as_planned(plan, 1)
@@ -293,46 +293,46 @@ class Circle(Pool):
         return np.logical_and.accumulate(proven) if plan.ordered else proven
 
     def _proven_if(self, plan: Plan, full: Bools, lost: Floats) -> Bools:
-        """Return which stages are proven, if under some all columns were seen, (S,) all."""
-        at = plan.bounding(full)
-        bound = np.maximum(lost, np.where(at >= 0, lost[at], self.ceiling))
+        """Return which stages are proven, (S,), if those in `full` have seen all columns."""
+        bounding = plan.bounding(full)
+        bound = np.maximum(lost, np.where(bounding >= 0, lost[bounding], self.ceiling))
         proven: Bools = full | (plan.bars - plan.tolerance > bound)
         return proven
 
     def _sought(self, plan: Plan) -> Bools:
-        """Return for which stages columns are still looked for, (S,); all in the first reading."""
+        """Return the stages for which columns are still sought, (S,); all in the first pass."""
         if self.total is None:
             return np.ones(len(plan.keys), dtype=np.bool_)
         return ~self._proven_by(plan)
 
     @property
     def until_settled(self) -> float:
-        """Return how many columns must be seen for the whole answer to be proven as it is."""
+        """Return the number of columns that must be seen to prove the whole answer."""
         if self.total is None or self.plan is None:
             return np.inf
         plan, ends = self.plan, self.since + self.total
         times = np.unique(np.append(ends[ends > self._planned_at], self._planned_at))
 
-        def open_at(time: np.int64) -> bool:
+        def is_open_at(time: np.int64) -> bool:
             return not self._proven_if(plan, ends <= time, self.lost).all()
 
-        # The more columns were seen, the more is proven.
-        first = bisect_left(times, True, key=lambda time: not open_at(time))
+        # The set of proven stages only grows with the number of columns.
+        first = bisect_left(times, True, key=lambda time: not is_open_at(time))
         return float(times[first])
 
     def proven(self) -> Bools:
-        """Return which stages are proven, (S,); none before there is a plan."""
+        """Return which stages are proven, (S,); none before the first solution."""
         return np.zeros(0, dtype=np.bool_) if self.plan is None else self._proven_by(self.plan)
 
     def certified(self, picks: Picks) -> int:
-        """Return how many leading picks no column that was let go can have changed."""
+        """Return how many leading picks no discarded column can have changed."""
         if not self.let_go:
             return len(picks.places)
         plan = self.latest()
         return min(len(picks.places), plan.n_picked(leading(self._proven_by(plan))))
 
     def begin_again(self, total: int) -> None:
-        """Go on with the next reading of the same columns."""
+        """Start the next pass over the same columns."""
         self._changes()
         if self.total is None:
             self._replan(total)
@@ -345,38 +345,40 @@ class Circle(Pool):
 
 
 def in_turn(scores: Floats, stays: Bools, limit: int) -> Bools:
-    """Return who stays: who must, and the r-th best under every stage, r = 1, 2, ...
+    """Return which columns to keep: the required ones, then the r-th best of every stage.
+
+    r = 1, 2, ..., until the limit is reached.
 
     Parameters
     ----------
     scores
-        (p, S) in order of arrival; not finite for who is out of the running.
+        (p, S) in order of arrival; not finite for ineligible columns.
     stays
-        (p,) who must stay.
+        (p,) columns that must be kept.
     limit
-        How many stay, if not more must.
+        Number of columns to keep, unless more are required.
     """
     order, finite = _ranked(scores)
     turns = order[finite & ~stays[order]]
-    # Each by its first turn: where a place comes again the last assignment holds.
+    # Each column by its first turn: the last assignment to an index wins.
     turn = np.full(len(stays), turns.size)
     turn[turns[::-1]] = np.arange(turns.size)[::-1]
     room = max(0, limit - int(stays.sum()))
-    chosen = np.argsort(turn)[:room]
+    added = np.argsort(turn)[:room]
     stays = stays.copy()
-    stays[chosen[turn[chosen] < turns.size]] = True
+    stays[added[turn[added] < turns.size]] = True
     return stays
 
 
 def _ranked(scores: Floats) -> tuple[Places, Bools]:
-    """Return who is r-th best under every stage, (p, S) both, and whether the score is finite.
+    """Return the r-th best column of every stage, (p, S), and whether its score is finite, (p, S).
 
-    Scores are compared as float32, so that what differs by rounding is equal, and the first goes
-    first.
+    Scores are compared as float32, so that scores differing by rounding are equal, and the earlier
+    column comes first.
     """
     with np.errstate(over="ignore"):
         bits = np.ascontiguousarray(-scores.T, dtype=np.float32).view(np.uint32)
-    # An order of bits that is that of the numbers.
+    # Map the bits so that they sort as the numbers do.
     bits = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31)).astype(np.uint64)
     ranked = np.sort((bits << np.uint64(32)) | np.arange(len(scores), dtype=np.uint64), axis=1)
     order = (ranked & np.uint64(0xFFFFFFFF)).astype(np.intp).T

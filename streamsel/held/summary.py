@@ -1,4 +1,4 @@
-"""What is counted of all columns that pass, in memory that does not grow with their number."""
+"""Statistics over all columns of a stream, in memory that does not grow with their number."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from streamsel.target.permuted import PermutedTarget
 from streamsel.target.space import TargetSpace
 from streamsel.target.target import Target
 
-# Of so many columns each is known.
+# Number of columns whose relevance is stored.
 MOST_POINTS = 500
 
 
 class StreamSummary(Rollback):
-    """Counts of all columns that a model has learnt: what reports and tests need to know of them.
+    """Statistics over all columns that a model has learnt, for reports and tests.
 
     Parameters
     ----------
@@ -35,13 +35,13 @@ class StreamSummary(Rollback):
     first
         Relevances of the first 500 columns, -1 for one that does not vary. Replaced, never changed.
     histogram
-        When columns came, and how relevant they were.
+        Counts of columns by arrival and relevance.
     sample
-        How heavy their tails are, and how much they correlate.
+        Estimates of the columns' kurtosis and correlations.
     null
-        What permuted targets are explained by; None without permutations.
+        Null distribution from the permuted targets; None without permutations.
     simple_until
-        Before this arrival a column that changes nothing else is counted by the histogram alone.
+        Before this arrival, a column that changes nothing else is only counted in the histogram.
     """
 
     changing = ("first", "histogram", "sample", "null", "simple_until")
@@ -62,7 +62,7 @@ class StreamSummary(Rollback):
         relevance: Floats,
         arrived: int,
     ) -> None:
-        """Count columns of these relevances, as arrived after so many."""
+        """Count columns of these relevances, after `arrived` others."""
         stop = arrived + stats.m2.size
         if stop > self.simple_until:
             self.sample.add(chunk, stats, arrived, target.weights)
@@ -70,42 +70,41 @@ class StreamSummary(Rollback):
                 self.null.add(chunk, stats, space, relevance, arrived)
             if arrived < MOST_POINTS:
                 self.first = np.append(self.first, np.maximum(relevance, -1.0))[:MOST_POINTS]
-            self._follow(stop)
+            self._update_simple_until(stop)
         self.histogram.add(relevance, arrived)
 
-    def _follow(self, arrived: int) -> None:
-        """Note until when columns are counted by the histogram alone."""
+    def _update_simple_until(self, arrived: int) -> None:
         self.simple_until = arrived
         if self.null is None and arrived >= MOST_POINTS:
             self.simple_until = next_sampled(arrived)
 
     def merge(self, other: StreamSummary, arrived: int, size: int) -> None:
-        """Count the columns of another too, so many, as arrived after so many of mine."""
+        """Add the counts of another, `size` columns that arrived after `arrived` of mine."""
         if arrived < MOST_POINTS:
             self.first = np.append(self.first, other.first)[:MOST_POINTS]
         self.histogram.merge(other.histogram, arrived, size)
         self.sample.merge(other.sample)
         if self.null is not None and other.null is not None:
             self.null.merge(other.null, arrived)
-        self._follow(arrived + size)
+        self._update_simple_until(arrived + size)
 
     # Copies, files
 
     def copy(self) -> Self:
-        """Return a copy that shares nothing with what is counted later."""
+        """Return a copy that later counts do not change."""
         other = copy.copy(self)
         other.histogram, other.sample = self.histogram.copy(), copy.copy(self.sample)
         other.null = copy.copy(self.null)
         return other
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs."""
+        """Return the state for a model file, as arrays and JSON-compatible values."""
         state: dict[str, Any] = {"first": self.first, "histogram": self.histogram.to_state()}
         state["sample"] = self.sample.to_state()
         return state if self.null is None else state | {"null": self.null.to_state()}
 
     def set_state(self, state: dict[str, Any], arrived: int) -> None:
-        """Take up what `to_state` returned when so many columns had arrived."""
+        """Restore the state that `to_state` returned after `arrived` columns."""
         size = min(arrived, MOST_POINTS)
         expect(state, first=Array((size,), least=-1.0, below=1.0 + 1e-6))
         self.first = np.array(state["first"])
@@ -113,4 +112,4 @@ class StreamSummary(Rollback):
         self.sample.set_state(state["sample"], arrived)
         if self.null is not None:
             self.null.set_state(state["null"])
-        self._follow(arrived)
+        self._update_simple_until(arrived)

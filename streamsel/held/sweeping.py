@@ -1,4 +1,4 @@
-"""Moments of many rows at once, in one sweep over them."""
+"""Moments of a batch of rows, in one pass over them."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from streamsel.held.part import Floats
 
 
 def moments_of(X: Floats, w: Floats, Y: Floats, level: Floats) -> tuple[Floats, ...] | None:
-    """Return what `Moments.combine` takes of rows X (b, m), with weighted targets about `level`.
+    """Return the arguments of `Moments.combine` for rows X (b, m), weighted targets about `level`.
 
-    None where a value is infinite or too large.
+    None if a value is infinite or too large.
     """
     m, c = X.shape[1], level.size
-    # The loops take one target at least.
+    # The kernels need at least one target.
     Y = np.ascontiguousarray(Y.T) if c else np.zeros((1, len(X)))
     shift, mean, m2, products = X[-1].copy(), np.empty(m), np.empty(m), np.empty((len(Y), m))
-    # What is far from it shows in the sums.
+    # Values far from the shift show in the sums.
     if not np.abs(shift).max(initial=0.0) <= 0.5 * LARGEST:
-        whole = False
+        is_complete = False
     elif X.flags.c_contiguous or X.strides[0] != X.itemsize:
-        whole = sweep(_as_read(X), w, Y, shift, mean, m2, products)
+        is_complete = sweep(_as_read(X), w, Y, shift, mean, m2, products)
     else:
-        # Frames mostly hold a variable's values together.
-        whole = sweep_columns(_as_read(X.T), w, Y, shift, mean, m2, products)
-    if whole:
+        # Data frames mostly store the values of a variable together.
+        is_complete = sweep_columns(_as_read(X.T), w, Y, shift, mean, m2, products)
+    if is_complete:
         seen, about = np.full(m, w.sum()), np.empty((m, c))
         about[:] = level
     else:
@@ -40,7 +40,7 @@ def moments_of(X: Floats, w: Floats, Y: Floats, level: Floats) -> tuple[Floats, 
 
 
 def _as_read(X: Floats) -> Floats:
-    """Return an array as the loops read all of them: in C order, and not to be written to."""
+    """Return an array as the kernels read it: C-contiguous and read-only."""
     X = np.ascontiguousarray(X).view()
     X.flags.writeable = False
     return X

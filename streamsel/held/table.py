@@ -1,4 +1,4 @@
-"""Rows of named variables, held as arrays that grow by doubling."""
+"""Rows of named variables, stored in arrays that grow by doubling."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamsel.shapes import Names, expect, expect_shapes
 
 
 class Table(Rollback):
-    """Named rows with one array a field, to append to, cut back and thin out.
+    """Named rows with one array per field; rows can be appended, truncated and selected.
 
     Parameters
     ----------
@@ -35,17 +35,17 @@ class Table(Rollback):
         return len(self._slots)
 
     def __getitem__(self, field: str) -> NDArray[np.float64]:
-        """Return a field as a view, one row a variable."""
+        """Return a field as a view, one row per variable."""
         return self._arrays[field][: len(self)]
 
     @property
     def slots(self) -> dict[Hashable, int]:
-        """Name -> place, in order of arrival; not to be changed."""
+        """Name -> index, in order of arrival; not to be modified."""
         return self._slots
 
     @property
     def names(self) -> list[Hashable]:
-        """Names in order of arrival; not to be changed."""
+        """Names in order of arrival; not to be modified."""
         return self._names
 
     def append(self, names: Iterable[Hashable], **rows: NDArray[Any]) -> None:
@@ -58,25 +58,25 @@ class Table(Rollback):
         self.claim(names)
 
     def make_room(self, size: int) -> None:
-        """Make room for so many rows behind the last."""
+        """Reserve capacity for `size` more rows."""
         if len(self) + size > self._capacity:
             self._grow(len(self) + size)
 
     def with_room(self, field: str) -> NDArray[np.float64]:
-        """Return a field as a view, the rows with the room behind them."""
+        """Return a field as a view, with its spare capacity."""
         return self._arrays[field]
 
     def rooms(self) -> Iterable[NDArray[np.float64]]:
-        """Return all fields, in their order, as `with_room` does each."""
+        """Return all fields, in order, with their spare capacity."""
         return self._arrays.values()
 
     def claim(self, names: Sequence[Hashable]) -> None:
-        """Name the rows behind the last, which were filled in place."""
+        """Name the rows after the last one, which were filled in place."""
         start = len(self._slots)
         self._names.extend(names)
         self._slots.update(zip(names, range(start, start + len(names)), strict=True))
         if len(self._slots) != start + len(names):
-            raise ValueError("Expected new names. Got: names that the table holds.")
+            raise ValueError("Expected new names. Got: names that are in the table.")
 
     def _grow(self, size: int) -> None:
         capacity = max(size, 2 * self._capacity, 16)
@@ -86,13 +86,13 @@ class Table(Rollback):
         self._arrays, self._capacity = arrays, capacity
 
     def detach(self) -> None:
-        """Replace the arrays by copies, so that a snapshot keeps those that there were."""
+        """Copy the arrays, so that a snapshot keeps the old ones."""
         self._arrays = {field: array.copy() for field, array in self._arrays.items()}
 
     def with_new(self, fields: Iterable[str]) -> Table:
-        """Return a table with new arrays, to be filled, in some fields, in the place of this one.
+        """Return a table to replace this one, with new arrays, to be filled, in some fields.
 
-        What is added behind the last row of one is added to both.
+        Both share their names: a row added to one is added to both.
         """
         other = Table.__new__(Table)
         other.fields, other._capacity = self.fields, self._capacity
@@ -102,7 +102,7 @@ class Table(Rollback):
         return other
 
     def truncate(self, size: int) -> None:
-        """Drop all rows but the first `size`."""
+        """Drop all rows after the first `size`."""
         while len(self._slots) > size:
             self._slots.popitem()
         del self._names[size:]
@@ -111,7 +111,7 @@ class Table(Rollback):
         """Drop all rows but these, given in ascending order."""
         self._arrays = {field: self[field][places] for field in self.fields}
         self._capacity = len(places)
-        self._names = [self._names[place] for place in places]
+        self._names = [self._names[index] for index in places]
         self._slots = {name: i for i, name in enumerate(self._names)}
 
     def copy(self) -> Table:
@@ -123,27 +123,26 @@ class Table(Rollback):
         return other
 
     def as_of_now(self) -> Callable[[], Table]:
-        """Return what gives the table back as it is now, as long as rows are only added or kept.
+        """Return a function that restores the current table, if rows are only added or kept.
 
-        Nothing is copied: what is added comes behind, and what thins out the table leaves the
-        arrays that it had.
+        Nothing is copied: new rows come after the current ones, and `keep` makes new arrays.
         """
-        shell, size = copy.copy(self), len(self)
+        saved, size = copy.copy(self), len(self)
 
         def restored() -> Table:
-            shell.truncate(size)
-            return shell
+            saved.truncate(size)
+            return saved
 
         return restored
 
     def to_state(self) -> dict[str, Any]:
-        """Return names and arrays for a file."""
+        """Return names and arrays for a model file."""
         return {"names": list(self._names)} | {field: self[field] for field in self.fields}
 
     @classmethod
     def from_state(cls, state: dict[str, Any], fields: dict[str, tuple[int, ...]]) -> Table:
         """Return the table that `to_state` described."""
-        # That they are distinct shows as they are taken up.
+        # `append` checks that the names are distinct.
         if type(state) is not dict or type(state.get("names")) is not list:
             expect(state, names=Names())
         table = cls(fields)
@@ -154,7 +153,7 @@ class Table(Rollback):
 
 
 def padded(array: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Return the array with zeros behind its last row."""
+    """Return the array with zeros after its last row."""
     padded = np.zeros((size, *array.shape[1:]))
     padded[: len(array)] = array
     return padded

@@ -1,4 +1,4 @@
-"""The lower triangle of a symmetric matrix, in tiles that BLAS adds products to."""
+"""The lower triangle of a symmetric matrix, in tiles updated by BLAS."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from streamsel._jit.blas import add_product, add_square
 from streamsel.held.part import Floats
 from streamsel.threads import in_threads
 
-# Tiles have so many rows, and up to so many columns; rows of BLAS's own tiles divide the last.
-_TALL, _WIDE, _EVEN = 512, 1024, 64
+# Rows of a tile, its largest number of columns, and a multiple of BLAS's own tile size.
+_TILE_ROWS, _TILE_COLUMNS, _MULTIPLE = 512, 1024, 64
 
 
 class Tiles(NamedTuple):
-    """Where the parts of a lower triangle stand in one array.
+    """Layout of the tiles of a lower triangle in one array.
 
     Parameters
     ----------
     bands
-        First row and last of each band of tiles, which ends with its diagonal tile.
+        First and last row of each band of tiles, which ends with its diagonal tile.
     all
-        Rows and columns of every tile, first and last; the largest come first.
+        First and last row, and first and last column, of every tile; the largest come first.
     starts
-        (n,) where rows start.
+        (n,) offsets of the rows.
     """
 
     bands: list[tuple[int, int]]
@@ -35,14 +35,14 @@ class Tiles(NamedTuple):
 
     @classmethod
     def of(cls, n: int, *, whole: bool = False) -> Tiles:
-        """Return the tiles of n rows, each band as wide as it must be, or as the whole matrix."""
-        count = -(-n // _TALL)
-        edges = [min(n, -(-n * i // (count * _EVEN)) * _EVEN) for i in range(count + 1)]
+        """Return the tiles of n rows; bands end at the diagonal tile, or span all columns."""
+        count = -(-n // _TILE_ROWS)
+        edges = [min(n, -(-n * i // (count * _MULTIPLE)) * _MULTIPLE) for i in range(count + 1)]
         bands = list(pairwise(edges))
         tiles = [
-            (top, bottom, left, min(left + _WIDE, top))
+            (top, bottom, left, min(left + _TILE_COLUMNS, top))
             for top, bottom in bands
-            for left in range(0, top, _WIDE)
+            for left in range(0, top, _TILE_COLUMNS)
         ]
         tiles.sort(key=lambda tile: (tile[1] - tile[0]) * (tile[2] - tile[3]))
         tiles += [(top, bottom, top, bottom) for top, bottom in bands]
@@ -50,7 +50,7 @@ class Tiles(NamedTuple):
         return cls(bands, tiles, np.append(0, np.cumsum(widths)[:-1]))
 
     def band(self, flat: Floats, top: int, bottom: int) -> Floats:
-        """Return a band, up to its diagonal tile, as a view."""
+        """Return a view of a band, up to its diagonal tile."""
         rows = bottom - top
         end = flat.size if bottom == len(self.starts) else self.starts[bottom]
         view: Floats = flat[self.starts[top] : end].reshape(rows, -1)
@@ -58,11 +58,11 @@ class Tiles(NamedTuple):
 
     def add_products(self, X: Floats, flat: Floats, n_jobs: int) -> None:
         """Add XᵀX to the triangle; X is (b, n), C-contiguous."""
-        # Whoever is done takes the next.
-        waiting = iter(self.all)
+        # Each thread takes the next tile when it is done.
+        remaining = iter(self.all)
 
         def add(_: slice) -> None:
-            for top, bottom, left, right in waiting:
+            for top, bottom, left, right in remaining:
                 out = self.band(flat, top, bottom)[:, left:right]
                 if left == top:
                     add_square(X[:, top:bottom], out)
@@ -73,5 +73,5 @@ class Tiles(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many numbers they take, where bands are as wide as they must be."""
+        """The number of values, if bands end at their diagonal tile."""
         return sum((bottom - top) * bottom for top, bottom in self.bands)

@@ -1,4 +1,4 @@
-"""A bounded vocabulary: which variables are let go when a new name needs room."""
+"""A bounded vocabulary: which variables are discarded when a new name needs room."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from streamsel.held.moments import Moments
 from streamsel.rollback import Rollback
 from streamsel.ties import most_relevant_first
 
-# When one variable must go, so large a part of the vocabulary may: to look for the least relevant
-# costs a look at all.
-_AT_ONCE = 8
+# Share of the vocabulary to discard at once: finding the least relevant variable costs a scan of
+# all.
+_DISCARD_FRACTION = 8
 
 
 class Vocabulary(Rollback):
-    """Keeps the number of tracked variables below a cap.
+    """Cap on the number of tracked variables.
 
-    The least relevant go first, the latest among equals, but none that is protected and none that
-    has been tracked for less than its grace period; an eighth of the cap at once. Where so many
-    cannot go a newcomer is not tracked, and is a newcomer again when it comes next.
+    The least relevant variables are discarded first, the latest among equals, except those
+    protected or in their grace period; up to an eighth of the cap at once. If not enough can be
+    discarded, a new variable is not tracked, and counts as new when it next appears.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Vocabulary(Rollback):
     Attributes
     ----------
     full_until
-        The row before which not enough can go.
+        The row before which not enough variables can be discarded.
     """
 
     changing = ("most", "grace_period", "full_until")
@@ -51,16 +51,16 @@ class Vocabulary(Rollback):
         protected: Callable[[], Collection[Hashable]],
         relevance: Callable[[Stats], NDArray[np.float64]],
     ) -> int:
-        """Return how many of the newcomers wanted can be tracked, after others have been let go.
+        """Return how many of the new variables can be tracked, after discarding others.
 
         Parameters
         ----------
         moments
-            What is tracked; what is let go is taken out.
+            The tracked variables; discarded ones are removed.
         wanted
-            Number of newcomers.
+            Number of new variables.
         protected
-            Returns the names that must stay.
+            Returns the names that must be kept.
         relevance
             Moments of variables -> their relevance.
         """
@@ -68,7 +68,7 @@ class Vocabulary(Rollback):
             return wanted
         short = len(moments.table) + wanted - self.most
         if short > 0 and moments.rows >= self.full_until:
-            # Where nobody is held nobody need stay.
+            # Without tracked variables, none needs protection.
             self._let_go(moments, short, protected() if len(moments.table) else (), relevance)
         return max(0, min(wanted, self.most - len(moments.table)))
 
@@ -80,19 +80,19 @@ class Vocabulary(Rollback):
         relevance: Callable[[Stats], NDArray[np.float64]],
     ) -> None:
         slots = moments.table.slots
-        free = np.ones(len(slots), dtype=np.bool_)
-        free[[slots[name] for name in protected]] = False
-        places = np.flatnonzero(free)
-        at_once = max(1, (self.most or 0) // _AT_ONCE)
-        grown = np.sort(moments.born[places] + self.grace_period)
-        if not grown.size:
+        is_free = np.ones(len(slots), dtype=np.bool_)
+        is_free[[slots[name] for name in protected]] = False
+        candidates = np.flatnonzero(is_free)
+        n_at_once = max(1, (self.most or 0) // _DISCARD_FRACTION)
+        end_of_grace = np.sort(moments.born[candidates] + self.grace_period)
+        if not end_of_grace.size:
             self.full_until = moments.rows + self.grace_period
-        elif grown[min(at_once, grown.size) - 1] > moments.rows:
-            # To look at all whenever one can go would cost a look at all at every row.
-            self.full_until = int(grown[min(at_once, grown.size) - 1])
+        elif end_of_grace[min(n_at_once, end_of_grace.size) - 1] > moments.rows:
+            # Scanning whenever a single variable can be discarded would cost a scan per row.
+            self.full_until = int(end_of_grace[min(n_at_once, end_of_grace.size) - 1])
         else:
-            places = places[moments.born[places] + self.grace_period <= moments.rows]
-            ranking = most_relevant_first(relevance(moments.stats(places)))
-            free[:] = True
-            free[places[ranking[-max(short, at_once) :]]] = False
-            moments.let_go(np.flatnonzero(free))
+            candidates = candidates[moments.born[candidates] + self.grace_period <= moments.rows]
+            ranking = most_relevant_first(relevance(moments.stats(candidates)))
+            is_free[:] = True
+            is_free[candidates[ranking[-max(short, n_at_once) :]]] = False
+            moments.let_go(np.flatnonzero(is_free))

@@ -1,4 +1,4 @@
-"""Columns that wait until there are enough of them to be multiplied."""
+"""Columns buffered until there are enough of them to multiply."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from streamsel.threads import in_threads
 
 
 class Panel:
-    """Dense columns that wait, one a row, centred and scaled.
+    """Buffered dense columns, one per row, centred and scaled.
 
-    A panel can belong to a state and to what that was before: rows are only ever added, behind
-    those that are used, by whoever uses all of them.
+    A panel may be shared by a state and its snapshots: rows are only appended after the used ones,
+    by the owner that uses all of them.
     """
 
     def __init__(self, n: int, q: int, width: int) -> None:
@@ -28,7 +28,7 @@ class Panel:
         self.is_shared = False
 
     def upto(self, size: int) -> Panel:
-        """Return a copy of the first rows, of which only these are used."""
+        """Return a copy in which only the first rows are used."""
         width, n = self.values.shape
         panel = Panel(n, self.factors.shape[1], width)
         panel.values[:size], panel.factors[:size] = self.values[:size], self.factors[:size]
@@ -37,7 +37,7 @@ class Panel:
 
 
 class ByRow(NamedTuple):
-    """Where the values of each row stand among those of sparse columns, and in which of these."""
+    """Positions of each row's values among those of sparse columns, and their columns."""
 
     entries: NDArray[np.int64]
     columns: NDArray[np.int32]
@@ -45,7 +45,7 @@ class ByRow(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """Sparse columns that wait: what they store, scaled.
+    """Buffered sparse columns, scaled.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Stored(NamedTuple):
 
     @classmethod
     def together(cls, pieces: tuple[Stored, ...], q: int) -> Stored:
-        """Return pieces side by side, as one; of q weightings."""
+        """Concatenate pieces of q weightings into one."""
         none = (np.zeros(0), np.zeros(0, np.int32), np.zeros(1, np.int64))
         pieces = (cls(*none, np.zeros(0), np.zeros((0, q))), *pieces)
         sizes = np.concatenate([np.diff(piece.ends) for piece in pieces])
@@ -85,7 +85,7 @@ class Stored(NamedTuple):
         return cls(values, rows, np.append(0, np.cumsum(sizes)), means, factors)
 
     def by_row(self, n: int) -> ByRow:
-        """Return where the values of each of n rows stand."""
+        """Return the positions of the values of each of n rows."""
         from scipy.sparse import csc_array
 
         entries, shape = np.arange(self.values.size), (n, self.means.size)
@@ -95,10 +95,10 @@ class Stored(NamedTuple):
     def add_products(
         self, by_row: ByRow, which: int, flat: Floats, starts: NDArray[np.int64], n_jobs: int
     ) -> None:
-        """Add Σ w x xᵀ of a weighting to a triangle whose rows start there."""
+        """Add Σ w x xᵀ of a weighting to a triangle whose rows start at `starts`."""
         weight, edges = self.factors[:, which] ** 2, np.array([0, starts.size])
         if n_jobs > 1:
-            # As much work for each.
+            # Equal work per thread.
             work = np.cumsum(by_row.entries - self.ends[by_row.columns] + 1)
             work = np.append(0, work)[by_row.indptr]
             edges = np.searchsorted(work, np.linspace(0, work[-1], n_jobs + 1))
@@ -119,12 +119,12 @@ class Stored(NamedTuple):
 
     @classmethod
     def from_state(cls, state: dict[str, Any], n: int, q: int) -> Stored:
-        """Return the columns of n rows that a file holds; places beyond would be written to."""
+        """Return the columns of n rows in a file; indices are checked before use."""
         b, size = rows_of(state, "means"), rows_of(state, "rows")
         expect_shapes(state, values=(size,), means=(b,), factors=(b, q))
         expect(state, rows=Array((size,), np.int32, least=0, below=n))
         expect(state, ends=Array((b + 1,), np.int64, least=0, below=size + 1))
         stored = cls(*(state[name] for name in cls._fields))
         if stored.ends[0] != 0 or stored.ends[-1] != size or (np.diff(stored.ends) < 0).any():
-            raise ValueError("Expected sparse columns one after the other. Got: others.")
+            raise ValueError("Expected consecutive sparse columns. Got: column ends out of order.")
         return stored

@@ -1,1 +1,1 @@
-"""The contract of two axes: what every learner does, whatever its method."""
+"""Define the base classes of learners, on columns and on rows."""

@@ -1,4 +1,4 @@
-"""What the two axes have in common: the parameters that they read, and what a method may say."""
+"""Declare the members that the column axis and the row axis share."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from streamsel.target.target import NoTarget, Target
 
 
 class Axis(abc.ABC):
-    """What columns and rows ask of a learner; its parameters are described in `Learner`."""
+    """Interface between the two axes and the learner; `Learner` documents the parameters."""
 
     supervised: ClassVar[bool]
-    # Whether `learn_target(None)` lets the variables explain each other.
+    # Whether `learn_target(None)` is allowed, for unsupervised selection.
     takes_no_target: ClassVar[bool] = False
-    # Whether a column may have values that were not observed, NaN; without a target only.
+    # Whether columns may have missing values, NaN; only without a target.
     takes_missing: ClassVar[bool] = False
 
     fading_factor: float
@@ -31,7 +31,7 @@ class Axis(abc.ABC):
     covariates: tuple[Hashable, ...] | None
     target: str
     n_jobs: int
-    # Of learners that have a target.
+    # Supervised learners only.
     permutations: int
     permutation_seed: int
 
@@ -43,20 +43,20 @@ class Axis(abc.ABC):
     _without_target: bool
     _columns: ColumnHeld | None
     _summary: StreamSummary | None
-    # Rows that wait to be learnt as columns; None before the first.
+    # Buffered rows, to be learnt as columns; None before the first row.
     _window: Window | None
-    # Values computed from the state, until it changes.
+    # Results computed from the state, kept until the next update.
     _found: dict[str, Any]
-    # The row at which what transforms use is renewed.
+    # Row number of the next refresh of the snapshot in use.
     _due: int
 
-    # What a method may say
+    # Methods may override these
 
     def _check_target(self, c: int, *, is_class: bool) -> None:  # noqa: B027
-        """Refuse a target, of c columns, that the parameters cannot be used with."""
+        """Raise ValueError if the parameters do not support a target of c columns."""
 
     def _refuses_target(self, c: int, *, is_class: bool) -> bool:
-        """Whether the parameters cannot be used with a target of c columns."""
+        """Whether the parameters do not support a target of c columns."""
         try:
             self._check_target(c, is_class=is_class)
         except ValueError:
@@ -65,12 +65,12 @@ class Axis(abc.ABC):
 
     @property
     def _needs_classes(self) -> bool:
-        """Whether what is learnt is a difference between classes, of several rows each."""
+        """Whether the method requires classes of several rows each."""
         return self._refuses_target(1, is_class=False)
 
     @property
     def _kind_of_rows(self) -> str:
-        """How the targets of rows are taken: by default as the parameter `target` has it."""
+        """Target type on rows; by default the parameter `target`."""
         return self.target
 
     def _variable_kernel(self) -> VariableKernel:
@@ -79,22 +79,22 @@ class Axis(abc.ABC):
 
     @property
     def _is_signed(self) -> bool:
-        """Whether a negative correlation is a small one."""
+        """Whether correlations are compared with their sign, so that negative ones are small."""
         return False
 
     @property
     def _takes_covariates(self) -> bool:
-        """Whether columns may be asked given covariates; windows of rows know none."""
+        """Whether columns may have covariates; windows of rows do not support them."""
         return not self._by_window
 
     @property
     def _takes_weights(self) -> bool:
-        """Whether observations may have weights: means and inner products tell what is asked."""
+        """Whether observations may have weights: true if means and inner products suffice."""
         return self._takes_covariates and not self.takes_missing
 
     @property
     def _one_source(self) -> bool:
-        """Whether one source is learnt, once, and read again until the answer is proven."""
+        """Whether a single source is learnt, in several passes until the answer is proven."""
         return False
 
     @abc.abstractmethod
@@ -103,23 +103,23 @@ class Axis(abc.ABC):
 
     @abc.abstractmethod
     def _protected(self) -> Collection[Hashable]:
-        """Return the names that must not be let go."""
+        """Return the names of variables that must not be evicted."""
 
     def _new_beside(self) -> Beside | None:
-        """Return what learns rows beside the moments, if anything; it goes on from the columns."""
+        """Return the extension of the moments on rows, if any, which continues from the columns."""
         return None
 
-    # What the axes ask of one another
+    # Used by one axis, implemented by another class
 
     @property
     @abc.abstractmethod
     def n_rows(self) -> int | None:
-        """Rows seen."""
+        """Number of rows seen."""
 
     @property
     @abc.abstractmethod
     def n_constant(self) -> int:
-        """Variables among those seen that do not vary."""
+        """Number of constant variables among those seen."""
 
     @property
     @abc.abstractmethod
@@ -129,41 +129,41 @@ class Axis(abc.ABC):
     @property
     @abc.abstractmethod
     def _by_window(self) -> bool:
-        """Whether rows are kept until there is a window of them, and then swept as columns."""
+        """Whether rows are buffered in windows, which are learnt as columns."""
 
     @abc.abstractmethod
     def _carried_constant(self) -> int:
-        """Return how many of the columns that rows go on from do not vary."""
+        """Return the number of constant columns that rows continue from."""
 
     @property
     @abc.abstractmethod
     def _renews_always(self) -> bool:
-        """Whether what transforms use is that of now, so that nothing is due."""
+        """Whether transforms use the current results, so that no refresh is ever due."""
 
     @abc.abstractmethod
     def _stand_on(self, rows: int) -> None:
-        """Begin rows after so many that came as columns."""
+        """Start rows after this number of observations in columns."""
 
     @abc.abstractmethod
     def _renew_if_due(self, rows: int) -> None:
-        """Renew what transforms use if so many rows are enough."""
+        """Refresh the snapshot in use if it is due after this number of rows."""
 
     @abc.abstractmethod
     def _rows_until_renewal(self, rows: int) -> int | None:
-        """Return how many rows may be learnt before `_renew_if_due` must be asked."""
+        """Return the number of rows before `_renew_if_due` must be called; None for any number."""
 
     @abc.abstractmethod
     def renew(self) -> None:
-        """Let transforms use what is found now, at once."""
+        """Refresh the snapshot that transforms use, from the current results."""
 
     @abc.abstractmethod
     def _forget_due(self) -> None:
-        """Look again before the next row whether there is more to do than to learn it."""
+        """Check before the next row whether further work is due."""
 
     @abc.abstractmethod
     def _forget_names(self) -> None:
-        """Forget the names of the row before: their places may be others."""
+        """Clear the cached names of the previous row: their indices may have changed."""
 
     @abc.abstractmethod
     def _outdate(self) -> None:
-        """Drop what was computed from what is held: it is about to change, or has."""
+        """Clear cached results: the state is about to change, or has changed."""

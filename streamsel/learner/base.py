@@ -1,4 +1,4 @@
-"""The contract of two axes: what every learner is, whatever its method."""
+"""Define the base class of all learners: selectors and extractors, on columns and on rows."""
 
 from __future__ import annotations
 
@@ -33,82 +33,84 @@ from streamsel.target.target import KINDS, NoTarget, Target
 
 
 class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
-    """What selectors and extractors have in common: one state that columns and rows fill.
+    """Base class of selectors and extractors: one state, filled by columns and by rows.
 
-    A method says what it keeps by three tags, and what it does with it by one hook; doors, undo,
-    the way from columns to rows, files, merging, noise floor and report follow.
+    A subclass declares its states by the three class attributes below and implements one hook.
+    Input validation, rollback, the transition from columns to rows, model files, merging, the noise
+    floor and reports are inherited.
 
-    One thread at a time may use a model; two that let it learn at once are told so. Threads of its
-    own, `n_jobs` of them, it minds itself.
+    A model may be used by one thread at a time: a second thread that tries to learn raises
+    RuntimeError. The threads that `n_jobs` starts are managed by the model itself.
 
     Attributes
     ----------
     keeps
         The state that columns fill.
     rows
-        What serves the method on rows: `Moments`, a state beside them, a tumbling `Window`, and
-        then it has a parameter `window_size`, or nothing, `Passed`.
+        What the method uses on rows: `Moments`; a state that extends them; a tumbling `Window`,
+        which requires a parameter `window_size`; or `Passed`, no state at all.
     supervised
-        Whether it has a target: by its base `Supervised` or `Unsupervised`.
+        Whether there is a target, set by the base class `Supervised` or `Unsupervised`.
     """
 
     keeps: ClassVar[type[ColumnHeld]]
     rows: ClassVar[type[Held | Beside | Window | Passed]] = Moments
-    # Methods that are handed what is held; they may ask for what every state in use offers.
+    # Methods that are passed the state; they may use only members that all of its states provide.
     _hooks: ClassVar[tuple[str, ...]] = ()
 
     fading_factor: float = param(
         params.Real(0.0, below=1.0),
         default=0.0,
         doc="""
-        In [0, 1): what part of its weight a row loses with every later one; 0 forgets nothing. As
-        in River, the closer to 1 the faster the old is forgotten.
+        In [0, 1): the fraction of its weight that a row loses with every later row; 0 forgets
+        nothing. As in River, the closer to 1, the faster old rows are forgotten.
         """,
     )
     max_features: int | None = param(
         params.Whole(1, optional=True),
         default=None,
         doc="""
-        Most variables tracked on rows; None for all. When a new one needs room the least relevant
-        go, but none that is in use or in its grace period.
+        Maximum number of variables tracked on rows; None for all. When a new variable needs room,
+        the least relevant ones are evicted, except those in use or in their grace period.
         """,
     )
     grace_period: int = param(
         params.Whole(1),
         default=100,
-        doc="For how many rows a new variable cannot be let go.",
+        doc="Number of rows during which a new variable cannot be evicted.",
     )
     covariates: tuple[Hashable, ...] | None = param(
         params.Names(),
         default=None,
         doc="""
-        Features of a row, such as age or batch, given which everything is asked: they are projected
-        out of target and variables, and are no variables themselves. On columns they are handed
-        over beside the target, `learn_target(y, covariates=Z)`, and this is what they are called.
+        Features of a row to adjust for, such as age or batch: they are projected out of the target
+        and the variables, and are not variables themselves. On columns they are passed with the
+        target, `learn_target(y, covariates=Z)`, and this parameter gives their names.
         """,
     )
     target: str = param(
         params.Choice(KINDS),
         default="auto",
         doc="""
-        `"auto"` takes labels as classes and numbers as quantities, but on columns one target of
-        whole numbers with 2 to 20 distinct values, at most one for every two rows, as classes;
-        `"class"` takes any numbers as classes, `"numeric"` takes numbers as quantities and refuses
-        labels, `"survival"` takes times and events, on columns: what is explained are the
-        martingale residuals of the null model.
+        `"auto"` treats labels as classes and numbers as quantities, except on columns, where a
+        single target of whole numbers with 2 to 20 distinct values, at most one per two rows, is
+        treated as classes; `"class"` treats any numbers as classes; `"numeric"` treats numbers as
+        quantities and rejects labels; `"survival"` takes times and events, on columns only, and
+        explains the martingale residuals of the null model.
         """,
     )
     n_jobs: int = param(
         params.Jobs(),
         default=1,
         doc="""
-        Number of threads that read the columns; -1 for all cores. The result does not depend on it.
-        Several pay with several targets or classes; with one, from ten million numbers a block on.
+        Number of threads that process columns; -1 for all cores. The result does not depend on it.
+        Several threads are faster with several targets or classes; with a single target, only for
+        blocks of at least ten million values.
         """,
     )
 
-    def __init_subclass__(cls, **further: Any) -> None:
-        super().__init_subclass__(**further)
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
         if "report" in vars(cls):
             setattr(cls, "report", while_still(vars(cls)["report"]))  # noqa: B010 (a method)
         if not inspect.isabstract(cls) and hasattr(cls, "keeps"):
@@ -121,27 +123,27 @@ class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
             self._refuse_with_windows(self.covariates is not None, "covariates=None")
         if not self.supervised and self.covariates is not None:
             raise ValueError(
-                f"Expected covariates=None: {type(self).__name__} has no target to be asked about, "
-                f"given them. Got {self.covariates!r} instead."
+                f"Expected covariates=None: {type(self).__name__} has no target to adjust for "
+                f"covariates. Got {self.covariates!r} instead."
             )
         self._check_parameters()
-        # Who learns; what is held is changed in several steps.
+        # Guards against concurrent use: a state changes in several steps.
         self._at_work = Turn()
         self._begin_columns()
         self._begin_rows()
         self._begin_calm()
-        # What was computed from what is held, until something is learnt.
+        # Results computed from the state, kept until the next update.
         self._found: dict[str, Any] = {}
 
     def _check_parameters(self) -> None:
-        """Refuse parameters that do not fit one another."""
+        """Raise ValueError for parameters that contradict each other."""
 
-    def _refuse_with_windows(self, refused: bool, expected: str) -> None:
-        if refused:
+    def _refuse_with_windows(self, is_refused: bool, expected: str) -> None:
+        if is_refused:
             raise ValueError(
-                f"Expected {expected}: {type(self).__name__} as it is set does not decide by "
-                "moments, and learns rows by windows.\n"
-                "Hint: a window forgets all rows before it; only moments know covariates."
+                f"Expected {expected}: {type(self).__name__} with these parameters needs samples, "
+                "not only moments, and learns rows by windows.\n"
+                "Hint: a window drops all rows before it; only moments support covariates."
             )
 
     def _take_target(self, target: Target) -> None:
@@ -150,7 +152,7 @@ class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
         super()._take_target(target)
 
     def _more_than(self, size: str, least: int | None, *names: str) -> None:
-        """Refuse bounds that leave no room for `least`, what the parameter `size` comes to."""
+        """Raise ValueError for bounds not above `least`, the value of the parameter `size`."""
         for name in names:
             bound = getattr(self, name)
             if bound is not None and least is not None and bound <= least:
@@ -161,13 +163,13 @@ class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
 
     @property
     def _reads_again(self) -> bool:
-        """Whether a second reading of the columns, by `learn_loadings`, would tell more."""
+        """Whether a second pass over the columns, by `learn_loadings`, would add results."""
         return False
 
     @property
     def _why_no_more(self) -> str:
-        """Why less was found than was asked for, if neither columns nor rows are too few."""
-        return "no other column adds to what they explain"
+        """Why there are fewer results than requested, given enough columns and rows."""
+        return "no other column adds explained variance"
 
     @property
     def _by_window(self) -> bool:
@@ -178,16 +180,16 @@ class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
         size: int = getattr(self, "window_size")  # noqa: B009 (declared where it is needed)
         return size
 
-    # What was learnt
+    # Learnt state
 
     @property
     def _held(self) -> Held | None:
-        """What is held of the variables, whichever axis filled it; None before there is any."""
+        """The state of the variables, from columns or from rows; None before the first."""
         return self._columns if self._moments is None else self._moments
 
     @property
     def n_rows(self) -> int:
-        """Rows seen: observations in every column, and rows since."""
+        """Number of rows seen: observations in every column, plus rows learnt since."""
         if self._moments is not None:
             return int(self._moments.rows)
         if self._window is not None:
@@ -196,7 +198,7 @@ class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
 
     @property
     def n_constant(self) -> int:
-        """Variables among those seen that do not vary."""
+        """Number of constant variables among those seen."""
         if self._moments is None:
             return self._n_constant
         return self._n_constant + int((self._moments.stats().m2 == 0.0).sum())
@@ -212,15 +214,14 @@ class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
         asked: int | None,
         facts: dict[str, Any] | None = None,
     ) -> Report:
-        """Return a report of what was found."""
         counts = self.n_rows, self.n_columns, self.n_constant
         name, params = type(self).__name__, dict(self._get_params())
         counted = {"target": self._target_description(), "rows_left_out": self._rows_left_out()}
-        known = counted | self._significance()
-        return Report(name, params, *counts, floor, kind, found, asked, facts or {}, **known)
+        fields = counted | self._significance()
+        return Report(name, params, *counts, floor, kind, found, asked, facts or {}, **fields)
 
     def _target_description(self) -> str | None:
-        """Return how the target was taken; of rows without their numbers, which are not counted."""
+        """Return how the target was interpreted; on rows without class sizes."""
         if not self.supervised:
             return None
         part = self._window if self._moments is None else self._moments
@@ -229,18 +230,18 @@ class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
         return None if self._target is None else self._target.description
 
     def _rows_left_out(self) -> dict[str, int]:
-        """Return how many rows of the columns were left out, by reason."""
+        """Return how many rows of the columns were excluded: reason -> count."""
         kept = None if self._target is None else self._target.kept
         return {} if kept is None else dict(kept.left_out)
 
     @property
     @abc.abstractmethod
     def relevance(self) -> dict[Hashable, float]:
-        """Relevance, in [0, 1], of what the model puts out: name -> ‖Uᵀx̃‖ / ‖x̃‖."""
+        """Relevance of each output of the model, in [0, 1]: name -> ‖Uᵀx̃‖ / ‖x̃‖."""
 
     @abc.abstractmethod
     def report(self) -> Report:
-        """Return what was found, for those who look at it: a command, a page, a notebook."""
+        """Return the results as a `Report`, which the command and the HTML report show."""
 
     def _repr_html_(self) -> str:
         from streamsel.page._notebook import notebook
@@ -250,17 +251,17 @@ class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
     # From columns to rows
 
     def _carry_over(self, moments: Moments) -> None:
-        held = self._columns
-        if held is not None:
-            moments.take_columns(held.names, held.stats())
-            if not held.complete and self.n_columns > len(moments.table):
+        state = self._columns
+        if state is not None:
+            moments.take_columns(state.names, state.stats())
+            if not state.complete and self.n_columns > len(moments.table):
                 moments.forget()
 
     def _carried_constant(self) -> int:
         return 0 if self._columns is None else int((self._columns.stats().m2 == 0.0).sum())
 
     def _expect_held(self, names: Any) -> None:
-        """Refuse what a file says stands: no list, names that come twice, or that moments lack."""
+        """Raise ValueError unless names from a file are distinct and tracked by the moments."""
         moments = self._moments
         expect({"standing": names}, standing=Names(moments.slots if moments else None))
 
@@ -284,7 +285,7 @@ class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
             if target is not None:
                 twin._take_target(target)
         except ValueError:
-            # Nothing can be said of a target that does not vary; what stood before stands.
+            # The target is constant in this window: the result of the last window stays in use.
             return
         twin._columns = twin._new_columns(window.size)
         if names:
@@ -292,21 +293,22 @@ class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
         for name in ("_target", "_space", "n_columns", "n_passes", "_n_constant", "_summary"):
             setattr(self, name, getattr(twin, name))
         self._without_target = twin._without_target
-        # A state of my own, of which the twin is not part.
+        # Build a new state: that of the clone refers to the clone.
         self._columns = self._new_columns(window.size)
         self._columns.set_state(twin._columns.to_state())
         self._outdate()
 
     def precompile(self) -> None:
-        """Compile what this model needs for float64 columns and for rows, before they come.
+        """Compile the code that this model needs for float64 columns and for rows, ahead of time.
 
-        Otherwise the first column and the first row wait for it: some seconds, once on a machine,
-        and where what was compiled is read from disk some tenths of a second, once a process.
+        Without this call the first column and the first row wait for the compilation: a few seconds
+        once per machine, and a few tenths of a second per process where the compiled code is loaded
+        from disk.
 
         Notes
         -----
-        Clones of the model learn a few columns and rows of made-up numbers; the model itself is
-        left as it is, whatever it has learnt.
+        Clones of the model learn a few columns and rows of synthetic numbers; the model itself is
+        not changed.
         """
         rehearse(self)
 
@@ -315,21 +317,21 @@ class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
     def clone(
         self, new_params: dict[str, Any] | None = None, include_attributes: bool = False
     ) -> Self:
-        """Return a model of the same parameters, that has learnt nothing.
+        """Return an unfitted model with the same parameters.
 
         Parameters
         ----------
         new_params
-            Parameters that are to be others.
+            Parameters to replace, by name.
         include_attributes
-            Whether it is to have learnt the same. The copy is made between two rows, or two blocks
-            of columns, where another thread lets this model learn.
+            Whether to copy the learnt state too. If another thread is training this model, the copy
+            is made between two rows or two blocks of columns.
         """
-        whole = functools.partial(super().clone, new_params, include_attributes)
-        return self._at_work.still(whole, is_copy=True) if include_attributes else whole()
+        clone = functools.partial(super().clone, new_params, include_attributes)
+        return self._at_work.still(clone, is_copy=True) if include_attributes else clone()
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is made of it, a pickle or a copy, is made when this model may learn again.
+        # The lock is released before the pickle or copy is made from the state.
         state = self._at_work.still(lambda: own(self._get_state()), is_copy=True)
         return {"params": self._get_params(), "state": state}
 
@@ -338,7 +340,7 @@ class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
         self._set_state(state["state"])
 
     def _get_state(self) -> dict[str, Any]:
-        """Return what was learnt, as arrays and values that JSON can hold (names as lists)."""
+        """Return the learnt state as arrays and JSON-compatible values (names as lists)."""
         target = self._target
         state: dict[str, Any] = {
             "n_columns": self.n_columns,
@@ -365,7 +367,7 @@ class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
         return state
 
     def _set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `_get_state` returned."""
+        """Restore the state returned by `_get_state`."""
         expect_finite(state)
         expect(state, n_columns=Count(), n_constant=Count(), n_passes=Number(0.0))
         expect(state, without_target=Flag(), n_rows=Maybe(Count(1)))
@@ -405,41 +407,52 @@ class Learner(LearnsInParts, Significance, Calm, river.MiniBatchTransformer):
             self._stand_again(state["due"], state["standing"])
 
     def _expect_target(self, state: dict[str, Any]) -> None:
-        """Refuse what a file says of a target that a learner of this kind cannot have."""
-        told, without = "target_Y" in state, state["without_target"]
-        allowed = not self.supervised or self.takes_no_target
-        lacks = "columns" in state and (state["n_rows"] is None or told is without)
-        if (without and (told or not allowed)) or lacks or (not without and not self.supervised):
-            raise ValueError("Expected a target where one is needed, and none elsewhere.")
+        """Raise ValueError if the target in a file is missing, or does not fit the learner."""
+        has_target, without_target = "target_Y" in state, state["without_target"]
+        may_lack_target = not self.supervised or self.takes_no_target
+        is_missing = "columns" in state and (
+            state["n_rows"] is None or has_target is without_target
+        )
+        if (
+            (without_target and (has_target or not may_lack_target))
+            or is_missing
+            or (not without_target and not self.supervised)
+        ):
+            raise ValueError(
+                "Corrupt model file: a target is missing, or present in an unsupervised model."
+            )
 
     def _expect_possible(self) -> None:
-        """Refuse moments that no data have: what goes by them would find NaN."""
+        """Raise ValueError for moments that no data have: computations on them would return NaN."""
         if self._moments is not None:
-            asked = self._moments.target.form not in (None, NO_TARGET)
-            if asked is not self.supervised:
-                raise ValueError("Expected rows with a target where one is needed. Got: others.")
-        held = self._held
-        if held is None or isinstance(held, Sketch):
+            has_target = self._moments.target.form not in (None, NO_TARGET)
+            if has_target is not self.supervised:
+                raise ValueError(
+                    "Corrupt model file: rows must have a target in supervised models only."
+                )
+        state = self._held
+        if state is None or isinstance(state, Sketch):
             return
         with np.errstate(all="ignore"):
-            stats, relevance = held.stats(), held.relevance()
+            stats, relevance = state.stats(), state.relevance()
         sums = np.isfinite(stats.m2).all() and (stats.m2 >= 0.0).all()
-        # Of what does not vary, or covariates explain in full, relevance is -inf; NaN of nothing.
+        # The relevance is -inf for constant variables and for those that covariates explain in
+        # full.
         if not (sums and np.isfinite(stats.cxy).all() and (relevance < np.inf).all()):
-            raise ValueError("Expected moments that variables can have. Got: others.")
+            raise ValueError("Corrupt model file: moments must be finite and non-negative.")
 
     def _expect_learnt(self) -> None:
-        """Refuse numbers that no learning leads to, once `_set_state` has taken up those of a file.
+        """Raise ValueError for values in a file that no learning leads to, after `_set_state`.
 
-        A copy in memory is not looked at: to multiply what is held takes longer than to copy it.
+        Copies in memory are not checked: the products computed here take longer than the copy.
         """
         for part in (self._target, self._columns, self._moments, self._beside, self._window):
             if part is not None:
                 part.expect_possible()
-        held = self._held
-        if held is None or isinstance(held, Sketch):
+        state = self._held
+        if state is None or isinstance(state, Sketch):
             return
-        stats, relevance = held.stats(), held.relevance()
+        stats, relevance = state.stats(), state.relevance()
         expect_relevances(relevance[relevance > -np.inf])
-        if held.space is not None:
-            expect_explained(stats.m2, stats.mean, stats.cxy, held.space.squares)
+        if state.space is not None:
+            expect_explained(stats.m2, stats.mean, stats.cxy, state.space.squares)

@@ -1,4 +1,4 @@
-"""What learners have in common that build new variables: components, and how rows get them."""
+"""Define the base class of learners that build new variables (components)."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ from streamsel.rows import as_frame, first_bad, gather, read_some, why_bad
 
 
 class Builder(Learner):
-    """A learner that builds new variables: `_used` says what of, and `_apply` how."""
+    """Base class of learners that build components: `_used` returns a map, `_apply` applies it."""
 
     n_components: int = param(
         params.Whole(1, below=params.MANY),
         default=10,
         kw_only=False,
-        doc="The number $q$ of components.",
+        doc="Number of components, $q$.",
     )
     warm_up: int = param(
         params.Whole(0),
         default=20,
         doc="""
-        Rows before components are in use: until then `transform_one` returns `{}`, and
-        `transform_many` columns of 0.0. A model that has learnt columns uses its components at
-        once.
+        Number of rows before components are in use: until then `transform_one` returns `{}`, and
+        `transform_many` returns columns of 0.0. A model that has learnt columns uses its components
+        at once.
         """,
     )
 
     def _check_parameters(self) -> None:
         self._more_than("n_components", self._n_asked, "max_features")
 
-    # What a method says
+    # Implemented by methods
 
     @abc.abstractmethod
     def _used(self) -> Any:
-        """Return the map that a transform applies, of no `names` where there is none."""
+        """Return the map that `transform_one` applies, with empty `names` if there is none."""
 
     @abc.abstractmethod
     def _apply(self, used: Any, X: Floats) -> Floats:
-        """Return the components, (q,) or (n, q), of rows that have the variables of a map.
+        """Return the components, (q,) or (n, q), of rows restricted to the variables of a map.
 
         Parameters
         ----------
         used
             The map.
         X
-            (s,) or (n, s) values, which are lent; NaN where not observed.
+            (s,) or (n, s) values, which may be overwritten; NaN where not observed.
         """
 
-    # What follows
+    # Shared behaviour
 
     @property
     def _why_no_more(self) -> str:
@@ -64,17 +64,17 @@ class Builder(Learner):
 
     @property
     def _n_asked(self) -> int | None:
-        """How many components are asked for; None where the data determine the number."""
+        """Number of components requested; None where the data determine the number."""
         return self.n_components
 
     @property
     def components(self) -> list[str]:
-        """Names of the components, as they come out of a transform."""
+        """Names of the components, as the transforms return them."""
         return list(self._names_of(self._width))
 
     @property
     def _width(self) -> int:
-        """How many components a transform returns."""
+        """Number of components that a transform returns."""
         return self.n_components
 
     def _names_of(self, width: int) -> tuple[str, ...]:
@@ -82,16 +82,16 @@ class Builder(Learner):
 
     @property
     def embedding(self) -> Floats:
-        """The components on the training rows, (n, number of components there are): a copy.
+        """Components of the training rows, (n, number of components found), as a copy.
 
-        ValueError once rows were learnt, for those are not kept. Of observations that have weights
-        a component is uncorrelated, weighted, where it is said to be. It is NaN for an observation
-        of weight 0, and for one that was left out because its target is missing.
+        ValueError once rows were learnt, as rows are not stored. With weights, components
+        documented as uncorrelated are uncorrelated in the weighted sense. The values are NaN for
+        observations of weight 0 and for those excluded because their target is missing.
         """
         if self._on_rows:
             raise ValueError(
-                "Expected a model that has learnt columns only. Got: one that has learnt rows, "
-                "which are not kept.\nHint: transform_many(X) is the embedding of X."
+                "Expected a model that has learnt columns only. Got: a model that has learnt "
+                "rows, which are not stored.\nHint: transform_many(X) returns the embedding of X."
             )
         found, target = self._embedding(), self._target
         if target is not None and target.weights is not None:
@@ -99,13 +99,13 @@ class Builder(Learner):
         return found if target is None or target.kept is None else target.kept.back(found)
 
     def _embedding(self) -> Floats:
-        """Return the components on the columns' observations; none, where these are not kept."""
+        """Return the components of the observations; an empty array if these are not stored."""
         return np.zeros((self.n_rows, 0))
 
     def _weights_by(
         self, keys: Iterable[Hashable], weights: Floats
     ) -> dict[Hashable, dict[str, float]]:
-        """Return weights, a row a key, as dicts: key -> {component: weight}, without zeros."""
+        """Return rows of weights as dicts: key -> {component: weight}, without zeros."""
         names = self._names_of(weights.shape[1])
         return {
             key: {names[k]: w for k, w in enumerate(row) if w != 0.0}
@@ -113,21 +113,21 @@ class Builder(Learner):
         }
 
     def transform_one(self, x: dict[Hashable, Any]) -> dict[Hashable, float]:
-        r"""Return the components of a row, as floats; `{}` while there are none.
+        r"""Return the components of a row as floats; `{}` while no components are in use.
 
-        A scaler behind learns nothing from `{}`. It would learn zeros, and take the first component
-        after $n$ of them for up to $\sqrt{n}$ standard deviations.
+        A downstream scaler learns nothing from `{}`. From $n$ rows of zeros it would learn a zero
+        variance, and then scale the first component to up to $\sqrt{n}$ standard deviations.
 
         Parameters
         ----------
         x
-            A row. A variable of the support that it lacks counts as 0, as everywhere in River; NaN
-            or None counts as not observed, that is, as its mean; new features are ignored.
+            A row. Variables of the map that are absent count as 0, as everywhere in River; NaN or
+            None counts as not observed and is replaced by the mean; unknown features are ignored.
 
         Raises
         ------
         ValueError, TypeError
-            For a value of the support that is infinite, or no number.
+            For a value of a variable of the map that is infinite, or not a number.
         """
         used = self._used()
         row = read_some(x, used.names)
@@ -150,13 +150,13 @@ class Builder(Learner):
 
         Returns
         -------
-        A frame of the same library, or, for anything but a frame, an array of shape (n, q). The
-        columns are always the same, so that components that do not exist yet are 0.0.
+        A frame of the same library, or an array of shape (n, q) for any other input. The number of
+        columns is constant: components that do not exist yet are 0.0.
 
         Raises
         ------
         ValueError, TypeError
-            For a value of the support that is infinite, or no number.
+            For a value of a variable of the map that is infinite, or not a number.
         """
         frame = as_frame(X)
         used = self._used()
@@ -176,5 +176,5 @@ class Builder(Learner):
 
 @functools.cache
 def _component_names(prefix: str, q: int) -> tuple[str, ...]:
-    # Asked for at every row.
+    # Cached, as it is called for every row.
     return tuple(f"{prefix}{k}" for k in range(q))

@@ -1,4 +1,4 @@
-"""Extractors that hold nothing: the weights of a variable are a function of its name."""
+"""Define extractors whose weights are a function of the variable's name, without fitted state."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from streamsel.stream import ColumnStream, as_stream
 from streamsel.target.target import NoTarget
 from streamsel.target.weights import weight_of_row, weights_of_rows
 
-# Weights of so many bytes are kept for rows that bring the same names again.
-_REMEMBERED = 16 << 20
+# Size in bytes of the cache of weights, for rows that repeat the same names.
+_CACHE_BYTES = 16 << 20
 
 
 class ByName(Extractor, Unsupervised):
-    """An extractor whose new variables are a function of Σ x_j r_j, r_j by the name of variable j.
+    """Base class of extractors of Σ x_j r_j, r_j a function of the name of variable j.
 
-    Columns leave this sum for every row, rows leave nothing. A method says what the weights are,
-    `_new_entries`, and what it makes of the sum, `_finished`.
+    On columns the sum is accumulated for every observation; rows change no state. A method defines
+    the weights, `_new_entries`, and the components as a function of the sum, `_finished`.
     """
 
     keeps = Sketch
     rows = Passed
 
-    # What says how variables are held, asked or forgotten, of which there is nothing here.
+    # Parameters about tracking variables do not apply.
     fading_factor: ClassVar[float] = 0.0  # type: ignore[misc]
     max_features: ClassVar[None] = None  # type: ignore[misc]
     grace_period: ClassVar[int] = 1  # type: ignore[misc]
@@ -60,15 +60,15 @@ class ByName(Extractor, Unsupervised):
         params.Whole(0),
         default=0,
         doc="""
-        Which of the random weights: with the same seed a name has the same ones on both axes, in
+        Seed of the random weights: with the same seed a name has the same weights on both axes, in
         every process and on every machine.
         """,
     )
 
-    # Whether what is made of the sum would show in what order a row names its variables.
+    # Whether the components amplify rounding differences between orders of the variables in a row.
     _magnifies: ClassVar[bool] = False
 
-    # What a method says
+    # Implemented by methods
 
     @abc.abstractmethod
     def _new_entries(self, k: int) -> Entries:
@@ -76,22 +76,22 @@ class ByName(Extractor, Unsupervised):
 
     @abc.abstractmethod
     def _finished(self, Z: Floats) -> Floats:
-        """Return the components for sums of weighted variables, (k,) or (n, k), which are lent."""
+        """Return the components for weighted sums, (k,) or (n, k), which may be overwritten."""
 
     def _size(self, n: int | None) -> int | None:  # noqa: ARG002
-        """Return how many components n rows have; None where that cannot be told yet."""
+        """Return the number of components for n rows; None if it is not known yet."""
         return self.n_components
 
-    # What follows
+    # Shared behaviour
 
     def _begin_rows(self) -> None:
         super()._begin_rows()
-        self._passed: Passed | None = None
+        self._row_count: Passed | None = None
         self._weights: Weights | None = None
 
     @property
     def _on_rows(self) -> bool:
-        return self._passed is not None
+        return self._row_count is not None
 
     @property
     def _takes_weights(self) -> bool:
@@ -99,20 +99,20 @@ class ByName(Extractor, Unsupervised):
 
     @property
     def n_rows(self) -> int:
-        """Rows seen: observations in every column, and rows since."""
-        return super().n_rows if self._passed is None else self._passed.rows
+        """Number of rows seen: observations in every column, plus rows learnt since."""
+        return super().n_rows if self._row_count is None else self._row_count.rows
 
     @property
     def _k(self) -> int:
-        n = self.n_rows if self._passed is None else self._passed.n
+        n = self.n_rows if self._row_count is None else self._row_count.n
         return self._size(n or None) or 0
 
     @property
     def _entries(self) -> Entries:
-        return self._lately.entries
+        return self._weight_cache.entries
 
     @property
-    def _lately(self) -> Weights:
+    def _weight_cache(self) -> Weights:
         if self._weights is None or self._weights.entries.k != self._k:
             self._door.forget()
             self._weights = Weights(self._new_entries(self._k))
@@ -124,34 +124,35 @@ class ByName(Extractor, Unsupervised):
 
     @property
     def relevance(self) -> dict[Hashable, float]:
-        """Of each component 1, for without a target everything explains itself in full."""
-        learnt = self._columns is not None or self._passed is not None
+        """Relevance of each component: 1, as there is no target."""
+        learnt = self._columns is not None or self._row_count is not None
         return dict.fromkeys(self.components, 1.0) if learnt else {}
 
     def _embedding(self) -> Floats:
-        held = self._columns
-        if held is None:
+        state = self._columns
+        if state is None:
             return np.zeros((self.n_rows, self._k))
-        assert isinstance(held, Sketch)  # noqa: S101
-        return self._finished(held.Z.copy())
+        assert isinstance(state, Sketch)  # noqa: S101
+        return self._finished(state.Z.copy())
 
     def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
         names = list(names)
         return LinearMap(names, np.zeros(len(names)), self._entries.matrix(names))
 
     def report(self) -> Report:
-        """Return how many components there are: which variables they are made of nobody has noted.
+        """Return the results as a `Report`, which the command and the HTML report show.
 
         Returns
         -------
-        A row a component, without loadings, and the fact that any variable has some.
+        One row per component, without loadings, as every variable has weights; details record this
+        as `any_variable`.
         """
         row: dict[str, Any] = {"above_noise": None, "loadings": []}
         found = [{"name": name, "relevance": 1.0} | row for name in self.relevance]
         return self._report(None, "components", found, self._k or None, {"any_variable": True})
 
     def _now(self) -> None:
-        # Nothing stands: a transform needs nothing that was learnt.
+        # There is no snapshot: a transform does not depend on learnt state.
         return None
 
     # Columns
@@ -165,64 +166,64 @@ class ByName(Extractor, Unsupervised):
     # Rows
 
     def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None:  # noqa: ARG002
-        # It is learnt, whatever it weighs, that there was a row.
+        # A row counts whatever its weight, which is only validated.
         weight_of_row(w)
         values, _ = self._read(x)
         bad = first_bad(values)
         if bad is not None:
             raise why_bad(list(x)[bad], values[bad])
-        self._let_pass(1)
+        self._count_rows(1)
 
     def _learn_rows(self, X: Any, y: Any, w: Any) -> None:  # noqa: ARG002
         _, values = read_frame(X)
         weights_of_rows(w, len(values))
         if len(values):
-            self._let_pass(len(values))
+            self._count_rows(len(values))
 
-    def _let_pass(self, size: int) -> None:
-        if self._passed is None:
-            self._undoably(self._begin_to_pass, size)
+    def _count_rows(self, size: int) -> None:
+        if self._row_count is None:
+            self._undoably(self._start_row_count, size)
         else:
-            self._passed.rows += size
+            self._row_count.rows += size
 
-    def _begin_to_pass(self, size: int) -> None:
-        passed = self._passed_so_far()
-        passed.rows += size
-        self._passed = passed
+    def _start_row_count(self, size: int) -> None:
+        counter = self._row_count_or_new()
+        counter.rows += size
+        self._row_count = counter
         self._target = self._columns = None
         self._outdate()
 
-    def _passed_so_far(self) -> Passed:
-        """Return the rows so far; those of columns if there were none since."""
-        if self._passed is not None:
-            return self._passed
-        passed = Passed(self.n_rows)
-        if self._size(passed.n or None) is None:
+    def _row_count_or_new(self) -> Passed:
+        """Return the count of rows; it starts with the observations of the columns."""
+        if self._row_count is not None:
+            return self._row_count
+        counter = Passed(self.n_rows)
+        if self._size(counter.n or None) is None:
             raise ValueError(
                 f"Expected n_components for a {type(self).__name__} that learns rows. Got: None, "
-                "and no columns, whose number of rows would tell it.\n"
-                "Hint: give n_components; n_components_for says how many keep distances."
+                "and no columns whose number of rows would determine it.\n"
+                "Hint: set n_components; n_components_for returns how many preserve distances."
             )
-        return passed
+        return counter
 
     def _read(self, x: Any) -> tuple[Floats, Places | None]:
-        """Return the values of a row, and where the weights of its variables are.
+        """Return the values of a row, and the indices of its variables in the weight cache.
 
-        None for places where a row has more variables than weights are kept of.
+        The indices are None if the row has more variables than the cache holds.
         """
-        lately = self._lately
+        cache = self._weight_cache
         row = self._door.again(x)
         if row is not None:
             return row
         values, names = read_values(x), list(x)
-        places = self._door.places(names, lately.slots)
+        places = self._door.places(names, cache.slots)
         if places is None:
             values = read_strictly(x)
             bad = first_bad_name(names, {})
             if bad is not None:
                 raise why_bad_name(names[bad])
-            if lately.take_up(names):
-                places = self._door.places(names, lately.slots)
+            if cache.take_up(names):
+                places = self._door.places(names, cache.slots)
         return values, places
 
     def transform_one(self, x: dict[Hashable, Any]) -> dict[Hashable, float]:
@@ -236,10 +237,10 @@ class ByName(Extractor, Unsupervised):
         Raises
         ------
         ValueError, TypeError
-            For a value that is infinite, or no number.
+            For a value that is infinite, or not a number.
         """
         values, places = self._read(x)
-        W = self._lately.W
+        W = self._weight_cache.W
         if places is None:
             W, places = self._entries.matrix(list(x)), np.arange(len(values))
         z = np.zeros(self._k)
@@ -260,12 +261,12 @@ class ByName(Extractor, Unsupervised):
 
         Returns
         -------
-        A frame of the same library, or, for anything but a frame, an array of shape (n, k).
+        A frame of the same library, or an array of shape (n, k) for any other input.
 
         Raises
         ------
         ValueError, TypeError
-            For a value that is infinite, or no number.
+            For a value that is infinite, or not a number.
         """
         if isinstance(X, ColumnStream) or hasattr(X, "toarray"):
             return self._finished(self._sum_of(as_stream(X)))
@@ -280,7 +281,7 @@ class ByName(Extractor, Unsupervised):
         return to_native_frame(Z, like=frame, columns=self.components)
 
     def _sum_of(self, stream: ColumnStream) -> Floats:
-        """Return the sum of the columns of a stream, weighted."""
+        """Return the weighted sum of the columns of a stream."""
         Z = np.zeros((stream.n_rows or 0, self._k))
         for block in stream.blocks():
             n = block.values.shape[0]
@@ -293,7 +294,7 @@ class ByName(Extractor, Unsupervised):
                 for j in np.flatnonzero(np.abs(chunk.data) > LARGEST)[:1].tolist():
                     column = int(np.searchsorted(chunk.indptr, j, side="right")) - 1
                     raise why_bad(chunk.names[column], chunk.data[j], int(chunk.indices[j]))
-                chunk.scan(NoTarget(n), 1)  # which looks whether its rows are in order, and rows
+                chunk.scan(NoTarget(n), 1)  # checks and sorts the row indices
                 self._entries.add(chunk, len(chunk.names), Z)
         return Z
 
@@ -314,14 +315,14 @@ class ByName(Extractor, Unsupervised):
         if not self.n_rows:
             self._set_state(copy.deepcopy(other)._get_state())
             return
-        mine, theirs = self._passed_so_far(), other._passed_so_far()
+        mine, theirs = self._row_count_or_new(), other._row_count_or_new()
         if self._size(mine.n) != other._size(theirs.n):
             raise ValueError(
-                "Expected two models of as many components. Got: "
-                f"{self._size(mine.n)} and {other._size(theirs.n)}.\nHint: give n_components."
+                "Expected two models with the same number of components. Got: "
+                f"{self._size(mine.n)} and {other._size(theirs.n)}.\nHint: set n_components."
             )
-        self._let_pass(theirs.rows)
-        # Most variables are in both, and nobody knows which.
+        self._count_rows(theirs.rows)
+        # Names are not stored; most variables are assumed to be in both models.
         self.n_columns = max(self.n_columns, other.n_columns)
         self._n_constant = min(self._n_constant, other._n_constant)
 
@@ -329,52 +330,52 @@ class ByName(Extractor, Unsupervised):
 
     def _get_state(self) -> dict[str, Any]:
         state = super()._get_state()
-        return state if self._passed is None else state | {"passed": self._passed.to_state()}
+        return state if self._row_count is None else state | {"passed": self._row_count.to_state()}
 
     def _set_state(self, state: dict[str, Any]) -> None:
         if "passed" in state:
-            passed = Passed()
-            passed.set_state(state["passed"])
-            self._passed = passed
+            counter = Passed()
+            counter.set_state(state["passed"])
+            self._row_count = counter
         super()._set_state(state)
 
 
 class Weights:
-    """The weights of names that came lately, for rows: as many as fit into a few megabytes.
+    """Cache of the weights of recently used names, up to a few megabytes.
 
     Parameters
     ----------
     entries
-        All weights.
+        Weights of all names.
 
     Attributes
     ----------
     slots
-        Name -> place.
+        Name -> row of W.
     W
-        (m, k) weights, by place.
+        (m, k) weights.
     """
 
     def __init__(self, entries: Entries) -> None:
         self.entries = entries
         self.slots: dict[Hashable, int] = {}
         self.W: Floats = np.empty((0, entries.k))
-        self._most = max(1, _REMEMBERED // (8 * max(1, entries.k)))
+        self._capacity = max(1, _CACHE_BYTES // (8 * max(1, entries.k)))
 
     def __reduce__(self) -> tuple[type[Weights], tuple[Entries]]:
-        # A copy remembers nothing.
+        # A copy starts with an empty cache.
         return Weights, (self.entries,)
 
     def take_up(self, names: Sequence[Hashable]) -> bool:
-        """Take up all of these names, if there is room for them; forget others for it."""
+        """Cache all of these names, evicting others if needed; return False if they do not fit."""
         new = [name for name in names if name not in self.slots]
-        if len(self.slots) + len(new) > self._most:
-            if len(names) > self._most:
+        if len(self.slots) + len(new) > self._capacity:
+            if len(names) > self._capacity:
                 return False
             self.slots, new = {}, list(names)
         start, stop = len(self.slots), len(self.slots) + len(new)
         if stop > len(self.W):
-            grown = np.empty((min(self._most, 2 * stop), self.entries.k))
+            grown = np.empty((min(self._capacity, 2 * stop), self.entries.k))
             grown[:start] = self.W[:start]
             self.W = grown
         self.W[start:stop] = self.entries.matrix(new)
@@ -383,7 +384,7 @@ class Weights:
 
 
 def _without_gaps(X: Any) -> Any:
-    """Return values with 0 for NaN."""
+    """Return values with NaN replaced by 0."""
     if X.dtype.kind != "f" or not np.isnan(X.sum()):
         return X
     return np.where(np.isnan(X), 0.0, X)

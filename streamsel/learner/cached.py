@@ -1,4 +1,4 @@
-"""Values that are computed from a model's state, and kept until it learns again."""
+"""Cache results computed from a model's state until the next update."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ Value = TypeVar("Value")
 
 
 def until_learnt(compute: Callable[[Any], Value]) -> Callable[[Any], Value]:
-    """Keep what a method computes from the state until something is learnt."""
+    """Decorate a method to cache its result until the next update of the model."""
     name = compute.__name__
 
     @functools.wraps(compute)
-    def kept(self: Any) -> Value:
-        found = self._found
-        if name not in found:
+    def cached(self: Any) -> Value:
+        cache = self._found
+        if name not in cache:
             with told_if_beyond():
-                found[name] = compute(self)
-        value: Value = found[name]
+                cache[name] = compute(self)
+        value: Value = cache[name]
         return value
 
-    return kept
+    return cached

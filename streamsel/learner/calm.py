@@ -1,8 +1,9 @@
-"""Calm: what a transform uses stands until it is renewed.
+"""Provide stable transforms: a snapshot is in use until its scheduled refresh.
 
- What stands behind a transformer learns about its features, and a set that flips at every row makes
-it forget. So read-outs are always those of now; a transform uses what *stands*, which is renewed at
-few rows, and then moves as little as it can.
+Downstream models learn about the transformed features, and lose what they learnt if the set of
+features changes at every row. Results such as `selected` always reflect the current state; a
+transform uses a snapshot, which is refreshed after a growing number of rows, and then changes as
+little as possible.
 """
 
 from __future__ import annotations
@@ -17,51 +18,52 @@ from streamsel.params import param
 
 
 class Calm(Undoable, params.Declared):
-    """Says when what stands is renewed; a method says what stands then."""
+    """Schedule refreshes of the snapshot that transforms use; a method defines the snapshot."""
 
     renewal: float = param(
         params.Real(1.0),
         default=2.0,
         doc="""
-        On rows a transform uses what `standing` shows. It is renewed when as many rows have come as
-        `renewal` - 1 times those that stood for it (so many of equal weight, where rows fade): at 2
-        whenever the rows have doubled, at 1 at every row. Read-outs are always those of now.
+        On rows a transform uses the snapshot that `standing` shows. The snapshot is refreshed once
+        the number of new rows is `renewal` - 1 times the number of rows it is based on (in rows of
+        equal weight, if rows fade): at 2 whenever the number of rows has doubled, at 1 at every
+        row. Other results always reflect the current state.
         """,
     )
 
     def _begin_calm(self) -> None:
-        # What transforms use on rows; None while nothing stands.
+        # Snapshot that transforms use on rows; None if there is none.
         self._standing: Any = None
-        # The row at which it is renewed.
+        # Row number of its next refresh.
         self._due = self.warm_up
 
-    # What a method says
+    # Implemented by methods
 
     @abc.abstractmethod
     def _now(self) -> Any:
-        """Return what would stand if it were renewed at every row; None if nothing is learnt."""
+        """Return the current results as a snapshot; None if nothing is learnt."""
 
     @abc.abstractmethod
     def _renewed(self, *, calmly: bool) -> Any:
-        """Return what is to stand from here on; as near to what stood as can be, if `calmly`."""
+        """Return the new snapshot; as similar to the old one as possible if `calmly`."""
 
     @property
     def _renews_always(self) -> bool:
-        """Whether what stands is that of now, whatever stood before: then it need not be kept."""
+        """Whether the snapshot always equals the current results, and need not be stored."""
         return False
 
-    # What follows
+    # Shared behaviour
 
     @property
     @abc.abstractmethod
     def standing(self) -> Any:
-        """What a transform uses."""
+        """Snapshot that a transform uses."""
 
     def renew(self) -> None:
-        """Let transforms use what is found now, at once: what one does where a drift is detected.
+        """Refresh the snapshot that transforms use at once, for example when a drift is detected.
 
-        On columns they always do. Selectors let go what is not among the best k, whatever `slack`
-        there is.
+        On columns transforms always use the current results. Selectors keep only the best k,
+        regardless of `slack`.
         """
         self._whole(self._renew_at_once)
 
@@ -82,10 +84,10 @@ class Calm(Undoable, params.Declared):
     def _next_due(self, rows: int, weight: float) -> int:
         return rows + max(1, math.ceil((self.renewal - 1.0) * weight))
 
-    def _as_many_new(self, rows: int) -> int:
-        """Return after how many rows the new have `renewal` - 1 times the weight of these.
+    def _rows_until_equal_weight(self, rows: int) -> int:
+        """Return the number of rows until new rows have `renewal` - 1 times the weight of these.
 
-        Rows of columns have not faded yet, and begin to.
+        Observations of columns have not faded yet, and begin to.
         """
         wanted, fading = (self.renewal - 1.0) * rows, self.fading_factor
         if fading > 0.0:
@@ -93,26 +95,26 @@ class Calm(Undoable, params.Declared):
         return max(1, math.ceil(wanted))
 
     def _renew_if_due(self, rows: int) -> None:
-        """Renew what stands if so many rows are enough."""
+        """Refresh the snapshot in use if it is due after this number of rows."""
         if rows >= self._due and not self._renews_always:
             self._renew(calmly=True)
 
     def _rows_until_renewal(self, rows: int) -> int | None:
-        """Return how many rows may be learnt before `_renew_if_due` must be asked."""
+        """Return the number of rows before `_renew_if_due` must be called; None for any number."""
         return None if self._renews_always else max(1, self._due - rows)
 
     def _stand_on(self, rows: int) -> None:
-        """Begin rows after so many that came as columns: what these have found stands."""
+        """Start rows after this number of observations in columns, whose results are in use."""
         found = self._now()
         if found is None:
             self._due = rows + self.warm_up
         elif self._renews_always:
             self._due = rows
         else:
-            self._standing, self._due = found, rows + self._as_many_new(rows)
+            self._standing, self._due = found, rows + self._rows_until_equal_weight(rows)
 
     def _in_use(self) -> Any:
-        """Return what a transform uses; None where nothing stands."""
+        """Return the snapshot that a transform uses; None if there is none."""
         if not self._on_rows:
             return self._now()
         if self._renews_always:
@@ -122,25 +124,25 @@ class Calm(Undoable, params.Declared):
     # Files
 
     def _stand_again(self, due: Any, standing: Any) -> None:
-        """Take up what a file says of what stands; due is None where nothing did in its version."""
+        """Restore the snapshot from a file; `due` is None in file versions without a snapshot."""
         if due is None:
             self._renew_at_once()
             return
         if type(due) is not int or due < 0:
-            raise ValueError(f"Expected the row of the next renewal. Got: {due!r}.")
+            raise ValueError(f"Expected the row number of the next refresh. Got: {due!r}.")
         self._due = due
         self._stand_by_state(standing)
 
     def _standing_to_state(self) -> Any:
-        """Return what stands, for a file."""
+        """Return the snapshot in use, for a file."""
         return self._standing
 
     def _stand_by_state(self, state: Any) -> None:
-        """Take up what `_standing_to_state` returned."""
+        """Restore the snapshot returned by `_standing_to_state`."""
         self._standing = state
 
-    # What is known where both axes meet
+    # Implemented by the learner
 
     @abc.abstractmethod
     def _counted(self) -> tuple[int, float]:
-        """Return how many rows were seen, and of how many of equal weight they tell as much."""
+        """Return the number of rows seen, and their effective number of equal weight."""

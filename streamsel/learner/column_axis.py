@@ -1,8 +1,8 @@
-"""The column axis: what every learner does with columns, one at a time or a stream of them.
+"""Implement the column axis: learning the target, single columns and streams of columns.
 
- Columns come in whatever form, are let in by one door, and are handed on in order. A learner sees
-a column as its moments (`columns.Stats`) and, when it asks, its values; what it keeps of them its
-state says, or it says in `_observe`.
+Columns of any input form are validated in one place and passed on in order. A learner receives a
+column as its moments (`columns.Stats`) and, on request, its values; what is kept of them is defined
+by the state, or by `_observe`.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from streamsel.target.space import TargetSpace
 from streamsel.target.target import NoTarget, Target
 from streamsel.threads import effective_jobs
 
-# Fewer rows than this are too few to tell an identifier from classes.
-_ENOUGH_ROWS = 8
+# With fewer rows, an identifier cannot be distinguished from classes.
+_MIN_ROWS_IDENTIFIER = 8
 _FLOAT64 = np.dtype(np.float64)
 
 
 class ColumnAxis(Undoable):
-    """Takes columns in by their door and hands them on, in order and with their moments."""
+    """Validate columns and pass them to the state, in order and with their moments."""
 
     def _begin_columns(self) -> None:
         self.n_columns = 0
@@ -55,9 +55,9 @@ class ColumnAxis(Undoable):
         self._target: Target | NoTarget | None = None
         self._space: TargetSpace | None = None
         self._without_target = not self.supervised
-        # What columns fill; None before the first, and once there are rows.
+        # State on columns; None before the first column, and once there are rows.
         self._columns: ColumnHeld | None = None
-        # What is counted of all columns; None where they were not counted.
+        # Statistics of all columns seen; None where not available.
         self._summary: StreamSummary | None = StreamSummary()
 
     def learn_target(
@@ -69,87 +69,95 @@ class ColumnAxis(Undoable):
         strata: Any = None,
         missing: str = "error",
     ) -> None:
-        """Learn what is to be explained; once, before the columns.
+        """Learn the target; once, before the columns.
 
         Parameters
         ----------
         y
             Numbers of shape (n,) or (n, c), labels of shape (n,), or a Series or DataFrame of
-            either; with `target="survival"` times and events (n, 2). None, where the learner allows
-            it, lets the variables explain each other. One column of whole numbers with 2 to 20
-            distinct values, at most n / 2 of them, is classes, whether the numbers are integers or
-            floats, unless `target="numeric"`; `report().target` shows how the target was taken.
-            Two values are a quantity where the learner, as it is set, takes no classes.
+            either; with `target="survival"`, times and events (n, 2). None, where the learner
+            allows it, for unsupervised selection, in which the variables explain each other. A
+            single column of whole numbers with 2 to 20 distinct values, at most n / 2 of them, is
+            treated as classes, for integers and floats, unless `target="numeric"`;
+            `report().target` shows how the target was interpreted. Two values are treated as a
+            quantity if the learner, with its parameters, does not support classes.
         covariates
-            What everything is asked *given*, such as age or batch: numbers of shape (n,) or
-            (n, d), labels, a Series or DataFrame of either, or a dict: name -> either. They are
-            projected out of target and variables: relevance is that of what they leave.
+            Variables to adjust for, such as age or batch: numbers of shape (n,) or (n, d), labels,
+            a Series or DataFrame of either, or a dict: name -> either. They are projected out of
+            the target and the variables: relevance is that of the residuals.
         weights
-            How much each observation counts beside the others, (n,) numbers, 0 or above; 2 for one
-            that stands for two. All that is asked is then weighted, and noise floor and p-values
-            count (Σw)² / Σw² observations. With fewer than about 100 of these, and with weights
-            that are inverse variances, p-values are too large. None for all the same.
+            Weight of each observation relative to the others, (n,) numbers, 0 or above; 2 for an
+            observation that represents two. All statistics are then weighted, and the noise floor
+            and p-values are based on (Σw)² / Σw² observations. With fewer than about 100 of these,
+            and with inverse-variance weights, p-values are too large. None for equal weights.
         strata
             Groups of observations, such as batches or families, within which the target is permuted
-            where `permutations` is above 0: (n,) labels or whole numbers. None for one group.
+            if `permutations` is above 0: (n,) labels or whole numbers. None for a single group.
         missing
-            `"drop"` leaves out rows whose target is missing (NaN, None, NA), as if they were not
-            there: columns, covariates, weights and strata still have a value for every row, which
-            may be missing in these. `"error"` refuses a missing target, but in a row of weight 0.
+            `"drop"` excludes rows whose target is missing (NaN, None, NA), as if they did not
+            exist: columns, covariates, weights and strata still have a value for every row, which
+            may be missing in excluded rows. `"error"` rejects a missing target, except in a row of
+            weight 0.
 
         Raises
         ------
         ValueError
-            For a target that is constant, not finite, of fewer than two rows, or given after
-            columns were learnt, for covariates that explain all of it, and for weights where what
-            is asked is not a function of weighted moments.
+            For a target that is constant, not finite, or of fewer than two rows; for a target
+            passed after columns were learnt; for covariates that explain all of it; and for weights
+            where the method is not a function of weighted moments.
         TypeError
-            For values that are neither numbers nor labels, and weights that are no numbers.
+            For values that are neither numbers nor labels, and weights that are not numbers.
 
         Notes
         -----
-        Costs O(n (c + d)²) once; holds O(n (c + d)). With weights each column is copied and turned,
-        O(n), and sparse ones become dense. Where rows are left out each column is copied without
-        them. The model file keeps which rows count; `embedding` is NaN in the others.
+        Costs O(n (c + d)²) once, and O(n (c + d)) memory. With weights each column is copied and
+        transformed, O(n), and sparse columns become dense. With excluded rows each column is copied
+        without them. The model file stores which rows are included; `embedding` is NaN in the
+        others.
         """
         self._refuse_after_rows()
         if missing not in MISSING:
             raise ValueError(f"Expected missing='error' or 'drop'. Got: {shown(missing)}.")
         if self.n_columns:
             raise ValueError(
-                f"Expected the target before the columns. Got: one after {self.n_columns}.\n"
-                "Hint: a new target starts a new stream; model.clone() is a fresh model."
+                f"Expected the target before the columns. Got: a target after {self.n_columns} "
+                "columns.\nHint: model.clone() is an unfitted model for a new target."
             )
         if not self.supervised and y is not None:
             raise ValueError(
                 f"Expected no target: {type(self).__name__} learns without one. Got: a target.\n"
-                "Hint: learn_columns(X) is all that it takes."
+                "Hint: call learn_columns(X) alone."
             )
         if y is None:
             self._whole(self._learn_no_target, covariates, weights)
             return
         if self.covariates and covariates is None:
             raise ValueError(
-                f"Expected the covariates {list(self.covariates)}, as the parameter covariates "
-                "says. Got: none.\nHint: learn_target(y, covariates=Z)."
+                f"Expected the covariates {list(self.covariates)}, which the parameter covariates "
+                "names. Got: none.\nHint: learn_target(y, covariates=Z)."
             )
         if strata is not None and not self.permutations:
             raise ValueError(
-                "Expected permutations above 0, for strata say what is permuted. Got: 0.\n"
-                f"Hint: {type(self).__name__}(permutations=1000), or leave the strata out; "
+                "Expected permutations above 0 with strata, within which to permute. Got: 0.\n"
+                f"Hint: {type(self).__name__}(permutations=1000), or omit strata; "
                 "covariates=strata adjusts for them."
             )
         kept = kept_rows(y, weights, missing)
         if kept is None:
             self._whole(self._learn_target, y, covariates, weights, strata)
         else:
-            given = {"covariates": covariates, "weights": weights, "strata": strata}
-            given = {name: None if v is None else kept.of(v, name) for name, v in given.items()}
-            self._whole(self._learn_target, kept.of(y, "a target"), *given.values(), kept)
+            arguments = {"covariates": covariates, "weights": weights, "strata": strata}
+            arguments = {
+                name: None if v is None else kept.of(v, name) for name, v in arguments.items()
+            }
+            self._whole(self._learn_target, kept.of(y, "a target"), *arguments.values(), kept)
         target = self._target
         assert isinstance(target, Target)  # noqa: S101
-        if target.is_class and np.count_nonzero(~target.is_given) == target.n >= _ENOUGH_ROWS:
-            warnings.warn(_classes_of_one(target.n), UserWarning, stacklevel=2)
+        if (
+            target.is_class
+            and np.count_nonzero(~target.is_given) == target.n >= _MIN_ROWS_IDENTIFIER
+        ):
+            warnings.warn(_one_class_per_row(target.n), UserWarning, stacklevel=2)
 
     def _learn_target(
         self,
@@ -159,24 +167,24 @@ class ColumnAxis(Undoable):
         strata: Any = None,
         kept: KeptRows | None = None,
     ) -> None:
-        """Learn the target of all rows, or of those that count, and what goes with it."""
-        given = covariates, self.covariates, weights, strata, kept
+        """Learn the target and its covariates, weights and strata, of all rows or of those kept."""
+        options = covariates, self.covariates, weights, strata, kept
         with nullcontext() if kept is None else kept.naming_rows():
-            target = Target(y, self.target, *given)
+            target = Target(y, self.target, *options)
             try:
                 self._take_target(target)
             except ValueError:
-                # A quantity of two values has the same correlations as two classes.
+                # Two numeric values have the same correlations as two classes.
                 by_rule = target.is_class and target.by_rule
                 if not by_rule or np.count_nonzero(~target.is_given) > 2:
                     raise
-                self._take_target(Target(y, "numeric", *given))
+                self._take_target(Target(y, "numeric", *options))
 
     def _take_target(self, target: Target) -> None:
         c = int(np.count_nonzero(~target.is_given))
         self._check_target(c, is_class=target.is_class)
         if target.is_class and c == target.n > 2 and self._needs_classes:
-            raise ValueError(_classes_of_one(c))
+            raise ValueError(_one_class_per_row(c))
         self._refuse_weights(target)
         space = TargetSpace(
             target.cyy,
@@ -188,14 +196,14 @@ class ColumnAxis(Undoable):
         )
         if not space.linear_rank:
             raise ValueError(
-                "Expected a target that varies beside its covariates. Got: one that they explain "
-                "in full.\nHint: check that the target is not among the covariates."
+                "Expected a target that the covariates do not determine. Got: a target that they "
+                "explain in full.\nHint: check that the target is not among the covariates."
             )
         self._without_target, self._target, self._space = False, target, space
         self._summary = self._new_summary()
 
     def _new_summary(self) -> StreamSummary:
-        """Return a summary of no columns."""
+        """Return an empty summary."""
         target, space = self._target, self._space
         if not isinstance(target, Target) or space is None or not self.permutations:
             return StreamSummary()
@@ -206,12 +214,12 @@ class ColumnAxis(Undoable):
         if self.supervised and not self.takes_no_target:
             raise ValueError(
                 f"Expected a target: {type(self).__name__} is supervised. Got: None.\n"
-                "Hint: ProjSe selects without a target too."
+                "Hint: ProjSe also selects without a target."
             )
         if covariates is not None:
             raise ValueError(
-                "Expected a target beside covariates. Got: None.\n"
-                "Hint: to select given covariates, without a target, regress the columns on them."
+                "Expected a target with covariates. Got: None.\n"
+                "Hint: to adjust for covariates without a target, regress the columns on them."
             )
         target = None if weights is None else NoTarget.of_weights(weights)
         self._refuse_weights(target)
@@ -220,17 +228,17 @@ class ColumnAxis(Undoable):
     def _refuse_weights(self, target: Target | NoTarget | None) -> None:
         if target is not None and target.weights is not None and not self._takes_weights:
             raise ValueError(
-                f"Expected no weights: {type(self).__name__} as it is set looks at observations "
-                "one by one, not at weighted moments. Got: some.\n"
-                "Hint: repeat each row as often as it counts, or leave the weights out."
+                f"Expected no weights: {type(self).__name__} with these parameters uses single "
+                "observations, not weighted moments. Got: weights.\n"
+                "Hint: repeat each row in proportion to its weight, or omit weights."
             )
 
     def _refuse_after_rows(self) -> None:
         if self._on_rows:
             raise ValueError(
-                "Expected rows, for the model has learnt rows, and does not keep their "
+                "Expected rows, as the model has learnt rows and does not store their "
                 "observations. Got: a target or a column.\n"
-                "Hint: columns first, then rows; or merge two models that learnt other rows."
+                "Hint: learn columns first, then rows; or merge two models that learnt other rows."
             )
 
     def learn_column(self, name: Hashable, values: Any) -> None:
@@ -239,23 +247,23 @@ class ColumnAxis(Undoable):
         Parameters
         ----------
         name
-            Any hashable name that the model does not hold yet.
+            Any hashable name that is not tracked by the model.
         values
             The n observations: an array or sequence of shape (n,), or a sparse column. float64,
-            float32, int8 and uint8 are read in place.
+            float32, int8 and uint8 are read without a copy.
 
         Raises
         ------
         ValueError
-            For missing or infinite values, a wrong length, or a name that the model holds (names of
-            columns that were let go are forgotten).
+            For missing or infinite values, a wrong length, or a name that the model tracks already
+            (names of discarded columns may be used again).
         TypeError
             For values that are not real numbers, or a name that cannot be hashed.
         """
         learning(self._at_work, self._learn_column, name, values)
 
     def _learn_column(self, name: Hashable, values: Any) -> None:
-        # With moments of rows there are no columns, and then none changes nothing.
+        # On moments of rows `_columns` is None, and then `_lets_go` returns False.
         if self._window is None and not self._one_source and self._lets_go(name, values):
             return
         self._refuse_after_rows()
@@ -271,10 +279,10 @@ class ColumnAxis(Undoable):
         m2 = stats.m2[0]
         if not math.isfinite(m2):
             raise why_bad(name, chunk.column(0), target.kept)
-        held = self._held_names()
-        # Nearly all names are text or numbers, and new.
-        plain = type(name) in (str, int) and name not in held
-        if not plain and first_bad_name((name,), held) is not None:
+        tracked = self._held_names()
+        # Fast path: nearly all names are text or integers, and new.
+        plain = type(name) in (str, int) and name not in tracked
+        if not plain and first_bad_name((name,), tracked) is not None:
             raise why_bad_name(name)
         self._undoably(self._learn_chunk, chunk, stats, target, int(m2 == 0.0))
 
@@ -285,32 +293,33 @@ class ColumnAxis(Undoable):
         *,
         on_block: OnBlock | None = None,
     ) -> None:
-        """Learn many variables: a block, or a whole stream of them.
+        """Learn many variables: a block, or a stream of blocks.
 
         Parameters
         ----------
         X
-            An (n, p) array or sparse matrix, a frame of any library that narwhals knows, an
+            An (n, p) array or sparse matrix, a frame of any library supported by narwhals, an
             AnnData, a `ColumnStream`, any iterable of (name, values), or the path or URL of a file
-            (Parquet, Arrow, `.npy`, `.bed`, `.h5ad`, Zarr, text), as `stream.as_stream` takes them.
+            (Parquet, Arrow, `.npy`, `.bed`, `.h5ad`, Zarr, text), as `stream.as_stream` accepts
+            them.
         names
-            Names of the columns of an array or matrix; numbered on from `n_columns` if None.
+            Names of the columns of an array or matrix; numbered from `n_columns` on if None.
         on_block
-            Called with the model after each whole block that was learnt, of every reading: to show
-            how far it is, or to save the model. What it raises ends the learning, and undoes
-            nothing.
+            Called with the model after each block that was learnt completely, in every pass: to
+            report progress, or to save the model. An exception that it raises ends the learning,
+            without rolling back any block.
 
         Raises
         ------
         ValueError, TypeError
-            As `learn_column`, and for a name that stands twice in one block. Where X can be read
-            again the model is then as it was before the call; where it cannot (a generator), the
-            columns before the bad one stay learnt, for they would be lost.
+            As `learn_column`, and for a name that occurs twice in one block. If X can be read
+            again, the model is then rolled back to its state before the call; if it cannot (a
+            generator), the columns before the bad one stay learnt, as they would be lost otherwise.
 
         Notes
         -----
-        The result does not depend on how the columns are cut into blocks, nor on `n_jobs`. An
-        interrupt (Ctrl-C) leaves every whole block learnt and the model usable.
+        The result depends neither on how the columns are divided into blocks, nor on `n_jobs`.
+        After an interrupt (Ctrl-C) every complete block is learnt and the model is usable.
         """
         is_matrix = isinstance(X, np.ndarray) or hasattr(X, "tocsc")
         if names is None and is_matrix and X.ndim == 2:
@@ -321,7 +330,7 @@ class ColumnAxis(Undoable):
         watched(self._learn_or_undo, stream, self, on_block)
 
     def _learn_or_undo(self, stream: ColumnStream) -> None:
-        """Learn a stream; what can be read again is learnt as a whole, or not at all."""
+        """Learn a stream; roll back on an error if the stream can be read again."""
         before = self.n_columns
         try:
             self._in_session(Exception if stream.rereadable else (), self._learn_stream, stream)
@@ -333,26 +342,26 @@ class ColumnAxis(Undoable):
             ) from error
 
     def _check_source(self, stream: ColumnStream | None) -> None:
-        """Refuse a stream, or a single column (None), where one source is to be read again."""
+        """Raise ValueError for a source (None: a single column) that rules out several passes."""
         if not self._one_source:
             return
         if stream is None:
             got = "a single column"
         elif not stream.rereadable:
-            got = "a source that can be read once"
+            got = "a source that can be read only once"
         elif self.n_columns:
             got = "another source"
         else:
             return
         raise ValueError(
-            "Expected one source that can be read again, as exact=True asks for. Got: "
-            f"{got}.\nHint: exact=False proves what one pass can prove (n_certified); "
-            "a pool that holds all columns is exact in one pass."
+            "Expected one source that can be read again, as exact=True requires. Got: "
+            f"{got}.\nHint: exact=False certifies as many picks as one pass can (n_certified); "
+            "a pool that keeps all columns is exact in one pass."
         )
 
     @property
     def n_passes_expected(self) -> float:
-        """How often the columns will have been read if nothing more changes the answer."""
+        """Expected total number of passes over the columns, if the answer does not change."""
         return self.n_passes
 
     def _learn_stream(self, stream: ColumnStream) -> None:
@@ -368,7 +377,7 @@ class ColumnAxis(Undoable):
             raise error
 
     def _learn_chunks(self, block: Block) -> Exception | None:
-        """Learn the columns of a block up to the first bad one; return what is wrong with it."""
+        """Learn the columns of a block up to the first bad one; return its error, or None."""
         target = self._expected_target(block.values.shape[0])
         self._target = target
         for chunk in chunks(block, target.n, target.weights, target.kept):
@@ -384,12 +393,12 @@ class ColumnAxis(Undoable):
         return None
 
     def _scan(self, chunk: Chunk, target: Target | NoTarget, n_jobs: int) -> Stats:
-        """Return the moments of a chunk's columns; not finite for those that cannot be learnt."""
+        """Return the moments of a chunk's columns; not finite for columns that are not valid."""
         stats = chunk.scan(target, n_jobs)
         return of_observed(chunk, stats) if self.takes_missing else stats
 
     def _scanned(self, source: ColumnStream) -> Iterator[tuple[Chunk, Stats]]:
-        """Yield columns that are read again, with their moments; raise at the first bad one."""
+        """Yield the columns of a further pass with their moments; raise at the first bad one."""
         target = self._target
         assert target is not None  # noqa: S101
         for block in source.blocks():
@@ -403,7 +412,7 @@ class ColumnAxis(Undoable):
     def _learn_chunk(
         self, chunk: Chunk, stats: Stats, target: Target | NoTarget, constant: int
     ) -> None:
-        """Learn a chunk's columns, as many as stats has; all are good, and so many constant."""
+        """Learn the leading columns of a chunk, as many as `stats` has; all of them are valid."""
         if self._columns is None:
             self._columns = self._new_columns(target.n)
         space, summary = self._space, self._summary
@@ -411,7 +420,7 @@ class ColumnAxis(Undoable):
             self._observe(chunk, stats)
         else:
             assert isinstance(target, Target)  # noqa: S101
-            # Nearly always what is held asks for it too.
+            # Shared through the space, as nearly all states compute it too.
             relevance = space.note(stats.m2, stats.cxy)
             try:
                 self._observe(chunk, stats)
@@ -425,16 +434,17 @@ class ColumnAxis(Undoable):
         self._outdate()
 
     def _lets_go(self, name: Hashable, values: Any) -> bool:
-        """Learn a column if it is a good one, and clearly changes nothing but counts.
+        """Learn a valid column that changes only counts, and return True; False if unsure.
 
-        Asked of columns as they mostly come; any other goes the way of a chunk, with the same end.
+        A fast path for the most common form of columns; any other is learnt as a chunk, with the
+        same result.
         """
-        held, space, target, summary = self._columns, self._space, self._target, self._summary
-        if held is None or space is None or target is None or summary is None:
+        state, space, target, summary = self._columns, self._space, self._target, self._summary
+        if state is None or space is None or target is None or summary is None:
             return False
-        bar = held.indifferent_below
+        threshold = state.indifferent_below
         if not (
-            bar > 0.0
+            threshold > 0.0
             and self.n_columns < summary.simple_until
             and target.weights is None
             and type(values) is np.ndarray
@@ -442,39 +452,39 @@ class ColumnAxis(Undoable):
             and values.shape == (target.n if target.kept is None else target.kept.n,)
             and values.flags.carray
             and type(name) in (str, int)
-            and name not in held.table.slots
+            and name not in state.table.slots
         ):
             return False
         if target.kept is not None:
             values = values.take(target.kept.index)
-        place = space.below(values, target.Y, bar)
-        if place < 0:
+        bin_index = space.below(values, target.Y, threshold)
+        if bin_index < 0:
             return False
         n_columns = self.n_columns
         histogram = summary.histogram
         if n_columns >= histogram.until:
-            self._count_first(histogram, place)
+            self._count_first(histogram, bin_index)
             return True
         if self._found:
             self._outdate()
-        alone = histogram.alone
-        before = alone[place]
+        counts = histogram.alone
+        before = counts[bin_index]
         try:
-            alone[place] = before + 1
+            counts[bin_index] = before + 1
             self.n_columns = n_columns + 1
         except BaseException:
-            alone[place], self.n_columns = before, n_columns
+            counts[bin_index], self.n_columns = before, n_columns
             raise
         return True
 
-    def _count_first(self, histogram: Histogram, place: int) -> None:
-        """Count a column that changes nothing else, and is the first of a bin of arrival."""
+    def _count_first(self, histogram: Histogram, bin_index: int) -> None:
+        """Count a column that changes only counts, and is the first of its bin of arrival."""
         n_columns, restore = self.n_columns, histogram.snapshot()
         try:
             histogram.move_on(n_columns)
-            # Replaced: what is restored refers to the list of before.
+            # The list is replaced, as the snapshot refers to the old one.
             histogram.alone = [*histogram.alone]
-            histogram.alone[place] += 1
+            histogram.alone[bin_index] += 1
             self.n_columns = n_columns + 1
             self._outdate()
         except BaseException:
@@ -483,22 +493,22 @@ class ColumnAxis(Undoable):
             raise
 
     def _observe(self, chunk: Chunk, stats: Stats) -> None:
-        """Learn the columns of a chunk, in order, as many as stats has; all of them are good."""
+        """Learn the leading columns of a chunk, in order, as many as `stats` has; all are valid."""
         assert self._columns is not None  # noqa: S101
         self._columns.admit(chunk, stats, self.n_columns)
 
     def _first_bad(self, chunk: Chunk, stats: Stats) -> tuple[int, Exception | None]:
-        """Return how many columns stand before the first bad one, and what is wrong with it."""
+        """Return the number of columns before the first bad one, and its error or None."""
         stop, error = len(chunk.names), None
         finite = np.isfinite(stats.m2)
         if not finite.all():
             stop = int(np.argmin(finite))
             kept = None if self._target is None else self._target.kept
             error = why_bad(chunk.names[stop], chunk.column(stop), kept)
-        again = first_bad_name(chunk.names[:stop], self._held_names())
-        if again is None:
+        repeated = first_bad_name(chunk.names[:stop], self._held_names())
+        if repeated is None:
             return stop, error
-        return again, why_bad_name(chunk.names[again])
+        return repeated, why_bad_name(chunk.names[repeated])
 
     def _expected_target(self, n: int) -> Target | NoTarget:
         """Return the target that a column of n values belongs to."""
@@ -516,13 +526,13 @@ class ColumnAxis(Undoable):
         return NoTarget(n)
 
     def _held_names(self) -> Mapping[Hashable, int]:
-        """Return the names that the model holds, each with its place."""
+        """Return the tracked names with their indices."""
         return {} if self._columns is None else self._columns.slots
 
 
-def _classes_of_one(n: int) -> str:
-    """Return the message for a target in which each of n rows is a class of its own."""
+def _one_class_per_row(n: int) -> str:
+    """Return the message for a target in which each of n rows has a class of its own."""
     return (
-        f"Expected classes that several rows share. Got: {n} classes in {n} rows.\n"
-        "Hint: is the target an identifier? target='numeric' takes numbers as a quantity."
+        f"Expected classes of several rows each. Got: {n} classes in {n} rows.\n"
+        "Hint: is the target an identifier? target='numeric' treats numbers as a quantity."
     )

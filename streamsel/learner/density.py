@@ -1,4 +1,4 @@
-"""Where the columns lie that a model has learnt, for its report."""
+"""Compute the histogram of column relevances for reports."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def density_of(
     points: Floats | None,
     permuted: PermutationNull | None = None,
 ) -> Density | None:
-    """Return where columns lie that were counted, of n observations; None if none of them varies.
+    """Return the histogram of counted columns, of n observations; None if all are constant.
 
-    The null distribution is that of permuted targets, or of Gaussian observations; None with a
+    The null distribution is that of permuted targets or of Gaussian observations; None with a
     kernel that is not linear.
     """
     counts = counted.counts
@@ -31,7 +31,7 @@ def density_of(
         return None
     edges = EDGES[filled[0] :].copy()
     if not filled[0]:
-        # In the first bin is what is less relevant, too.
+        # The first bin includes all lower relevances.
         edges[0] = 0.0
     null = None
     if permuted is not None:
@@ -42,9 +42,9 @@ def density_of(
 
 
 def counted_on_rows(moments: Moments) -> tuple[Histogram, Floats] | None:
-    """Return what would have been counted of the variables of rows, and their relevances.
+    """Return the histogram of the variables of rows, and their relevances in order.
 
-    In the order of the moments; None where one was evicted, and without a target.
+    The order is that of the moments. None without a target, or if a variable was evicted.
     """
     if moments.space is None or not moments.complete:
         return None

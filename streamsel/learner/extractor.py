@@ -1,4 +1,4 @@
-"""What extractors have in common: they build new variables, linear in the original ones."""
+"""Define the base class of linear extractors and the alignment of their components over time."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from streamsel.learner.cached import until_learnt
 from streamsel.learner.report import Report, is_above, number
 from streamsel.shapes import Count, expect, expect_shapes
 
-# So much of a component's covariance with the one that stands in its place is presumed.
-_AT_REST = 1e-9
+# Regularizes the alignment towards the identity, relative to unit variances.
+_IDENTITY_WEIGHT = 1e-9
 
 
 class LinearMap(NamedTuple):
-    """New variables out of old ones: z = (x - means) @ weights.
+    """An affine map from variables to components: z = (x - means) @ weights.
 
     Parameters
     ----------
     names, means
-        s variables, and what is taken off each (s,).
+        The s variables, and their means (s,).
     weights
         (s, q).
     """
@@ -37,7 +37,7 @@ class LinearMap(NamedTuple):
     weights: Floats
 
     def padded(self, width: int) -> LinearMap:
-        """Return the map with void components behind the others, `width` in all."""
+        """Return the map with zero components appended, `width` in all."""
         missing = width - self.weights.shape[1]
         if not missing:
             return self
@@ -45,69 +45,70 @@ class LinearMap(NamedTuple):
 
 
 class Extractor(Builder):
-    """A learner that builds new variables, linear in the original ones: `_linear_map` says how."""
+    """Base class of linear extractors: `_linear_map` maps variables to components."""
 
     _hooks: ClassVar[tuple[str, ...]] = ("_linear_map",)
 
-    # What a method says
+    # Implemented by methods
 
     @abc.abstractmethod
     def _linear_map(self, names: Iterable[Hashable] = ()) -> LinearMap:
-        """Return the map of the variables that have weights.
+        """Return the linear map, over the variables that have weights.
 
         Parameters
         ----------
         names
-            Those that are at hand: for a method whose weights are a function of the name.
+            Variables to include, for methods whose weights are a function of the name.
         """
 
     def _turn(self, new: LinearMap, standing: LinearMap | None) -> Floats:
-        """Return what turns new components onto those that stand, as `least_motion` does.
+        """Return the matrix that aligns new components with those in use, as `least_motion` does.
 
-        Asked once at every renewal. The moments do not tell how variables vary with one another: it
-        is taken that they do not.
+        Called once per refresh. Moments do not contain covariances of the variables, so these are
+        assumed to be uncorrelated.
         """
-        held = self._held
-        if standing is None or held is None:
+        state = self._held
+        if standing is None or state is None:
             return np.eye(new.weights.shape[1])
         names = list(dict.fromkeys([*new.names, *standing.names]))
-        names = [name for name in names if name in held.slots]
-        m2 = held.stats(np.array([held.slots[name] for name in names], dtype=np.intp)).m2
-        mine, theirs = (weights_for(names, part) for part in (new, standing))
-        squares = (np.square(part).T @ m2 for part in (mine, theirs))
-        return least_motion((mine.T * m2) @ theirs, *squares)
+        names = [name for name in names if name in state.slots]
+        m2 = state.stats(np.array([state.slots[name] for name in names], dtype=np.intp)).m2
+        new_weights, weights_in_use = (weights_for(names, part) for part in (new, standing))
+        variances = (np.square(part).T @ m2 for part in (new_weights, weights_in_use))
+        return least_motion((new_weights.T * m2) @ weights_in_use, *variances)
 
-    # What follows
+    # Shared behaviour
 
     @until_learnt
     def _map(self) -> LinearMap:
         return self._linear_map()
 
     def _protected(self) -> Collection[Hashable]:
-        # Those beside the moments, where components are more than a function of these, know best.
+        # An extension of the moments knows which variables its components need.
         if self._beside is not None:
             return self._beside.protected()
         return () if self._standing is None else self._standing.names
 
     @property
     def loadings(self) -> dict[Hashable, dict[str, float]]:
-        """The support: variable -> {component: weight}, without zeros.
+        """Weights of the variables: variable -> {component: weight}, without zeros.
 
-        In order of arrival; on rows in that in which they became candidates.
+        In order of arrival; on rows, in the order in which the variables became candidates.
         """
         return self._weights_of(self._map())
 
-    def _weights_of(self, found: LinearMap | None) -> dict[Hashable, dict[str, float]]:
-        return {} if found is None else self._weights_by(found.names, found.weights)
+    def _weights_of(self, linear_map: LinearMap | None) -> dict[Hashable, dict[str, float]]:
+        return {} if linear_map is None else self._weights_by(linear_map.names, linear_map.weights)
 
     def report(self) -> Report:
-        """Return what was found, for those who look at it: a command, a page, a notebook.
+        """Return the results as a `Report`, which the command and the HTML report show.
 
         Returns
         -------
-        A row a component, the most relevant first: its relevance, whether that is above the noise
-        floor of single columns, and its loadings, the largest first: the weight of each variable
-        times its standard deviation over the rows learned, and the weight itself.
+        One row per component, in descending order of relevance: its relevance, whether this is
+        above the noise floor of single columns, and its loadings in descending order of size: the
+        weight of each variable times its standard deviation over the rows learnt, and the weight
+        itself.
         """
         floor = self._floor()
         relevance = self.relevance
@@ -120,34 +121,34 @@ class Extractor(Builder):
                 loadings[component].append(row | {"weight": float(weight)})
         found = []
         for name in sorted(loadings, key=relevance.__getitem__, reverse=True):
-            mine = number(relevance[name])
+            value = number(relevance[name])
             largest = sorted(loadings[name], key=lambda row: -abs(row["loading"] or 0.0))
-            row = {"name": name, "relevance": mine, "above_noise": is_above(mine, floor)}
+            row = {"name": name, "relevance": value, "above_noise": is_above(value, floor)}
             found.append(row | {"loadings": largest})
         return self._report(floor, "components", found, self._n_asked)
 
     def _deviations(self) -> dict[Hashable, float]:
-        """Return the standard deviations of variables that may have loadings, as far as known."""
-        held = self._held
-        if held is None or not held.names:
+        """Return the known standard deviations of variables that may have loadings."""
+        state = self._held
+        if state is None or not state.names:
             return {}
-        known = np.sqrt(held.stats().m2 / held.n)
-        found = dict(zip(held.names, known.tolist(), strict=True))
-        kept: Loadings | None = getattr(held, "loadings", None)
+        deviations = np.sqrt(state.stats().m2 / state.n)
+        deviation_of = dict(zip(state.names, deviations.tolist(), strict=True))
+        kept: Loadings | None = getattr(state, "loadings", None)
         if kept is not None:
-            found |= zip(kept.names, kept.deviations.tolist(), strict=True)
-        return found
+            deviation_of |= zip(kept.names, kept.deviations.tolist(), strict=True)
+        return deviation_of
 
-    # What stands, and transforms
+    # Snapshot in use, and transforms
 
     def _now(self) -> LinearMap | None:
         return None if self._held is None else self._map()
 
     def _renewed(self, *, calmly: bool) -> LinearMap:
-        del calmly  # a component has no other place to go to
+        del calmly  # components are always aligned with those in use
         new, standing = self._map(), self._standing
         if standing is not None:
-            # The data may determine the number: components in use remain, and new ones follow them.
+            # Where the data determine the number, components in use are kept and new ones appended.
             width = max(new.weights.shape[1], standing.weights.shape[1])
             new, standing = new.padded(width), standing.padded(width)
         weights = new.weights @ self._turn(new, standing)
@@ -155,7 +156,7 @@ class Extractor(Builder):
 
     @property
     def standing(self) -> dict[Hashable, dict[str, float]]:
-        """The linear map that a transform applies: variable -> {component: weight}."""
+        """Linear map that a transform applies: variable -> {component: weight}."""
         return self._weights_of(self._in_use())
 
     def _standing_to_state(self) -> dict[str, Any] | None:
@@ -183,13 +184,12 @@ class Extractor(Builder):
         self._standing = LinearMap(state["names"], state["means"], state["weights"])
 
     def _used(self) -> LinearMap:
-        """Return the map that a transform applies."""
         return self._in_use() or LinearMap((), np.zeros(0), np.zeros((0, self._n_asked or 1)))
 
     def _apply(self, used: LinearMap, X: Floats) -> Floats:
         centred = X - used.means
         Z: Floats = centred @ used.weights
-        # NaN shows in every component, for NaN times zero is NaN.
+        # A NaN input makes every component NaN, as NaN times zero is NaN.
         if np.isnan(Z).any():
             centred[np.isnan(centred)] = 0.0
             Z = centred @ used.weights
@@ -197,37 +197,37 @@ class Extractor(Builder):
 
 
 def least_motion(covariance: Floats, new: Floats, standing: Floats) -> Floats:
-    """Return what makes new components, of unit variance, those nearest to the ones that stand.
+    """Return the matrix that aligns new components of unit variance with those in use.
 
-    That is orthogonal Procrustes: a rotation, so that they tell the same as before it; each then
-    takes the scale of the one in whose place it stands.
+    The new components are rotated by orthogonal Procrustes, which preserves their span, and each is
+    scaled like the component in use that it replaces.
 
     Parameters
     ----------
     covariance
-        (q, q) of the new components, in rows, with those that stand. Where they have none, a
-        component stays what it is.
+        (q, q) covariances of the new components, in rows, with those in use. A component whose
+        covariances are all zero is left unchanged.
     new, standing
-        (q,) their variances, in the same units.
+        (q,) variances of the new components and of those in use, in the same units.
 
     Returns
     -------
-    (q, q); the new weights times this are those that stand from here on.
+    (q, q); the new weights times this matrix are the weights in use from now on.
     """
-    mine = np.sqrt(np.where(new > 0.0, new, 1.0))
-    theirs = np.sqrt(np.where(standing > 0.0, standing, np.where(new > 0.0, new, 1.0)))
-    # Covariances that were guessed in part may say more than is possible.
-    correlation = np.clip(covariance / mine[:, None] / theirs, -1.0, 1.0)
-    U, _, Vt = np.linalg.svd(correlation + _AT_REST * np.eye(len(mine)))
-    turned: Floats = (U @ Vt) / mine[:, None] * theirs
-    return turned
+    new_scale = np.sqrt(np.where(new > 0.0, new, 1.0))
+    scale_in_use = np.sqrt(np.where(standing > 0.0, standing, np.where(new > 0.0, new, 1.0)))
+    # Estimated covariances may exceed the Cauchy-Schwarz bound.
+    correlation = np.clip(covariance / new_scale[:, None] / scale_in_use, -1.0, 1.0)
+    U, _, Vt = np.linalg.svd(correlation + _IDENTITY_WEIGHT * np.eye(len(new_scale)))
+    alignment: Floats = (U @ Vt) / new_scale[:, None] * scale_in_use
+    return alignment
 
 
 def weights_for(names: list[Hashable], of: LinearMap) -> Floats:
-    """Return the weights of these variables, (s, q), zero where a map has none."""
+    """Return the weights of these variables, (s, q); zero for variables that the map lacks."""
     weights = np.zeros((len(names), of.weights.shape[1]))
-    place = {name: i for i, name in enumerate(names)}
+    index_of = {name: i for i, name in enumerate(names)}
     for name, row in zip(of.names, of.weights, strict=True):
-        if name in place:
-            weights[place[name]] = row
+        if name in index_of:
+            weights[index_of[name]] = row
     return weights

@@ -1,8 +1,8 @@
-"""Forks: a child process goes on with whole models, and with locks that will be released.
+"""Make `os.fork` safe: a child process gets consistent models, and locks that are released.
 
-`os.fork` copies the memory as it is at that moment, and of the threads only the one that called.
-What another thread had locked would stay locked for ever, and what it was about to change would
-stay half changed. So the fork waits until no model learns, as that of `logging` does for a message.
+`os.fork` copies the memory as it is at that moment, and only the calling thread. A lock held by
+another thread would never be released, and a change by another thread would remain incomplete. The
+fork therefore waits until no model is learning, as `logging` waits for a message.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from typing import Protocol
 
 
 class Guard(Protocol):
-    """What a model is locked by.
+    """The lock of a model.
 
     Attributes
     ----------
     gate
-        Held by the thread that waits for the lock, and is to have it before the next call that
-        learns.
+        Held by the thread that waits for the lock, and gets it before the next call that learns.
     asked
         Whether a thread waits.
     lock
@@ -36,32 +35,32 @@ class Guard(Protocol):
         """Whether this thread holds the lock, or the gate."""
 
     def forget_threads(self) -> None:
-        """Forget the other threads of the process, which are gone."""
+        """Forget the other threads of the process, which do not exist after a fork."""
 
 
-# Changed in one step each, and read in one: another thread may do so at any time.
-_known: dict[int, weakref.ref[Guard]] = {}
-# Held from before a fork to after it, in the parent and in the child.
+# Changed and read in single steps, as other threads may access it at any time.
+_guards: dict[int, weakref.ref[Guard]] = {}
+# Held from before a fork until after it, in the parent and in the child.
 _forking = threading.Lock()
-# What the thread that forks has taken: gates, and, of the first of these, locks.
-_gates: list[Guard] = []
-_locks: list[Guard] = []
+# Acquired by the forking thread: gates, and the locks of a leading part of these.
+_closed_gates: list[Guard] = []
+_held_locks: list[Guard] = []
 
 
 def follow_forks(guard: Guard) -> None:
-    """Let forks wait for a model, as long as it exists."""
+    """Register a guard, so that forks wait for it as long as it exists."""
     key = id(guard)
-    # What removes it is no Python: nothing can interrupt that.
-    _known[key] = weakref.ref(guard, partial(_known.pop, key))
+    # The callback runs no Python code, so it cannot be interrupted.
+    _guards[key] = weakref.ref(guard, partial(_guards.pop, key))
 
 
 def _before() -> None:
-    """Wait until nothing is learnt, and keep it so."""
+    """Wait until no model is learning, and keep it so."""
     _forking.acquire()
     while True:
         closed, busy = _close_gates(), _take_locks()
         if busy is not None:
-            # With no lock in hand, for one that learns may wait for another.
+            # Hold no lock while waiting, as the thread that learns may wait for one of them.
             with busy.lock:
                 pass
         elif not closed:
@@ -69,43 +68,43 @@ def _before() -> None:
 
 
 def _close_gates() -> bool:
-    """Let calls that learn wait before they begin; return whether there are some more that will."""
-    seen = {id(guard) for guard in _gates}
-    guards = [ref() for ref in list(_known.values())]
+    """Make further calls that learn wait; return whether there were new guards."""
+    seen = {id(guard) for guard in _closed_gates}
+    guards = [ref() for ref in list(_guards.values())]
     new = [guard for guard in guards if guard is not None and id(guard) not in seen]
     new = [guard for guard in new if not guard.is_mine()]
     for guard in new:
         guard.gate.acquire()
         guard.asked = True
-        _gates.append(guard)
+        _closed_gates.append(guard)
     return bool(new)
 
 
 def _take_locks() -> Guard | None:
-    """Take all locks, or none of them; return which of them could not be taken."""
-    for guard in _gates[len(_locks) :]:
+    """Acquire all locks, or none; return a guard whose lock is not available."""
+    for guard in _closed_gates[len(_held_locks) :]:
         if not guard.lock.acquire(blocking=False):
-            while _locks:
-                _locks.pop().lock.release()
+            while _held_locks:
+                _held_locks.pop().lock.release()
             return guard
-        _locks.append(guard)
+        _held_locks.append(guard)
     return None
 
 
 def _after() -> None:
-    """Let the others go on."""
-    while _locks:
-        _locks.pop().lock.release()
-    while _gates:
-        guard = _gates.pop()
+    """Release all locks and gates."""
+    while _held_locks:
+        _held_locks.pop().lock.release()
+    while _closed_gates:
+        guard = _closed_gates.pop()
         guard.asked = False
         guard.gate.release()
     _forking.release()
 
 
 def _in_child() -> None:
-    """Go on as the only thread."""
-    for ref in list(_known.values()):
+    """Drop references to other threads, then release all locks."""
+    for ref in list(_guards.values()):
         guard = ref()
         if guard is not None:
             guard.forget_threads()

@@ -1,4 +1,4 @@
-"""Two sources of the same columns, of other rows, read side by side."""
+"""Compute cross products of two sources of the same columns, over different rows."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from streamsel.held.same import Same
 from streamsel.stream import ColumnStream
 from streamsel.target.target import NoTarget
 
-# Bytes of columns that are multiplied at once.
-_PIECE = 4 << 20
+# Size in bytes of the columns that are multiplied at once.
+_BATCH_BYTES = 4 << 20
 
 
 class Crossed(NamedTuple):
-    """What new rows have in common with those learnt, over all columns.
+    """Inner products of new rows with those learnt, over all columns.
 
     Parameters
     ----------
     products
         (m, n) inner products of the new rows with those learnt.
     squares, learnt
-        (m,) and (n,) their own.
+        (m,) and (n,) squared norms of the new rows, and of those learnt.
     """
 
     products: Floats
@@ -34,23 +34,23 @@ class Crossed(NamedTuple):
 
 
 def crossed(learnt: ColumnStream, new: ColumnStream, n: int, unit: float, same: Same) -> Crossed:
-    """Read both to their end; all is centred by the means of what was learnt, in a unit.
+    """Return the cross products of two sources, centred by the means of the columns learnt.
 
     Parameters
     ----------
     learnt, new
         The columns that were learnt, of n rows, and the same columns of new rows.
     n
-        Rows learnt.
+        Number of rows learnt.
     unit
-        What all values are divided by.
+        Divisor of all values.
     same
-        What tells whether these are the columns that were learnt.
+        Verifies that these are the columns that were learnt.
 
     Raises
     ------
     ValueError, TypeError
-        For bad columns, and for columns that are not the same in both.
+        For invalid columns, and for columns that differ between the two sources.
     """
     products: Floats = np.zeros((new.n_rows or 0, n))
     squares, own, first = np.zeros(len(products)), np.zeros(n), True
@@ -77,32 +77,32 @@ def _centred(values: Floats, stats: Stats, unit: float) -> Floats:
 def _side_by_side(
     learnt: ColumnStream, new: ColumnStream, n: int
 ) -> Iterator[tuple[Sequence[Hashable], Floats, Stats, Floats]]:
-    """Yield names, columns learnt, a row each, their moments, and the same columns of new rows."""
-    mine, theirs = _Front(learnt, n), _Front(new, None)
+    """Yield names, the columns learnt (one per row), their moments, and those of the new rows."""
+    mine, theirs = _Cursor(learnt, n), _Cursor(new, None)
     while mine.advance() & theirs.advance():
-        step = max(1, _PIECE // (8 * (mine.chunk.n + theirs.chunk.n)))
+        step = max(1, _BATCH_BYTES // (8 * (mine.chunk.n + theirs.chunk.n)))
         b = min(step, mine.left, theirs.left)
-        names, again = mine.names(b), theirs.names(b)
-        if names != again:
-            j = next(j for j, name in enumerate(names) if name != again[j])
-            raise _unlike(f"{names[j]!r} beside {again[j]!r}")
+        names, new_names = mine.names(b), theirs.names(b)
+        if names != new_names:
+            j = next(j for j, name in enumerate(names) if name != new_names[j])
+            raise _columns_differ_error(f"{names[j]!r} and {new_names[j]!r}")
         values, stats = mine.take(b)
         yield names, values, stats, theirs.take(b)[0]
     if mine.is_over != theirs.is_over:
-        raise _unlike(
-            f"further columns {'beside' if mine.is_over else 'without'} those of new rows"
+        raise _columns_differ_error(
+            f"more columns in {'the new rows' if mine.is_over else 'the rows learnt'}"
         )
 
 
-class _Front:
-    """Where the reading of a source stands.
+class _Cursor:
+    """Cursor in a source of columns.
 
     Parameters
     ----------
     stream
         The source.
     n
-        Its rows; None for as many as the first block has.
+        Its number of rows; None for that of the first block.
     """
 
     chunk: Chunk
@@ -110,7 +110,7 @@ class _Front:
     def __init__(self, stream: ColumnStream, n: int | None) -> None:
         self._chunks = self._read(stream, n)
         self._stats = Stats(*(np.zeros(0) for _ in Stats._fields))
-        self._at = 0
+        self._position = 0
         self.left, self.is_over = 0, False
 
     @staticmethod
@@ -125,29 +125,29 @@ class _Front:
                 yield chunk, stats
 
     def advance(self) -> bool:
-        """Go on to the next chunk if this one is used up; say whether there is one."""
+        """Go to the next chunk if the current one is used up; return False at the end."""
         while not self.left and not self.is_over:
             found = next(self._chunks, None)
             if found is None:
                 self.is_over = True
             else:
                 self.chunk, self._stats = found
-                self._at, self.left = 0, len(self.chunk.names)
+                self._position, self.left = 0, len(self.chunk.names)
         return not self.is_over
 
     def names(self, b: int) -> Sequence[Hashable]:
         """Return the names of the next columns."""
-        return list(self.chunk.names[self._at : self._at + b])
+        return list(self.chunk.names[self._position : self._position + b])
 
     def take(self, b: int) -> tuple[Floats, Stats]:
-        """Return the next columns, one a row, and their moments."""
-        places = np.arange(self._at, self._at + b)
-        self._at, self.left = self._at + b, self.left - b
+        """Return the next columns, one per row, and their moments."""
+        places = np.arange(self._position, self._position + b)
+        self._position, self.left = self._position + b, self.left - b
         return self.chunk.columns(places), Stats(*(array[places] for array in self._stats))
 
 
-def _unlike(got: str) -> ValueError:
+def _columns_differ_error(got: str) -> ValueError:
     return ValueError(
         f"Expected the same columns in both sources, in the same order. Got: {got}.\n"
-        "Hint: both are read side by side, once; names must agree."
+        "Hint: both are read in parallel, once; names must be equal."
     )

@@ -1,4 +1,4 @@
-"""Why columns were not chosen, in words, and how many for which reason."""
+"""Count the columns that were not selected, by reason."""
 
 from __future__ import annotations
 
@@ -24,46 +24,53 @@ def left_out(
     alike: Sequence[float],
     held: Held | None,
 ) -> dict[str, int]:
-    """Return how many columns were left out for which reason; together all that were not chosen.
+    """Return the numbers of columns not selected, by reason; they sum to all not selected.
 
     Parameters
     ----------
     report
-        What was found.
+        Report of the model.
     chosen, alike
-        Relevances of the variables chosen, and of others held that say nearly the same.
+        Relevances of the selected variables, and of other tracked variables similar to them.
     held
-        What is held of the variables.
+        State of the variables.
     """
-    floor, rest = report.noise_floor, max(0, report.columns_seen - len(chosen))
-    constant = min(report.columns_constant, rest)
-    rest -= constant
-    found = {CONSTANT: constant}
-    known = None if floor is None else _known(held, report.density, floor)
-    if known is None or floor is None:
-        found |= {ALIKE: len(alike), OTHERS: rest - len(alike)}
+    floor, n_others = report.noise_floor, max(0, report.columns_seen - len(chosen))
+    constant = min(report.columns_constant, n_others)
+    n_others -= constant
+    reasons = {CONSTANT: constant}
+    counts = None if floor is None else _count_varying(held, report.density, floor)
+    if counts is None or floor is None:
+        reasons |= {ALIKE: len(alike), OTHERS: n_others - len(alike)}
     else:
-        varying, below = known
-        given = min(max(0, rest + len(chosen) - varying), rest)
-        above = min(sum(relevance > floor for relevance in alike), rest - given)
+        varying, below = counts
+        explained = min(max(0, n_others + len(chosen) - varying), n_others)
+        similar = min(sum(relevance > floor for relevance in alike), n_others - explained)
         below -= sum(relevance <= floor for relevance in chosen)
-        below = min(max(0, below), rest - given - above)
-        of_others = BEYOND_K if report.asked == len(chosen) else NOT_CHOSEN
-        found |= {GIVEN: given, NOISE: below, ALIKE: above, of_others: rest - given - above - below}
-    return {reason: n for reason, n in found.items() if n > 0}
+        below = min(max(0, below), n_others - explained - similar)
+        other_reason = BEYOND_K if report.asked == len(chosen) else NOT_CHOSEN
+        reasons |= {
+            GIVEN: explained,
+            NOISE: below,
+            ALIKE: similar,
+            other_reason: n_others - explained - similar - below,
+        }
+    return {reason: n for reason, n in reasons.items() if n > 0}
 
 
-def _known(held: Held | None, density: Density | None, floor: float) -> tuple[int, int] | None:
-    """Return how many columns vary, and how many of these are not above the noise floor.
+def _count_varying(
+    state: Held | None, density: Density | None, floor: float
+) -> tuple[int, int] | None:
+    """Return the number of non-constant columns, and how many are not above the noise floor.
 
-    Of a bin of relevance in which the floor lies the part below it is estimated, unless all columns
-    are held. None where nothing is known of those that are not.
+    Within the bin of relevance that contains the floor, the count is interpolated, unless all
+    columns are tracked. None if untracked columns were not counted.
     """
-    if held is not None and held.complete:
-        relevance = held.relevance()
+    if state is not None and state.complete:
+        relevance = state.relevance()
         varies = relevance >= 0.0
         return int(varies.sum()), int((varies & (relevance <= floor)).sum())
     if density is None:
         return None
-    sums = np.append(0, np.cumsum(density.counts.sum(axis=0)))
-    return int(sums[-1]), round(float(np.interp(floor, density.edges, sums)))
+    cumulative = np.append(0, np.cumsum(density.counts.sum(axis=0)))
+    return int(cumulative[-1]), round(float(np.interp(floor, density.edges, cumulative)))

@@ -1,7 +1,8 @@
-"""What ends learning though the input is good, and what keeps that from leaving a model in between.
+"""Guard the state of a model against concurrent use, overflow and interrupts.
 
-Three things can: another thread, numbers beyond float64, and an exception at any line, such as the
-KeyboardInterrupt of a Ctrl-C.
+Three events can end learning although the input is valid: another thread, values beyond float64,
+and an exception at any line, such as the KeyboardInterrupt of Ctrl-C. This module prevents them
+from leaving the model in an inconsistent state.
 """
 
 from __future__ import annotations
@@ -21,58 +22,58 @@ from streamsel.learner.forks import follow_forks
 
 Value = TypeVar("Value")
 
-# What NumPy, SciPy and Python raise where a square, or a quotient of squares, is beyond float64.
-_BEYOND = (np.linalg.LinAlgError, ArithmeticError)
+# Raised by NumPy, SciPy and Python if a square, or a quotient of squares, exceeds float64.
+_OVERFLOW_ERRORS = (np.linalg.LinAlgError, ArithmeticError)
 
 
-def _beyond(error: BaseException) -> ValueError:
-    """Return the error for numbers that a method cannot go on with."""
+def _overflow_error(error: BaseException) -> ValueError:
+    """Return the error for values that exceed the range or precision of float64."""
     return ValueError(
-        "Expected variables whose products with one another float64 can tell apart. Got: others "
-        f"({error}).\n"
-        "Hint: give the variables scales that are nearer to one another, and to 1."
+        "Expected variables whose products are within the range and precision of float64. Got: "
+        f"products that are not ({error}).\n"
+        "Hint: rescale the variables to similar magnitudes, near 1."
     )
 
 
 @contextmanager
 def told_if_beyond() -> Iterator[None]:
-    """Say of numbers beyond float64 what they are."""
+    """Convert exceptions caused by values beyond float64 to an informative ValueError."""
     try:
         yield
-    except _BEYOND as error:
-        raise _beyond(error) from error
+    except _OVERFLOW_ERRORS as error:
+        raise _overflow_error(error) from error
 
 
-class Unfinished(Protocol):
-    """A change that has begun: brings the model to where it was before it, or will be after it."""
+class PendingChange(Protocol):
+    """A change in progress, which can be rolled back or completed."""
 
-    # Whether it will be after, and may be settled while the call that began it goes on.
+    # Whether it will be completed, and may be while the call that began it is still running.
     goes_on: bool
 
     def settle(self) -> None:
-        """Undo the change, or finish it; asked again, change nothing more."""
+        """Roll the change back, or complete it; further calls have no effect."""
 
 
 class Turn:
-    """Whose turn it is to let a model learn: one thread at a time. That of a copy is its own.
+    """Lock that lets one thread at a time train a model; a copy of the model has its own.
 
     A call that learns holds the lock, for a row, a frame or a block of columns; `session` is the
-    thread that learns a stream of blocks. What makes a copy waits for the lock, and a call that
-    learns then lets it go first: neither sees a state in between, or keeps the other waiting for
-    long. A second thread that learns is refused.
+    thread that learns a stream of blocks. A thread that makes a copy waits for the lock, and the
+    next call that learns gives way to it: neither sees an inconsistent state, or delays the other
+    for long. A second thread that tries to learn raises RuntimeError.
 
     Attributes
     ----------
     lock
-        Held by the thread that learns, or copies. `with` takes and releases it in one step each:
-        there is no line at which an exception would leave it locked.
+        Held by the thread that learns or copies. `with` acquires and releases it in one step each,
+        so no exception at any line can leave it locked.
     unfinished
-        The change that has begun, if any.
+        The change in progress, if any.
     session
-        The thread that learns a stream, also between its blocks; None for none.
+        The thread that learns a stream, also between its blocks; None if there is none.
     gate, asked
-        Held by the thread that waits for the lock to make a copy, or to fork; and whether one
-        does.
+        Held by the thread that waits for the lock, to make a copy or to fork; and whether a thread
+        waits.
     """
 
     def __init__(self) -> None:
@@ -80,30 +81,30 @@ class Turn:
         self.is_locked = self.lock.locked
         self.gate = threading.Lock()
         self.asked = False
-        self.unfinished: Unfinished | None = None
+        self.unfinished: PendingChange | None = None
         self.session: int | None = None
         follow_forks(self)
 
     def __reduce__(self) -> tuple[type[Turn], tuple[()]]:
-        # River copies all attributes of a transformer, and nothing can copy a lock.
+        # River copies all attributes of a transformer, and a lock cannot be copied.
         return Turn, ()
 
     def take(self) -> None:
-        """Refuse a second thread, let copies go first, and settle what was left unfinished.
+        """Reject a second thread, give way to copies, and settle an unfinished change.
 
-        Called by `learning`, when there may be a reason for any of these.
+        Called by `learning` if any of these may be necessary.
         """
         outer = sys._getframe(2)
         if self.is_locked() and _is_among(outer, self, _HOLDING):
-            raise _within()
+            raise _nested_call_error()
         if self.asked and not _is_among(outer, None, _HOLDING):
             with self.gate: self.asked = False  # fmt: skip # noqa: E701 (see `learning`)
         if self._is_learnt_by_another():
-            raise _two_threads()
+            raise _concurrent_use_error()
         self.settle()
 
     def is_mine(self) -> bool:
-        """Whether this thread learns, or copies, already: it is called from within."""
+        """Whether this thread learns or copies already, so that this is a nested call."""
         return (self.is_locked() or self.gate.locked()) and _is_below(self)
 
     def _is_learnt_by_another(self) -> bool:
@@ -120,43 +121,43 @@ class Turn:
         )
 
     def settle(self) -> None:
-        """Undo, or finish, a change that an exception has interrupted."""
+        """Roll back, or complete, a change that an exception has interrupted."""
         if self.unfinished is not None:
             with self.lock: self.settle_now()  # fmt: skip # noqa: E701 (see `learning`)
 
     def settle_now(self) -> None:
-        """Settle it; the lock is held."""
+        """Settle the unfinished change; the lock is held by the caller."""
         if self.unfinished is not None:
             self.unfinished.settle()
             self.unfinished = None
 
     def still(self, read: Callable[[], Value], *, is_copy: bool = False) -> Value:
-        """Return what a function reads of the state, while nothing is learnt.
+        """Return the result of a function that reads the state while the model does not learn.
 
         Parameters
         ----------
         read
             The function.
         is_copy
-            Whether it leaves nothing behind, as what is computed from the state and kept is.
+            Whether it changes nothing, unlike a function that caches results on the model.
 
         Raises
         ------
         RuntimeError
-            In the midst of learning, by the same thread, as a signal handler may be; unless the
-            function makes a copy, and the change that has begun can be finished.
+            For a call by the thread that is learning, such as one from a signal handler; unless the
+            function makes a copy, and the change in progress can be completed.
         """
         if not self.is_mine():
             return copying(self, read)
         if _is_among(sys._getframe(), self, _LEARNING):
             if not is_copy or not (self.unfinished is None or self.unfinished.goes_on):
-                raise _within()
+                raise _nested_call_error()
             if self.unfinished is not None:
                 self.unfinished.settle()
         return read()
 
     def forget_threads(self) -> None:
-        """Forget the other threads of the process, which are gone."""
+        """Forget the other threads of the process, which do not exist after a fork."""
         if self.session != threading.get_ident():
             self.session = None
 
@@ -166,29 +167,30 @@ def learning(
     learn: Callable[..., Value],
     *args: Any,
 ) -> Value:
-    """Learn something, whole or not at all, by one thread.
+    """Call a function that learns, completely or not at all, in one thread at a time.
 
-    What cannot be done in one step the function notes as `Turn.unfinished` before it begins.
+    A change that takes more than one step is noted as `Turn.unfinished` by the function before it
+    begins.
     """
     if turn.asked or turn.session is not None or turn.unfinished is not None or turn.is_locked():
         turn.take()
     try:
-        # In one line: a trace function, which may raise at any, is not called between the two.
+        # On one line: a trace function, which may raise at any line, is not called in between.
         with turn.lock: return learn(*args)  # fmt: skip # noqa: E701
     except BaseException as error:
         turn.settle()
-        if isinstance(error, _BEYOND):
-            raise _beyond(error) from error
+        if isinstance(error, _OVERFLOW_ERRORS):
+            raise _overflow_error(error) from error
         raise
 
 
 def copying(turn: Turn, read: Callable[[], Value]) -> Value:
-    """Return what a function reads of a state while nothing is learnt."""
+    """Return the result of a function that reads the state while the model does not learn."""
     with turn.gate: return _asking(turn, read)  # fmt: skip # noqa: E701 (see `learning`)
 
 
 def _asking(turn: Turn, read: Callable[[], Value]) -> Value:
-    """Return what a function reads of a state, before the next call that learns; from the gate."""
+    """Return the result of a function, before the next call that learns; the gate is held."""
     turn.asked = True
     try:
         with turn.lock: return _settled(turn, read)  # fmt: skip # noqa: E701
@@ -197,13 +199,13 @@ def _asking(turn: Turn, read: Callable[[], Value]) -> Value:
 
 
 def _settled(turn: Turn, read: Callable[[], Value]) -> Value:
-    """Return what a function reads of a state once no change of it is unfinished."""
+    """Return the result of a function, after settling any unfinished change."""
     turn.settle_now()
     return read()
 
 
 def in_session(turn: Turn, learn: Callable[..., Value], *args: Any) -> Value:
-    """Learn a stream of blocks, between which no other thread learns, and copies are made."""
+    """Learn a stream of blocks: other threads may copy, but not learn, between blocks."""
     before = turn.session
     turn.session = threading.get_ident()
     try:
@@ -213,10 +215,10 @@ def in_session(turn: Turn, learn: Callable[..., Value], *args: Any) -> Value:
 
 
 def _frames_by_thread() -> dict[int, FrameType]:
-    """Return what every thread runs.
+    """Return the current frame of every thread.
 
     Some versions of Python 3.11 hold a lock meanwhile that finalizers wait for, such as those of
-    `threading.local` (CPython issue 106883): a garbage collection would never end.
+    `threading.local` (CPython issue 106883): a garbage collection would deadlock.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -233,12 +235,12 @@ _HOLDING = _LEARNING | {copying.__code__}
 
 
 def _is_below(turn: Turn | None) -> bool:
-    """Whether this thread learns, or copies, by a turn, or by any."""
+    """Whether this thread learns or copies, guarded by a given lock, or by any (None)."""
     return _is_among(sys._getframe(1), turn, _HOLDING)
 
 
 def _is_among(frame: FrameType | None, turn: Turn | None, codes: frozenset[CodeType]) -> bool:
-    """Whether a frame, or one that has called it, runs some code for a turn, or for any."""
+    """Whether a frame or one of its callers runs some code, for a given lock or any (None)."""
     while frame is not None:
         if frame.f_code in codes and (turn is None or frame.f_locals["turn"] is turn):
             return True
@@ -246,24 +248,23 @@ def _is_among(frame: FrameType | None, turn: Turn | None, codes: frozenset[CodeT
     return False
 
 
-def _two_threads() -> RuntimeError:
+def _concurrent_use_error() -> RuntimeError:
     return RuntimeError(
-        "Expected one thread at a time to let a model learn. Got: two.\n"
-        "Hint: hold a lock around the calls; or let each thread learn a model of its own, "
-        "and put them together by merge."
+        "Expected one thread at a time to train a model. Got: two.\n"
+        "Hint: hold a lock around the calls; or train one model per thread, "
+        "and merge them."
     )
 
 
-def _within() -> RuntimeError:
+def _nested_call_error() -> RuntimeError:
     return RuntimeError(
-        "Expected a model that is not in the midst of learning. Got: a call from within, such as "
-        "one of a signal handler.\n"
-        "Hint: let the handler set a flag, and look at it between two calls."
+        "Expected a model that is not learning. Got: a nested call, such as one from a signal "
+        "handler.\nHint: set a flag in the handler, and check it between two calls."
     )
 
 
 def while_still(read: Callable[[Any], Value]) -> Callable[[Any], Value]:
-    """Let a method of a learner, which reads its state, wait until nothing is learnt."""
+    """Decorate a method that reads the state, so that it waits while the model learns."""
 
     @functools.wraps(read)
     def waiting(self: Any) -> Value:

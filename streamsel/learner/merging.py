@@ -1,4 +1,4 @@
-"""Models put together: that have learnt other columns of the same rows, or other rows."""
+"""Merge models that have learnt other columns of the same rows, or other rows."""
 
 from __future__ import annotations
 
@@ -15,29 +15,31 @@ from streamsel.params import shown
 
 
 class Merging(ColumnAxis, RowAxis):
-    """Takes in what another model has learnt."""
+    """Merge the learnt state of another model into this one."""
 
     def merge(self, other: Self, along: str = "columns") -> None:
-        """Take in what another model has learnt.
+        """Merge the learnt state of another model into this one.
 
         Parameters
         ----------
         other
-            A model of the same class and parameters; left as it is.
+            A model of the same class and parameters; it is not changed.
         along
-            `"columns"`: the other learnt other variables over the same rows; `"rows"`: it learnt
-            other rows.
+            `"columns"` if the other model has learnt other variables of the same rows; `"rows"` if
+            it has learnt other rows.
 
         Raises
         ------
         ValueError
-            Where class, parameters or targets do not fit, or, along columns, a variable is held by
-            both.
+            If class, parameters or targets differ, or, along columns, if both models track the same
+            variable.
         """
-        if type(other) is not type(self) or _told(other) != _told(self):
+        if type(other) is not type(self) or _comparable_parameters(other) != _comparable_parameters(
+            self
+        ):
             raise ValueError(
                 f"Expected a {type(self).__name__} with the same parameters. Got: {shown(other)}.\n"
-                "Hint: models that are to be merged are clones of one another."
+                "Hint: create the models to be merged with clone()."
             )
         if not isinstance(along, str) or along not in ("columns", "rows"):
             raise ValueError(f"Expected along='columns' or 'rows'. Got: {shown(along)}.")
@@ -49,7 +51,7 @@ class Merging(ColumnAxis, RowAxis):
             or (self._by_window and along == "rows")
         ):
             raise ValueError(
-                "Expected models whose rows add up. Got: windows of rows, which do not.\n"
+                "Expected models whose rows can be merged. Got: windows of rows.\n"
                 "Hint: models of this kind can be merged along columns, before they learn rows."
             )
         self._whole(self._merge, other, along)
@@ -69,19 +71,19 @@ class Merging(ColumnAxis, RowAxis):
     def _merge_along_columns(self, other: Self) -> None:
         if self._target is None and not self._without_target:
             raise ValueError(
-                "Expected a model with a target to merge into. Got: one without.\n"
+                "Expected a model with a target to merge into. Got: a model without a target.\n"
                 "Hint: call learn_target(y) on both, with the same y."
             )
         assert other._target is not None  # noqa: S101
         target = self._expected_target(other._target.n)
         if not target.same_as(other._target):
             raise ValueError(
-                "Expected two models of the same target and weights, of which the same rows count. "
+                "Expected two models of the same target, weights and included rows. "
                 "Got: different targets, weights or rows.\n"
-                "Hint: models can be merged that learnt different columns of the same rows; "
+                "Hint: merge(other) joins different columns of the same rows; "
                 "merge(other, along='rows') joins different rows."
             )
-        _refuse_common(self._held_names(), other._held_names())
+        _refuse_shared_names(self._held_names(), other._held_names())
         if other._columns is not None:
             if self._columns is None:
                 self._columns = self._new_columns(target.n)
@@ -103,17 +105,17 @@ class Merging(ColumnAxis, RowAxis):
                 "Expected two models of the same rows. Got: models of different rows.\n"
                 "Hint: merge(other, along='rows') joins different rows."
             )
-        _refuse_common(moments.slots, theirs.slots)
+        _refuse_shared_names(moments.slots, theirs.slots)
         if self._beside is not None and "columns" not in self._beside.merges_along:
             raise ValueError(
-                "Expected models that have not learnt rows yet, to merge along columns. Got: two "
-                "that have, and how the variables of one vary with those of the other is not "
-                "known.\nHint: merge them before they learn rows; merge(other, along='rows') joins "
+                "Expected models that have not learnt rows, to merge along columns. Got: models "
+                "that have, so covariances between their variables are not known.\n"
+                "Hint: merge them before they learn rows; merge(other, along='rows') joins "
                 "different rows."
             )
         merge_columns(moments, theirs)
         self.n_columns += other.n_columns
-        self._merged(other, moments, theirs, "columns")
+        self._finish_merge(other, moments, theirs, "columns")
 
     def _merge_along_rows(self, other: Self) -> None:
         theirs = other._rows_so_far() if other._moments is None else other._moments
@@ -125,21 +127,21 @@ class Merging(ColumnAxis, RowAxis):
             return
         if not moments.target.goes_with(theirs.target):
             raise ValueError(
-                "Expected two models of the same form of target. Got: "
-                f"{moments.target.form!r} and {theirs.target.form!r}, or other kinds of several, "
-                "or of covariates."
+                "Expected two models with the same type of target. Got: "
+                f"{moments.target.form!r} and {theirs.target.form!r}, or different types of "
+                "several targets or of covariates."
             )
         columns = moments.target.slots.keys() | theirs.target.slots.keys()
         self._check_target(moments.target.asked(columns), is_class=moments.target.form == "class")
         if self._moments is None:
             self._go_over_to(moments)
-        common = len(moments.slots.keys() & theirs.slots.keys())
+        n_shared = len(moments.slots.keys() & theirs.slots.keys())
         merge_rows(moments, theirs)
-        self.n_columns += other.n_columns - common
-        self._merged(other, moments, theirs, "rows")
+        self.n_columns += other.n_columns - n_shared
+        self._finish_merge(other, moments, theirs, "rows")
 
-    def _merged(self, other: Self, moments: Moments, others: Moments, along: Along) -> None:
-        """Follow a merge of the moments."""
+    def _finish_merge(self, other: Self, moments: Moments, others: Moments, along: Along) -> None:
+        """Update the model after a merge of the moments."""
         carried = other._carried_constant() if other._moments is None else 0
         self._n_constant += other._n_constant - carried
         self._outdate()
@@ -154,7 +156,7 @@ class Merging(ColumnAxis, RowAxis):
         self._renew_if_due(moments.rows)
 
     if TYPE_CHECKING:
-        # What River's base and the learner's have.
+        # Provided by River's base class and by the learner.
         def _get_params(self) -> dict[str, Any]: ...
 
         def _get_state(self) -> dict[str, Any]: ...
@@ -162,13 +164,13 @@ class Merging(ColumnAxis, RowAxis):
         def _set_state(self, state: dict[str, Any]) -> None: ...
 
 
-def _told(model: Any) -> dict[str, str]:
-    """Return the parameters as they read: two estimators of the same settings are not equal."""
-    # The number of threads is the one parameter that changes nothing.
+def _comparable_parameters(model: Any) -> dict[str, str]:
+    """Return the parameters as text: equal estimators as parameters do not compare equal."""
+    # `n_jobs` is the only parameter that does not affect the result.
     return {name: repr(value) for name, value in model._get_params().items() if name != "n_jobs"}
 
 
-def _refuse_common(mine: Mapping[Hashable, int], theirs: Mapping[Hashable, int]) -> None:
+def _refuse_shared_names(mine: Mapping[Hashable, int], theirs: Mapping[Hashable, int]) -> None:
     both = mine.keys() & theirs.keys()
     if both:
         raise ValueError(

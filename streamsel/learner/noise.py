@@ -1,4 +1,4 @@
-"""The relevance that noise reaches by chance: with many columns and few rows it is high."""
+"""Compute the null distribution of relevances: with many columns and few rows they are high."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from streamsel.learner.report import Density
 
 Floats = NDArray[np.float64]
 
-# Of fewer columns the median statistic says little.
-_MANY = 1000
+# Minimum number of columns for a reliable median statistic.
+_MIN_COLUMNS = 1000
 
 
 def noise_floor(n: float, r: int, p: int, level: float) -> float:
-    """Return the relevance that the best of p columns of noise exceeds with at most this chance.
+    """Return the relevance that the best of p noise columns exceeds with probability `level`.
 
     Parameters
     ----------
     n, r
-        Observations, and rank of the target.
+        Number of observations, and rank of the target.
     p
-        Columns seen.
+        Number of columns seen.
     level
-        The chance.
+        The probability, an upper bound.
 
     Notes
     -----
-    Of n Gaussian observations without association relevance² ~ Beta(r/2, (n - 1 - r)/2), so the
-    largest of p is below the 1 - level/p quantile with chance at least 1 - level (Bonferroni).
+    For n Gaussian observations without association, relevance² ~ Beta(r/2, (n - 1 - r)/2), so the
+    largest of p is below the 1 - level/p quantile with probability at least 1 - level (Bonferroni).
     """
     if n - 1 <= r:
-        # The target space is all there is: every column is explained in full.
+        # The target space is the whole space: every column is explained in full.
         return 1.0
     from scipy.special import betainccinv
 
@@ -41,38 +41,38 @@ def noise_floor(n: float, r: int, p: int, level: float) -> float:
 
 
 def chance(relevance: Floats, n: float, r: int) -> Floats:
-    """Return the chance of one column of noise to be as relevant, for each of these relevances.
+    """Return the marginal p-values of relevances under independence.
 
     Parameters
     ----------
     relevance
-        In [0, 1]; what is below 0 is none.
+        In [0, 1]; values below 0 count as 0.
     n, r
-        Observations, and rank of the target.
+        Number of observations, and rank of the target.
     """
     if n - 1 <= r or not r:
         return np.ones(relevance.size)
     from scipy.special import betaincc
 
     squares = np.clip(relevance, 0.0, 1.0) ** 2
-    found: Floats = betaincc(r / 2.0, (n - 1 - r) / 2.0, squares)
-    return found
+    p_values: Floats = betaincc(r / 2.0, (n - 1 - r) / 2.0, squares)
+    return p_values
 
 
 def f_statistic(relevance: Floats, n: float, r: int) -> Floats:
-    """Return r²/(1 - r²) · (n - 1 - r)/r of these relevances; see `chance`."""
-    if not r:  # of a target that does not vary nothing is told
+    """Return the F statistics r²/(1 - r²) · (n - 1 - r)/r of relevances; see `chance`."""
+    if not r:  # the target is constant
         return np.zeros(np.shape(relevance))
     squares = np.minimum(relevance, 1.0) ** 2
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = max(n - 1.0 - r, 0.0) / r * (squares / (1.0 - squares))
-    return np.nan_to_num(found, nan=0.0, posinf=np.inf)
+        statistics = max(n - 1.0 - r, 0.0) / r * (squares / (1.0 - squares))
+    return np.nan_to_num(statistics, nan=0.0, posinf=np.inf)
 
 
 def discoveries(p: Floats, m: int, level: float) -> NDArray[np.bool_]:
-    """Return which p-values, the others of m tests being larger, are discoveries.
+    """Return which p-values are discoveries, the others of m tests being larger.
 
-    At most `level` of these are false, in expectation (Benjamini and Hochberg 1995).
+    The expected proportion of false discoveries is at most `level` (Benjamini and Hochberg 1995).
     """
     ranked = np.sort(p)
     below = np.flatnonzero(ranked <= level * np.arange(1, p.size + 1) / m)
@@ -80,20 +80,21 @@ def discoveries(p: Floats, m: int, level: float) -> NDArray[np.bool_]:
 
 
 def inflation(density: Density, n: float, r: int) -> float | None:
-    """Return the median test statistic of all columns, in units of its median under the null.
+    """Return the median test statistic of all columns divided by its median under the null.
 
-    As a statistic of one degree of freedom: λ = χ²₁(median p-value) / 0.4549 (Devlin and Roeder
-    1999). None for fewer than 1,000 columns, where chance moves it too far, and without a null law.
+    As a statistic with one degree of freedom: λ = χ²₁(median p-value) / 0.4549 (Devlin and Roeder
+    1999). None for fewer than 1,000 columns, where its variance is too large, and without a null
+    distribution.
 
     Parameters
     ----------
     density
-        Where the columns lie; within a bin they are taken to be spread evenly.
+        Histogram of the columns; they are assumed to be uniform within a bin.
     n, r
-        Observations, and rank of the target.
+        Number of observations, and rank of the target.
     """
     columns = np.cumsum(density.counts.sum(axis=0))
-    if columns[-1] <= _MANY or density.null is None:
+    if columns[-1] <= _MIN_COLUMNS or density.null is None:
         return None
     from scipy.special import chdtri
 
@@ -103,21 +104,21 @@ def inflation(density: Density, n: float, r: int) -> float | None:
 
 
 def chance_above(floor: float, n: float, r: int, target: float, columns: Floats) -> Floats:
-    """Return the chance that a column without association is above a floor, given its tails.
+    """Return the probability that unassociated columns are above a floor, given their kurtoses.
 
-    Under permutations relevance² has the mean r / (n - 1) of the Beta law and a variance that the
-    excess kurtoses of column and target change by their product / n³ (Pitman 1937). A Beta law of
-    this mean and variance stands in for it.
+    Under permutations relevance² has the mean r / (n - 1) of the Beta distribution and a variance
+    that the excess kurtoses of column and target change by their product / n³ (Pitman 1937). It is
+    approximated by a Beta distribution with this mean and variance.
 
     Parameters
     ----------
     floor
         A relevance.
     n, r
-        Observations, and rank of the target.
+        Number of observations, and rank of the target.
     target
-        Excess kurtosis of the target, as `TargetSpace` columns have it: n Σ h² - r(r + 2), h the
-        squared norms of the rows of an orthonormal basis.
+        Excess kurtosis of the target, defined for the columns of `TargetSpace`: n Σ h² - r(r + 2),
+        h the squared norms of the rows of an orthonormal basis.
     columns
         (b,) excess kurtoses of columns.
     """
@@ -127,5 +128,5 @@ def chance_above(floor: float, n: float, r: int, target: float, columns: Floats)
     variance = 2.0 * mean * (1.0 - mean) / (n + 1.0) + target * columns / n**3
     variance = np.clip(variance, 1e-3 * mean**2 / n, 0.999 * mean * (1.0 - mean))
     size = mean * (1.0 - mean) / variance - 1.0
-    found: Floats = betaincc(mean * size, (1.0 - mean) * size, floor**2)
-    return found
+    probabilities: Floats = betaincc(mean * size, (1.0 - mean) * size, floor**2)
+    return probabilities

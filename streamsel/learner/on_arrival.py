@@ -1,4 +1,4 @@
-"""What selectors have in common that decide on a column as it arrives, for good."""
+"""Define the base class of streaming selectors, which accept or reject columns on arrival."""
 
 from __future__ import annotations
 
@@ -24,59 +24,61 @@ from streamsel.target.target import Target
 
 
 class OnArrival(Selector[Decided], Supervised):
-    """A selector that decides on every column when it comes: `_decide` says how.
+    """Base class of selectors that accept or reject every column on arrival, by `_decide`.
 
-    One reading, in order, and no way back: another order may give another answer. The selected
-    stand in the order in which they came.
+    They make a single pass, in order, and decisions are final: another order may give another
+    answer. Selected variables are in order of arrival.
     """
 
     keeps: ClassVar[type[Decisions]] = Decided
     rows = Window
-    # Whether normal scores of a heavy-tailed target are tested instead of the target.
+    # Whether normal scores replace a heavy-tailed target in tests.
     _tests_normal_scores: ClassVar[bool] = False
 
     max_candidates: int | None = param(
         params.Whole(1, optional=True),
         default=None,
         doc="""
-        Most variables to hold; None for any number. Once there are as many nothing more is
-        accepted: memory is constant.
+        Maximum number of accepted variables; None for any number. Once it is reached, no more are
+        accepted, so memory is constant.
         """,
     )
     window_size: int = param(
         params.Whole(2),
         default=200,
         doc="""
-        On rows: how many are gathered before they are decided on, as columns, from the beginning.
+        On rows: number of rows that are buffered before the selection is made on them, as columns,
+        from scratch.
         """,
     )
 
-    # What a method says
+    # Implemented by methods
 
     @abc.abstractmethod
     def _decide(self, held: Decided, offer: Offer) -> None:
-        """Accept some of the columns offered, in order, and remember what is to be remembered.
+        """Accept some of the columns offered, in order, and update the variables of the method.
 
-        `held.accept`, `drop` and `remember` are the only ways to change what is held. A stream has
-        millions of columns that are no use, and they should cost no Python each.
+        `held.accept`, `drop` and `remember` are the only ways to change the state. A stream may
+        have millions of irrelevant columns, so a rejected column should not take Python code of its
+        own.
         """
 
     def _refuses_below(self, held: Decided) -> float:  # noqa: ARG002
-        """Return below which relevance a column is refused, and leaves nothing to remember.
+        """Return the relevance below which a column is rejected without any other effect.
 
-        One that comes alone can then be let go at a glance.
+        Single columns below it are skipped by the fast path of `learn_column`.
         """
         return -math.inf
 
     def _remembered(self) -> Mapping[str, float]:
-        """Return what is remembered beside the variables held, as it is before the first column."""
+        """Return the method's own variables with their initial values: name -> number."""
         return {}
 
     def _noted(self) -> tuple[str, ...]:
-        """Return what is noted of a variable as it is accepted: a score, and a p-value if any."""
+        """Return the values recorded for an accepted variable: a score, and a p-value if any."""
         return ("score", "p_value")
 
-    # What follows
+    # Shared behaviour
 
     def _normal_scores(self) -> NormalScores | None:
         return super()._normal_scores() if self._tests_normal_scores else None
@@ -90,24 +92,24 @@ class OnArrival(Selector[Decided], Supervised):
         return True
 
     def _new_columns(self, n: int) -> ColumnHeld:
-        held = self.keeps(self._space, n, self.max_candidates, self._noted(), self._remembered())
-        held.serve(self)
-        held.compare_by(self._normal_scores())
-        if isinstance(held, SamplePool) and isinstance(self._target, Target):
-            held.follow(self._target.Y[: self._target.c])
-        return held
+        state = self.keeps(self._space, n, self.max_candidates, self._noted(), self._remembered())
+        state.serve(self)
+        state.compare_by(self._normal_scores())
+        if isinstance(state, SamplePool) and isinstance(self._target, Target):
+            state.follow(self._target.Y[: self._target.c])
+        return state
 
     @property
     def _score_meaning(self) -> str:
         return "relevance of the variable when it was accepted"
 
     def _select(self, held: Decisions, k: int) -> Picks:
-        places = list(range(min(k, len(held.names))))
-        scores = held.noted("score")[places]
-        return Picks(places, scores.tolist(), [0] * len(places))
+        indices = list(range(min(k, len(held.names))))
+        scores = held.noted("score")[indices]
+        return Picks(indices, scores.tolist(), [0] * len(indices))
 
     def report(self) -> Report:
-        """Return what was found, for those who look at it: a command, a page, a notebook."""
+        """Return the results as a `Report`, which the command and the HTML report show."""
         report = super().report()
         return replace(report, facts=report.facts | {"decided_on_arrival": True})
 
@@ -116,9 +118,9 @@ class OnArrival(Selector[Decided], Supervised):
 
     @property
     def p_values(self) -> dict[Hashable, float]:
-        """P-value of each selected variable when it was accepted, in order; NaN if none."""
-        held: Any = self._held
-        if held is None or "p_value" not in self._noted():
+        """P-value of each selected variable at its acceptance, in order; NaN if there is none."""
+        state: Any = self._held
+        if state is None or "p_value" not in self._noted():
             return dict.fromkeys(self._selected(), float("nan"))
-        found = held.noted("p_value")[np.asarray(self._picks().places, dtype=np.intp)]
-        return dict(zip(self._selected(), found.tolist(), strict=True))
+        values = state.noted("p_value")[np.asarray(self._picks().places, dtype=np.intp)]
+        return dict(zip(self._selected(), values.tolist(), strict=True))

@@ -1,8 +1,8 @@
-"""Learning in parts: what one process does, by processes that share nothing.
+"""Learn columns in parts, by processes without shared memory.
 
 Each part of the columns is learnt by a clone of one prepared model that has the target
-(`_learn_part`), and the clones are merged in order, in a tree of any shape. What one process would
-then read its source again for is read part by part too, as often as there is something to read:
+(`_learn_part`), and the clones are merged in order, in a tree of any shape. Further passes over the
+source are also made part by part, as long as a pass is required:
 
     reading = model._next_reading()
     found = reading.read(parts[0].open(), 0)
@@ -10,10 +10,11 @@ then read its source again for is read part by part too, as often as there is so
     found.merge(further)
     model._take_reading(reading, found)
 
-Online factorisations know no parts. `transform_beside`, and a file of all loadings
-(`learn_loadings(X, to=...)`), take one process.
+Online factorisations do not support parts. `transform_beside`, and a file of all loadings
+(`learn_loadings(X, to=...)`), require a single process.
 
-Readings, and what they find, can be sent: they are of the size of the answer, not of the columns.
+Passes and their results can be sent between processes: their size is that of the answer, not that
+of the columns.
 """
 
 from __future__ import annotations
@@ -26,51 +27,51 @@ from streamsel.stream import ColumnStream
 
 
 class Found(Protocol):
-    """What a reading found in columns that follow one another: a part, or some that were merged.
+    """Result of a pass over consecutive columns: of one part, or of several merged parts.
 
     Attributes
     ----------
     n_read
-        How many columns there are.
+        Number of columns.
     """
 
     n_read: int
 
     def merge(self, other: Self) -> None:
-        """Take in what was found in the columns that come right after."""
+        """Merge the result of the columns that follow directly."""
 
 
 class Reading(Protocol):
-    """What all columns are to be read for, once more."""
+    """A further pass over all columns."""
 
     def read(self, stream: ColumnStream, arrival: int) -> Any:
-        """Return what is found (`Found`) in the columns of a part; nothing of mine changes.
+        """Return the result (`Found`) for the columns of a part, without changing the pass.
 
         Parameters
         ----------
         stream
             The columns of the part.
         arrival
-            How many columns come before them.
+            Number of columns before them.
         """
 
 
 class LearnsInParts(Merging):
-    """Learns columns in parts, each by a clone, which are then merged."""
+    """Base class of learners that can learn parts of the columns in clones, and merge these."""
 
     keeps: ClassVar[type[ColumnHeld]]
 
     def _why_not_in_parts(self) -> str | None:
-        """Return why columns cannot be learnt in parts; None where they can."""
+        """Return why columns cannot be learnt in parts; None if they can."""
         return self.keeps.why_apart or None
 
     def _learn_part(self, stream: ColumnStream) -> None:
-        """Learn the columns of a part as `learn_columns` does, and read nothing again yet."""
+        """Learn the columns of a part as `learn_columns` does, without further passes."""
         self._refuse_after_rows()
         self._in_session(Exception if stream.rereadable else (), self._learn_once, stream)
 
     def _blank(self) -> Self:
-        """Return a clone with my target, which has learnt no columns."""
+        """Return a clone with the same target, which has learnt no columns."""
         twin: Self = self.clone()  # type: ignore[attr-defined]
         for name in ("_target", "_space", "_without_target"):
             setattr(twin, name, getattr(self, name))
@@ -78,13 +79,13 @@ class LearnsInParts(Merging):
         return twin
 
     def _next_reading(self) -> Reading | None:
-        """Return what the columns are to be read for next; None where nothing more is to be read.
+        """Return the next pass over the columns; None if no further pass is required.
 
-        A selector that is to be exact reads until its answer is proven; an extractor of which
-        `learn_loadings` would tell more does as that does.
+        An exact selector requires passes until its answer is proven; an extractor for which
+        `learn_loadings` adds results requires one pass.
         """
         return None
 
     def _take_reading(self, reading: Any, found: Any) -> None:
-        """Take up what the next reading found in all columns."""
+        """Update the model with the result of the next pass over all columns."""
         raise NotImplementedError

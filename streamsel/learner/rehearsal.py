@@ -1,4 +1,4 @@
-"""Made-up data for clones of a model, so that the loops are compiled which it will need."""
+"""Train clones of a model on synthetic data, so that its code is compiled ahead of time."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-# More variables than a row needs to be added with others at once (`_jit.period`), and more rows
-# than wait for that.
+# More variables than the threshold for batched row updates (`_jit.period`), and more rows than a
+# batch.
 _P, _N = 64, 96
 _FEW = 8
-# What says after how many rows something happens: in a rehearsal after no more than these.
-_WAITS = {"warm_up": 10, "grace_period": 20, "window_size": 30, "batch_size": 16}
-# What a model raises where its parameters do not go with columns, rows or the data made up here.
-_REFUSED = (ValueError, TypeError)
+# Parameters that delay an action by some rows, with their maximum in a rehearsal.
+_MAX_DELAYS = {"warm_up": 10, "grace_period": 20, "window_size": 30, "batch_size": 16}
+# Errors of a model whose parameters do not fit columns, rows or the synthetic data.
+_REJECTIONS = (ValueError, TypeError)
 
 
 def rehearse(model: Any) -> None:
-    """Let clones of a model learn columns, and rows, and transform; it is left as it is."""
+    """Train clones of a model on columns and rows, and transform; the model is not changed."""
     sizes = {
-        name: most
-        for name, most in _WAITS.items()
-        if isinstance(now := model._get_params().get(name), int) and now > most
+        name: limit
+        for name, limit in _MAX_DELAYS.items()
+        if isinstance(value := model._get_params().get(name), int) and value > limit
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for rehearsed in (_columns_then_rows, _rows):
-            with suppress(*_REFUSED):
+            with suppress(*_REJECTIONS):
                 rehearsed(lambda: model.clone(sizes))
 
 
 def learnt_columns(model: Any, columns: NDArray[Any], y: NDArray[Any] | None) -> Any:
-    """Let a model that has learnt nothing learn columns, given what covariates it names; return it.
+    """Train an unfitted model on columns, with any covariates that it names, and return it.
 
     Parameters
     ----------
     model
-        It learns.
+        The model to train.
     columns
         (n, p).
     y
@@ -54,7 +54,7 @@ def learnt_columns(model: Any, columns: NDArray[Any], y: NDArray[Any] | None) ->
 
 
 def _target(model: Any, n: int) -> NDArray[Any] | None:
-    """Return a target that a model takes, of n observations."""
+    """Return a synthetic target of n observations that a model accepts."""
     if not model.supervised or model._without_target:
         return None
     numbers, kind = np.random.default_rng(2).normal(size=n), getattr(model, "target", None)
@@ -73,12 +73,12 @@ def _columns_then_rows(clone: Callable[[], Any]) -> None:
     model, X = clone(), _data()
     y = _target(model, _N)
     learnt_columns(model, X[:, :-2], y)
-    with suppress(*_REFUSED):  # what learns a source as a whole takes no column alone
+    with suppress(*_REJECTIONS):  # multi-pass models reject single columns
         for j in (_P - 2, _P - 1):
             model.learn_column(j, X[:, j].copy())
     _use(model, X)
     _learn_rows(model, X, y)
-    # Of few columns some are scanned by another loop.
+    # A few columns are scanned by a different loop.
     _use(learnt_columns(clone(), X[:, :_FEW], y), X[:, :_FEW])
 
 
@@ -88,7 +88,7 @@ def _rows(clone: Callable[[], Any]) -> None:
 
 
 def _learn_rows(model: Any, X: NDArray[np.float64], y: NDArray[Any] | None) -> None:
-    """Let a model learn rows alone, of which some lack values, and others are new; and a frame."""
+    """Train a model on single rows, some with missing values or absent variables, and on frames."""
     names = [*range(X.shape[1]), *(model._get_params().get("covariates") or ())]
     rng = np.random.default_rng(3)
     given = rng.normal(size=(len(X), len(names) - X.shape[1]))
@@ -110,11 +110,11 @@ def _learn_rows(model: Any, X: NDArray[np.float64], y: NDArray[Any] | None) -> N
 def _use(model: Any, X: NDArray[np.float64]) -> None:
     model.report()
     model.transform_one(dict(enumerate(X[0].tolist())))
-    with suppress(*_REFUSED):  # not all of X may be what it has learnt
+    with suppress(*_REJECTIONS):  # the model may not have learnt all columns of X
         model.transform_many(X)
 
 
 def columns_of(n_rows: int, n_columns: int, dtype: DTypeLike) -> NDArray[Any]:
-    """Return made-up columns, of small whole numbers of any type."""
+    """Return synthetic columns of small whole numbers, of any dtype."""
     values = np.random.default_rng(0).integers(0, 100, size=(n_rows, n_columns))
     return np.asfortranarray(values.astype(dtype))

@@ -1,4 +1,4 @@
-"""What a model has found, in terms that a terminal, a page and JSON know."""
+"""Define `Report`: the results of a model, as the terminal, the HTML report and JSON use them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-# Of so many columns of pure noise the best exceeds the noise floor with this chance.
+# Probability that the best of all columns exceeds the noise floor, if all are noise.
 NOISE_LEVEL = 0.05
 
 
 class Caution(NamedTuple):
-    """A reason to doubt a result.
+    """A warning about the reliability of a result.
 
     Parameters
     ----------
     code
-        A short name of the kind of reason, for programs.
+        Short identifier of the kind of warning, for programs.
     text
-        One sentence: what was seen, what it means, what to do.
+        One sentence: the observation, its meaning, and what to do.
     """
 
     code: str
@@ -31,24 +31,25 @@ class Caution(NamedTuple):
 
 @dataclass(frozen=True)
 class Density:
-    """Where the columns lie that vary, arrival by relevance: of a size that does not grow.
+    """Histogram of the non-constant columns, arrival by relevance, of bounded size.
 
     Parameters
     ----------
     counts
-        (a, b) columns, in a bins of arrival, 64 at most, and b bins of relevance. Where models of
-        other columns were merged a column may stand in the bin of arrival before its own.
+        (a, b) numbers of columns, in a bins of arrival, at most 64, and b bins of relevance. After
+        a merge of models of different columns, a column may be counted in the bin of arrival before
+        its own.
     step
-        How many columns a bin of arrival has, those that do not vary among them.
+        Number of columns per bin of arrival, constant columns included.
     edges
-        (b + 1,) relevances where bins begin, each about 4 % above the one before, and the last one
-        ends, at 1. The sign of a correlation is left out.
+        (b + 1,) edges of the relevance bins, each about 4 % above the previous one; the last is 1.
+        The sign of a correlation is ignored.
     null
-        (b + 1,) the chance that a column of pure noise is more relevant than each edge, by the law
-        that the noise floor goes by; None where it is not known.
+        (b + 1,) probability that a column of pure noise exceeds each edge, under the distribution
+        that the noise floor assumes; None if not known.
     points
-        (p,) the relevances of p columns in order of arrival, -1 for one that does not vary; None
-        for more than 500 columns.
+        (p,) relevances of p columns in order of arrival, -1 for a constant column; None for more
+        than 500 columns.
     """
 
     counts: NDArray[np.int64]
@@ -58,7 +59,7 @@ class Density:
     points: NDArray[np.float64] | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return the histogram as JSON-compatible values."""
         return {
             "step": self.step,
             "edges": self.edges.tolist(),
@@ -70,55 +71,55 @@ class Density:
 
 @dataclass(frozen=True)
 class Report:
-    """What a model has found.
+    """Results of a model.
 
     Parameters
     ----------
     learner, parameters
-        Its class, and its parameters by name.
+        Class name, and parameters by name.
     rows, columns_seen, columns_constant
-        How many.
+        Numbers of rows, of columns, and of constant columns.
     noise_floor
-        The relevance that pure noise reaches; None where there is none.
+        Relevance that pure noise reaches; None if not applicable.
     kind
-        "selected" or "components": what `found` lists.
+        "selected" or "components": the kind of results in `found`.
     found
-        What was found, each as name -> value, all of them with the same names; None is a value that
-        does not apply. Of a variable its arrival too: how many columns came before it.
+        The results, each as a dict with the same keys; None for a value that does not apply. For a
+        variable, `arrival` is the number of columns before it.
     asked
-        How many were asked for; None for as many as there are.
+        Number of results requested; None if not fixed.
     facts
-        What else is known of the model: name -> value.
+        Further details of the model: name -> value.
     density
-        Where all columns lie; None where nobody has counted them, and without a target.
+        Histogram of all columns; None without a target, or if not available.
     alternatives
-        Of each variable chosen those, three at most, that could as well have been: others that are
-        held, with their correlation, of which no size is below .8, the most alike first. None where
-        it is not held how variables vary with one another.
+        For each selected variable at most three tracked variables that could replace it, with their
+        correlations, of absolute value .8 or above, in descending order. None if correlations are
+        not available.
     left_out
-        Why columns were not chosen, in words, and how many for which reason; they sum up to all
-        that were not. Where not all are held those near the noise floor are estimated.
+        Why columns were not selected: reason -> count; the counts sum to the number of columns not
+        selected. If not all columns are tracked, counts near the noise floor are estimates.
     n_near_duplicates
-        How many of the selected variables have a correlation of .8 or more with an earlier one;
-        None where correlations are not known.
+        Number of selected variables whose correlation with an earlier one is .8 or more; None if
+        correlations are not available.
     score_meaning
-        What the score of a variable is; None of components.
+        Definition of the scores; None for components.
     target
-        How the target was taken, such as "10 classes, 31 to 37 rows each" or "numeric, 0 to 9";
-        None without one.
+        How the target was interpreted, such as "10 classes, 31 to 37 rows each" or "numeric, 0 to
+        9"; None without a target.
     n_permutations
-        From how many permuted targets the noise floor and adjusted p-values are; None where the
-        floor assumes normal distributions.
+        Number of permuted targets that the noise floor and adjusted p-values are based on; None if
+        the floor assumes normal distributions.
     normal_scores
-        Whether variables were compared with the noise floor, and tested, by normal scores of the
-        target, because its tails are heavy.
+        Whether noise floor and tests are based on normal scores of the target, because of its heavy
+        tails.
     inflation
-        The genomic inflation factor: the median test statistic of all columns, in units of its
-        median under no association; None where it is not known.
+        Genomic inflation factor: the median test statistic of all columns divided by its median
+        under the null hypothesis; None if not known.
     warnings
-        Reasons to doubt the result.
+        Warnings about the reliability of the results.
     rows_left_out
-        How many rows of the columns were left out, and why; rows counts the others.
+        Numbers of excluded rows of the columns, by reason; `rows` counts the others.
     """
 
     learner: str
@@ -144,13 +145,13 @@ class Report:
     rows_left_out: dict[str, int] = field(default_factory=dict)
 
     def unfinished(self) -> Report:
-        """Return the report of a model that has not seen all its columns: nothing is certain."""
+        """Return the report of a model that has not seen all columns yet: no pick is certified."""
         found = [row | {"certified": False} if "certified" in row else row for row in self.found]
         facts = self.facts | ({"n_certified": 0} if "n_certified" in self.facts else {})
         return replace(self, found=found, facts=facts)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return the report as JSON-compatible values."""
         return {
             "class": self.learner,
             "parameters": self.parameters,
@@ -174,7 +175,7 @@ class Report:
         }
 
     def _alternatives(self) -> list[dict[str, Any]] | None:
-        """Return alternatives in lists, for a name need not be text."""
+        """Return alternatives as lists, as names need not be text."""
         if self.alternatives is None:
             return None
         return [
@@ -184,10 +185,10 @@ class Report:
 
 
 def number(value: float) -> float | None:
-    """Return a number for JSON, which does not know NaN."""
+    """Return a finite number, or None, as JSON has no NaN."""
     return float(value) if math.isfinite(value) else None
 
 
 def is_above(relevance: float | None, floor: float | None) -> bool | None:
-    """Whether a relevance is above the noise floor; None where there is one of them only."""
+    """Whether a relevance is above the noise floor; None if either is not known."""
     return None if relevance is None or floor is None else relevance > floor

@@ -1,4 +1,4 @@
-"""How River sees a learner: supervised or not, in every place of a pipeline."""
+"""Define River's interface of learners: supervised and unsupervised transformers."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from streamsel.params import kind_of, param
 from streamsel.target.observed import no_target
 
 
-class _LearnsAlone:
-    """A learner that one thread at a time may teach."""
+class _SingleThreaded:
+    """A learner that can be trained by one thread at a time."""
 
     _at_work: Turn
 
 
 class Supervised(
-    _LearnsAlone,
+    _SingleThreaded,
     base.MiniBatchSupervisedTransformer,
     base.MiniBatchTransformer,
     base.SupervisedTransformer,
     params.Declared,
 ):
-    """A learner that learns about a target.
+    """Base class of learners that have a target.
 
-    These three bases together are what River's Pipeline and TransformerUnion treat rightly in every
-    place: a plain `SupervisedTransformer` is not applied while a pipeline learns (River 0.26).
+    River's Pipeline and TransformerUnion handle a supervised transformer correctly at every
+    position only if it has all three of these bases: a plain `SupervisedTransformer` is not applied
+    while a pipeline learns (River 0.26).
     """
 
     supervised: ClassVar[bool] = True
@@ -40,17 +41,17 @@ class Supervised(
         params.Whole(0, below=params.MANY),
         default=0,
         doc="""
-        How many permuted copies of the target $B$ are compared with every column, in the same pass:
-        they give a noise floor and adjusted p-values that assume nothing about how columns and
-        target are distributed. 1,000 are usual; 0 assumes normal distributions. They take $2 n B$
-        operations a column for each dimension of the target, and $O(B)$ memory. Rows that come
-        after columns end them.
+        Number $B$ of permuted copies of the target that every column is compared with, in the same
+        pass: they give a noise floor and adjusted p-values without assumptions on the distributions
+        of columns and target. 1,000 is usual; 0 assumes normal distributions. The cost is $2 n B$
+        operations per column for each dimension of the target, and $O(B)$ memory. Permutation
+        results are dropped when rows are learnt after columns.
         """,
     )
     permutation_seed: int = param(
         params.Whole(0),
         default=0,
-        doc="Seed of the permutations; models that are to be merged have the same.",
+        doc="Seed of the permutations; it must be equal in models that are to be merged.",
     )
 
     @abc.abstractmethod
@@ -65,57 +66,59 @@ class Supervised(
         Parameters
         ----------
         x
-            Feature -> real number. A feature that is absent counts as 0, in the rows before it
-            first came too; NaN or None as not observed: as if it had its mean there.
+            Feature -> real number. An absent feature counts as 0, also in the rows before its first
+            occurrence; NaN or None counts as not observed, and is replaced by the mean.
         y
-            A number, a label, or a dict of several targets: name -> number or label. What the first
-            row brings the others must bring too. A class or a target that appears later had been 0.
+            A number, a label, or a dict of several targets: name -> number or label. Every row must
+            have the targets of the first row. A class or target that appears later counts as 0 in
+            earlier rows.
         w
-            How much the row counts, beside 1 for any other; one of weight 0 is not learnt. As in
-            River's own estimators: a Pipeline hands it on to the steps that take it.
+            Weight of the row; a row of weight 0 is not learnt. As in River's own estimators, a
+            Pipeline passes it to the steps that accept it.
 
         Raises
         ------
         ValueError
-            For an infinite value, a target that is missing, a model that selects without one, or a
-            weight that is negative or not finite, or that a window of rows would have to know of.
+            For an infinite value, a missing target, a model that selects without a target, a weight
+            that is negative or not finite, and a weight other than 1 for a learner that uses
+            windows of rows.
         TypeError
-            For values that are not numbers, or a target of another form than before. In either case
-            the model is as it was.
+            For values that are not numbers, or a target of another form than before. After either
+            error the model is unchanged.
 
         Notes
         -----
-        Costs O(c) for each feature that the row has, c the number of target columns. A feature
-        takes 3c + 6 numbers.
+        Costs O(c) for each feature of the row, c the number of target columns. Each feature takes
+        memory for 3c + 6 numbers.
         """
         learning(self._at_work, self._learn_row, x, y, w)
 
     def learn_many(self, X: Any, y: Any = None, w: Any = 1.0) -> None:
-        """Learn many rows, by matrix products: the same as one after another.
+        """Learn many rows by matrix products, with the same result as one after another.
 
         Parameters
         ----------
         X
-            A frame of any library that narwhals knows, or an (n, p) array, whose columns are named
-            from 0. A null counts as not observed, a variable that has no column as 0.
+            A frame of any library supported by narwhals, or an (n, p) array, whose columns are
+            named from 0. A null counts as not observed, a variable without a column as 0.
         y
-            An array, list or Series of n numbers or labels, or a frame or an (n, c) array of
-            several targets.
+            An array, list or Series of n numbers or labels, or a frame or (n, c) array of several
+            targets.
         w
-            How much the rows count: a number, or one a row.
+            Weights of the rows: a number, or one number per row.
 
         Raises
         ------
         ValueError, TypeError
-            As `learn_one`, and where X and y are not of the same length. The model is as it was.
+            As `learn_one`, and if the lengths of X and y differ. The model is then unchanged.
         """
         if y is None:
             raise no_target(y)
         learning(self._at_work, self._learn_rows, X, y, w)
 
 
-class Unsupervised(_LearnsAlone, base.MiniBatchTransformer):
-    """A learner that has no target, and is asked for none."""
+class Unsupervised(_SingleThreaded, base.MiniBatchTransformer):
+    """Base class of learners without a target."""
 
     supervised: ClassVar[bool] = False
 
@@ -131,37 +134,36 @@ class Unsupervised(_LearnsAlone, base.MiniBatchTransformer):
         Parameters
         ----------
         x
-            Feature -> real number. A feature that is absent counts as 0, in the rows before it
-            first came too; NaN or None as not observed: as if it had its mean there.
+            Feature -> real number. An absent feature counts as 0, also in the rows before its first
+            occurrence; NaN or None counts as not observed, and is replaced by the mean.
         *further
-            Nothing: there is no target, and a weight has to be given by name. What comes here is
-            refused.
+            Not accepted: there is no target, and a weight must be passed by name. Raises an error.
         w
-            How much the row counts, beside 1 for any other; one of weight 0 is not learnt. As in
-            River's own estimators: a Pipeline hands it on to the steps that take it.
+            Weight of the row; a row of weight 0 is not learnt. As in River's own estimators, a
+            Pipeline passes it to the steps that accept it.
 
         Raises
         ------
         ValueError, TypeError
-            For a value or a weight that is infinite, or no number, and for a target; the model is
-            as it was.
+            For a value or a weight that is infinite, or not a number, and for a target. The model
+            is then unchanged.
         """
         if further:
-            raise _no_target_asked(self, "learn_one(x)", further[0])
+            raise _unexpected_target_error(self, "learn_one(x)", further[0])
         learning(self._at_work, self._learn_row, x, None, w)
 
     def learn_many(self, X: Any, *further: Any, w: Any = 1.0) -> None:
-        """Learn many rows: the same as one after another.
+        """Learn many rows, with the same result as one after another.
 
         Parameters
         ----------
         X
-            A frame of any library that narwhals knows, or an (n, p) array, whose columns are named
-            from 0. A null counts as not observed, a variable that has no column as 0.
+            A frame of any library supported by narwhals, or an (n, p) array, whose columns are
+            named from 0. A null counts as not observed, a variable without a column as 0.
         *further
-            Nothing, as in `learn_one`.
+            Not accepted, as in `learn_one`.
         w
-            How much the rows count: a number, or one a row.
+            Weights of the rows: a number, or one number per row.
 
         Raises
         ------
@@ -169,13 +171,13 @@ class Unsupervised(_LearnsAlone, base.MiniBatchTransformer):
             As `learn_one`.
         """
         if further:
-            raise _no_target_asked(self, "learn_many(X)", further[0])
+            raise _unexpected_target_error(self, "learn_many(X)", further[0])
         learning(self._at_work, self._learn_rows, X, None, w)
 
 
-def _no_target_asked(model: Any, call: str, y: Any) -> ValueError:
+def _unexpected_target_error(model: Any, call: str, y: Any) -> ValueError:
     got = repr(y) if isinstance(y, numbers.Real | str) else f"a {kind_of(y)}"
     return ValueError(
         f"Expected no target: {type(model).__name__} learns without one. Got: {got} as the second "
-        f"argument.\nHint: {call} is all that it takes; a weight has to be given by name, w=2.0."
+        f"argument.\nHint: call {call}; pass a weight by name, w=2.0."
     )

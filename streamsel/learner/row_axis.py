@@ -1,4 +1,4 @@
-"""The row axis: what every learner does with rows, one at a time or a frame of them."""
+"""Implement the row axis: learning single rows, frames of rows, and windows of rows."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from streamsel.target.observed import NO_TARGET, Observation
 from streamsel.target.rows import unequal
 from streamsel.target.weights import weight_of_row, weights_of_rows
 
-_UNASKED = Observation(NO_TARGET, {})
+_NO_OBSERVATION = Observation(NO_TARGET, {})
 
 
 class Many(NamedTuple):
-    """Many rows, as they were read.
+    """A batch of rows after input validation.
 
     Parameters
     ----------
     names, X
-        Their variables, and (n, p) values, NaN where not observed.
+        Variable names, and (n, p) values, NaN where not observed.
     seen, encoded
-        What they say of the target; None without one.
+        The observed and the encoded target; None without one.
     w
         (n,) weights, None for 1 each.
     """
@@ -51,24 +51,24 @@ class Many(NamedTuple):
     w: Floats | None
 
     def columns(self, moments: Moments) -> Floats:
-        """Return the (n, c) columns of the target, as moments know it."""
+        """Return the (n, c) columns of the target, in the order of the moments."""
         if self.encoded is None:
             return np.empty((len(self.X), 0))
         return moments.target.matrix(self.encoded)
 
 
 class RowAxis(RowState):
-    """Takes rows in by their door and adds them to the moments of the variables they name.
+    """Validate rows and add them to the moments of their variables.
 
-    A row is learnt in one step, or in a few of which none can fail (`held.beside.Beside`). Only
-    where it brings something new, or there is more to do after it, a snapshot is taken first.
+    A row is learnt in one step, or in a few steps that cannot fail (`held.beside.Beside`). A
+    snapshot is taken first only if the row brings something new, or is followed by further work.
     """
 
     # One row
 
     def _learn_row(self, x: dict[Hashable, Any], y: Any, w: float) -> None:
         if w == 1.0:
-            w = 1.0  # of one type, as compiled loops are
+            w = 1.0  # always a float, to avoid compiling loops for another type
         else:
             self._refuse_weights_of_rows()
             w = weight_of_row(w)
@@ -79,18 +79,18 @@ class RowAxis(RowState):
             self._learn_first(x, y, w)
             return
         target = moments.target
-        # Nearly all rows are like the one before.
+        # Fast path: nearly all rows have the same names as the previous one.
         columns, row = target.again(y), self._door.again(x)
-        seen = _UNASKED
+        seen = _NO_OBSERVATION
         if columns is None or row is None:
             x, seen, columns, row = self._read_row(moments, x, y, columns)
         if row is not None and columns is not None:
             self._outdate()
             if self._beside is None:
-                found = moments.learn_one(*row, columns, w, WHAT_IS_DUE)
+                status = moments.learn_one(*row, columns, w, WHAT_IS_DUE)
             else:
-                found = self._learn_by_both(moments, self._beside, *row, columns, w)
-            if found:
+                status = self._learn_with_extension(moments, self._beside, *row, columns, w)
+            if status:
                 bad = first_bad(row[0])
                 if bad is not None:
                     raise why_bad(list(x)[bad], row[0][bad])
@@ -109,7 +109,7 @@ class RowAxis(RowState):
         self._undoably(self._learn_new, moments, x, seen, w)
         moments.target.note_codes(y, moments.rows)
 
-    def _learn_by_both(
+    def _learn_with_extension(
         self,
         moments: Moments,
         beside: Beside,
@@ -118,8 +118,8 @@ class RowAxis(RowState):
         columns: Floats,
         w: float,
     ) -> int:
-        """Learn a row that brings nothing new; return what `Moments.learn_one` does."""
-        # The origin may move.
+        """Learn a row without new names; return the code that `Moments.learn_one` returns."""
+        # `origin` may change, so it is added for each row.
         y = columns + moments.target.origin if beside.asks_for_targets else columns
         of_row = (values, places, y, moments, w)
         if beside.prepares:
@@ -127,19 +127,19 @@ class RowAxis(RowState):
         turn, rest = self._at_work, self._rest
         rest.beside, rest.of_row = beside, of_row
         turn.unfinished = rest
-        refused = WHAT_IS_DUE if beside.takes_gaps else WHAT_HAS_GAPS
-        found = moments.learn_one(values, places, columns, w, refused)
-        if found == HAS_GAPS and beside.is_ready_for(values[None], places):
-            found = moments.learn_one(values, places, columns, w, WHAT_IS_DUE)
-        if not found:
+        refused_codes = WHAT_IS_DUE if beside.takes_gaps else WHAT_HAS_GAPS
+        status = moments.learn_one(values, places, columns, w, refused_codes)
+        if status == HAS_GAPS and beside.is_ready_for(values[None], places):
+            status = moments.learn_one(values, places, columns, w, WHAT_IS_DUE)
+        if not status:
             beside.learn_one(*of_row)
         turn.unfinished = None
-        return found
+        return status
 
     def _learn_new(
         self, moments: Moments, x: dict[Hashable, Any], seen: Observation, w: float
     ) -> None:
-        """Learn a row that brings something for the first time; all that can be undone."""
+        """Learn a row with new variables or targets; every change can be rolled back."""
         values = read_strictly(x)
         bad = first_bad(values)
         if bad is not None:
@@ -150,7 +150,7 @@ class RowAxis(RowState):
     def _learn_due(
         self, moments: Moments, values: Floats, places: Places, columns: Floats, w: float
     ) -> None:
-        """Learn a row, whatever there is to do after it; all that can be undone."""
+        """Learn a row and do the work that is due after it; every change can be rolled back."""
         self._outdate()
         moments.learns_until(0.0)
         beside, of_row = self._beside, (values, places, columns + moments.target.origin, moments, w)
@@ -170,9 +170,10 @@ class RowAxis(RowState):
         self._note_due(moments)
 
     def _finish(self, moments: Moments, steps: Steps, *, undo: bool) -> None:
-        """Learn rows by steps that cannot fail, the first of which is that of the moments.
+        """Learn rows by steps that cannot fail; the first step is that of the moments.
 
-        What is interrupted is finished, and not undone, unless there is more to do that can fail.
+        After an interrupt the steps are completed rather than rolled back, unless work follows that
+        can fail (`undo`).
         """
         rest = RestOfRows(moments, steps)
         if not undo:
@@ -180,20 +181,20 @@ class RowAxis(RowState):
         rest.settle()
 
     def _is_due(self, moments: Moments) -> bool:
-        """Whether there is more to do after the next row than to learn it."""
+        """Whether further work is due after the next row."""
         if moments.until_heavy < 1 or (moments.rows + 1 >= self._due and not self._renews_always):
             return True
         return self._beside is not None and self._beside.is_due(moments)
 
     def _note_due(self, moments: Moments) -> None:
-        """Let moments learn rows alone up to where there may be more to do than to learn them."""
+        """Let the moments learn rows without checks until work may be due again."""
         until, beside = moments.until_heavy, self._beside
         if beside is not None:
             until = min(until, beside.until_due(moments))
         moments.learns_until(min(moments.rows + until, NEVER if self._renews_always else self._due))
 
     def _after_rows(self, moments: Moments) -> None:
-        """Do what is to be done after rows."""
+        """Do the work that is due after rows."""
         moments.follow_levels()
         if self._beside is not None:
             self._beside.refresh_if_due(moments)
@@ -203,13 +204,13 @@ class RowAxis(RowState):
     def _read_row(
         self, moments: Moments, x: dict[Hashable, Any], y: Any, columns: Floats | None
     ) -> tuple[dict[Hashable, Any], Observation, Floats | None, tuple[Floats, Places] | None]:
-        """Return features without covariates, what is seen of the target, and what is read.
+        """Return features without covariates, the observed target, target columns and the row.
 
-        Any row that can be learnt. What is read are target columns, and values and their places;
-        None where something comes for the first time. The target columns are given if they are
-        known already.
+        Accepts any valid row. The row is returned as values and their indices. The last two results
+        are None if the row brings a new variable or target. `columns` are the target columns, if
+        they are known already.
         """
-        seen = _UNASKED
+        seen = _NO_OBSERVATION
         if columns is not None and moments is self._moments:
             values = read_values(x)
             places = self._door.places(list(x), moments.table.slots)
@@ -241,7 +242,7 @@ class RowAxis(RowState):
         many = self._read_rows(moments, X, y, w)
         if many is None:
             return
-        # Where nothing changes before all rows are summed, the sums tell.
+        # If the names are known, the sums are checked instead of each value.
         places = self._known(moments, many.seen, many.names)
         if places is None or not self._learn_known_rows(moments, many, places):
             refuse_infinite(many.names, many.X)
@@ -249,7 +250,7 @@ class RowAxis(RowState):
         moments.target.note_codes(y, moments.rows)
 
     def _read_rows(self, moments: Moments, X: Any, y: Any, w: Any) -> Many | None:
-        """Return many rows that can be learnt, but for values beyond float64; None for none."""
+        """Return a batch of rows, not yet checked for infinite values; None if it is empty."""
         names, X, covariates = read_beside(X, moments.target.covariates, self._door)
         if len(X) == 0 and (y is None or (not hasattr(y, "tocsc") and len(y) == 0)):
             return None
@@ -258,7 +259,7 @@ class RowAxis(RowState):
             if len(encoded.columns) != len(X):
                 raise unequal(len(X), len(encoded.columns))
         else:
-            seen, encoded = _UNASKED, None
+            seen, encoded = _NO_OBSERVATION, None
         w = weights_of_rows(w, len(X))
         if w is not None and not w.all():
             X, w, counts = X[w > 0.0], w[w > 0.0], w > 0.0
@@ -267,7 +268,7 @@ class RowAxis(RowState):
         return Many(names, X, seen, encoded, w) if len(X) else None
 
     def _learn_known_rows(self, moments: Moments, many: Many, places: Places) -> bool:
-        """Learn rows that bring nothing new; return whether there was no more to do than that."""
+        """Learn rows without new names; return False, without a change, if more work is due."""
         beside, X, Y = self._beside, many.X, many.columns(moments)
         if moments.rows + len(X) >= moments.due or len(moments.pieces(len(X))) > 1:
             return False
@@ -278,11 +279,11 @@ class RowAxis(RowState):
         self._outdate()
         if beside is not None:
             refuse_infinite(many.names, X)
-        found = moments.sums_of(X, places, Y, many.w)
-        if found is None:
+        sums = moments.sums_of(X, places, Y, many.w)
+        if sums is None:
             refuse_infinite(many.names, X)
             return False
-        steps: list[Step] = [(moments.take, (found,))]
+        steps: list[Step] = [(moments.take, (sums,))]
         if beside is not None:
             steps += beside.prepare_many(X, places, Y, moments, many.w)
         self._finish(moments, steps, undo=False)
@@ -290,19 +291,19 @@ class RowAxis(RowState):
         return True
 
     def _learn_any_rows(self, moments: Moments, many: Many) -> None:
-        """Learn rows, whatever they bring, and there is to do; all that can be undone."""
+        """Learn rows with new names or due work; every change can be rolled back."""
         values, places = self._admit(moments, many.seen, many.names, many.X)
         if self._beside is not None:
             self._beside.make_ready(values, places, moments)
         self._note_due(moments)
         is_whole = len(places) == len(many.names)
         if not (is_whole and self._learn_known_rows(moments, many, places)):
-            self._learn_in_stretches(moments, many, values, places)
+            self._learn_in_segments(moments, many, values, places)
 
-    def _learn_in_stretches(
+    def _learn_in_segments(
         self, moments: Moments, many: Many, values: Floats, places: Places
     ) -> None:
-        """Learn rows up to where there is more to do, and go on; the first are admitted."""
+        """Learn admitted rows in segments that end where further work is due."""
         X, w = many.X, many.w
         moments.detach()
         moments.learns_until(0.0)
@@ -311,26 +312,26 @@ class RowAxis(RowState):
         start = 0
         while start < len(X):
             if start:
-                # Again after every stretch: newcomers that found no room may find it now.
+                # After each segment, new variables may find room that they did not find before.
                 values, places = self._admit(moments, many.seen, many.names, X[start:])
             beside, Y = self._beside, many.columns(moments)
-            limit = self._stretch(moments, all_held=len(places) == len(many.names))
+            limit = self._segment_size(moments, all_held=len(places) == len(many.names))
             stop = len(X) if limit is None else min(len(X), start + limit)
             for piece in moments.pieces(stop - start):
-                rows, of_rows = values[piece], None if w is None else w[start:stop][piece]
+                rows, weights = values[piece], None if w is None else w[start:stop][piece]
                 self._outdate()
-                moments.learn_many(rows, places, Y[start:stop][piece], of_rows)
+                moments.learn_many(rows, places, Y[start:stop][piece], weights)
                 moments.follow_levels()
                 if beside is not None:
                     beside.make_ready(rows, places, moments)
-                    beside.learn_many(rows, places, Y[start:stop][piece], moments, of_rows)
+                    beside.learn_many(rows, places, Y[start:stop][piece], moments, weights)
                     beside.refresh_if_due(moments)
             self._renew_if_due(moments.rows)
             start = stop
         self._note_due(moments)
 
-    def _stretch(self, moments: Moments, *, all_held: bool) -> int | None:
-        """Return how many rows may be learnt at once; None for any number."""
+    def _segment_size(self, moments: Moments, *, all_held: bool) -> int | None:
+        """Return the number of rows that may be learnt at once; None for any number."""
         limits = [self._rows_until_renewal(moments.rows)]
         if not all_held:
             limits.append(max(1, self._vocabulary.full_until - moments.rows))
@@ -341,7 +342,7 @@ class RowAxis(RowState):
     # Rows by windows
 
     def _learn_in_window(self, names: list[Hashable], values: Floats, said: Said, y: Any) -> None:
-        """Let rows into the window, as many as it has room for; sweep it when it is full."""
+        """Add rows to the window, and learn it as columns when it is full."""
         if not len(values):
             return
         window = self._window_so_far()
@@ -355,7 +356,7 @@ class RowAxis(RowState):
     def _learn_beyond_window(
         self, window: Window, names: list[Hashable], values: Floats, said: Said
     ) -> None:
-        """Let any rows into the window, and sweep it whenever it is full."""
+        """Add any number of rows to the window, and learn it as columns whenever it is full."""
         if window.target is not None:
             self._check_columns(window.target, said.seen, window.rows + len(values))
         if self._window is None:

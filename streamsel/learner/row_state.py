@@ -1,4 +1,4 @@
-"""What rows fill, and how that begins: variables and targets that come, and those of columns."""
+"""Manage the state on rows: its start from columns, new variables and targets, and evictions."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from streamsel.target.target import Target
 
 
 class RowState(Undoable):
-    """Takes up what rows bring for the first time.
+    """Base class that admits new variables and targets of rows.
 
-    A model that has learnt columns goes on from their moments; the observations themselves are
-    dropped, so that the way back to columns is closed.
+    A model that has learnt columns continues from their moments; the observations are dropped, so
+    that it cannot learn columns afterwards.
     """
 
     def _begin_rows(self) -> None:
-        # What rows fill; None before the first.
+        # State on rows; None before the first row.
         self._moments: Moments | None = None
         self._beside: Beside | None = None
         self._window: Window | None = None
@@ -42,15 +42,15 @@ class RowState(Undoable):
         """Whether rows were learnt."""
         return self._moments is not None or self._window is not None
 
-    # Variables that come and go
+    # New variables and evictions
 
     def _admit(
         self, moments: Moments, seen: Observation, names: list[Hashable], values: Floats
     ) -> tuple[Floats, Places]:
-        """Take up new targets and variables; return the values that are held, and their places."""
-        known = self._known(moments, seen, names)
-        if known is not None:
-            return values, known
+        """Admit new targets and variables; return the tracked values and their indices."""
+        indices = self._known(moments, seen, names)
+        if indices is not None:
+            return values, indices
         bad = first_bad_name(names, {})
         if bad is not None:
             raise why_bad_name(names[bad])
@@ -71,9 +71,9 @@ class RowState(Undoable):
             self._door.forget()
             self._outdate()
             if room < len(new):
-                # Not always the first of the alphabet.
-                turn = moments.rows % len(new)
-                new = in_canonical_order((new[turn:] + new[:turn])[:room])
+                # Rotate the canonical order, so that not always the same names are admitted.
+                shift = moments.rows % len(new)
+                new = in_canonical_order((new[shift:] + new[:shift])[:room])
             moments.admit(new)
             self.n_columns += room
             if self._beside is not None:
@@ -81,39 +81,41 @@ class RowState(Undoable):
             slots = moments.table.slots
         found = [slots.get(name, -1) for name in names]
         if -1 in found:
-            held = [j for j, place in enumerate(found) if place >= 0]
-            values, found = values[..., held], [found[j] for j in held]
+            tracked = [j for j, place in enumerate(found) if place >= 0]
+            values, found = values[..., tracked], [found[j] for j in tracked]
         return values, np.array(found, dtype=np.intp)
 
     def _known(self, moments: Moments, seen: Observation, names: list[Hashable]) -> Places | None:
-        """Return the places of these variables, or None if one, or a target, is not held yet."""
-        # Moments that are not the model's yet may be let go again, and the door must not know them.
+        """Return the indices of these variables; None if a variable or target is new."""
+        # The cache must not refer to moments that may still be dropped.
         if moments is not self._moments or not seen.first.keys() <= moments.target.slots.keys():
             return None
         return self._door.places(names, moments.table.slots)
 
     def _check_columns(self, target: RowTarget, seen: Observation, rows: int) -> None:
-        """Refuse a target that the parameters cannot be used with, of so many rows."""
+        """Raise ValueError for a target that does not fit the parameters, after so many rows."""
         target.check_classes(seen, rows)
         columns = target.slots.keys() | seen.first.keys()
         c = len(columns) if not target.covariates else target.asked(columns)
-        # Labels among several targets are a column each, though one at most has come yet.
-        several = seen.form == "several" and any(seen.kinds.values())
-        self._check_target(max(c, 2) if several else c, is_class=seen.form == "class")
+        # A label among several targets takes several columns, even if only one class was seen.
+        is_several = seen.form == "several" and any(seen.kinds.values())
+        self._check_target(max(c, 2) if is_several else c, is_class=seen.form == "class")
 
     def _forget_names(self) -> None:
-        """Forget the names of the row before: their places may be others."""
+        """Clear the cached names of the previous row: their indices may have changed."""
         self._door.forget()
 
     def _let_go_at_once(self, moments: Moments) -> None:
-        """Let go whom `max_features` has no room for, new or not: from columns, or by a merge."""
+        """Evict variables down to `max_features`, regardless of the grace period.
+
+        Needed after columns and after merges.
+        """
         room = Vocabulary(self.max_features, 0)
         room.make_room(moments, 0, self._protected, self._all_relevances)
         self._door.forget()
         self._outdate()
 
     def _all_relevances(self, stats: Stats) -> Floats:
-        """Return the relevances of variables with these moments."""
         assert self._moments is not None  # noqa: S101
         space = self._moments.space
         if space is None:
@@ -121,14 +123,14 @@ class RowState(Undoable):
         return space.relevance(stats.m2, stats.cxy, signed=self._is_signed)
 
     def _forget_due(self) -> None:
-        """Look again before the next row whether there is more to do than to learn it."""
+        """Check before the next row whether further work is due."""
         if self._moments is not None:
             self._moments.learns_until(0.0)
 
     # From columns to rows
 
     def _rows_so_far(self) -> Moments:
-        """Return moments that go on from the columns learnt, if any; leave the model as it is."""
+        """Return moments that continue from any columns learnt, without changing the model."""
         if self.supervised and self._without_target:
             raise _selects_without_target()
         self._refuse_survival()
@@ -140,7 +142,7 @@ class RowState(Undoable):
         if isinstance(target, Target) and set(target.given_kinds) != set(names):
             raise ValueError(
                 f"Expected the covariates of the columns, {list(target.given_kinds)}, in the "
-                f"parameter covariates, for rows to bring them. Got: {list(names)}.\n"
+                f"parameter covariates, to read them from rows. Got: {list(names)}.\n"
                 "Hint: name them in the constructor, and pass them to learn_target under these "
                 "names."
             )
@@ -151,29 +153,29 @@ class RowState(Undoable):
     def _refuse_weights_of_rows(self) -> None:
         if self._by_window:
             raise ValueError(
-                f"Expected rows of weight 1: {type(self).__name__} as it is set learns rows by "
-                "windows, and looks at them one by one. Got: another weight.\n"
-                "Hint: leave w out, or take a learner that decides by moments."
+                f"Expected rows of weight 1: {type(self).__name__} with these parameters learns "
+                "rows by windows, which have no weights. Got: another weight.\n"
+                "Hint: omit w, or use a learner that is based on moments."
             )
 
     def _refuse_survival(self) -> None:
         if self.supervised and self.target == "survival":
             raise ValueError(
-                "Expected columns, as target='survival' says. Got: a row.\n"
-                "Hint: what an observation has to explain depends on who is at risk beside it, "
-                "in rows that are yet to come."
+                "Expected columns, as target='survival' requires. Got: a row.\n"
+                "Hint: martingale residuals depend on all observations at risk, including later "
+                "rows."
             )
 
     @abc.abstractmethod
     def _carry_over(self, moments: Moments) -> None:
-        """Give the moments the variables that were learnt as columns."""
+        """Add the variables that were learnt as columns to the moments."""
 
     @abc.abstractmethod
     def _go_over_to(self, moments: Moments) -> None:
-        """Let the columns' observations go: from here on the moments are the state."""
+        """Switch to rows: drop the columns' observations and use these moments as the state."""
 
     def _window_so_far(self) -> Window:
-        """Return the window, a new one if there is none; leave the model as it is."""
+        """Return the current window, or a new one, without changing the model."""
         if self._window is not None:
             return self._window
         if self.supervised and self._without_target:
@@ -181,9 +183,9 @@ class RowState(Undoable):
         self._refuse_survival()
         if isinstance(self._target, Target) and self._target.given_kinds:
             raise ValueError(
-                "Expected columns, for the model has learnt columns given covariates, of which "
-                "windows of rows know nothing. Got: a row.\n"
-                "Hint: a model for the rows is model.clone(); it is asked without covariates."
+                "Expected columns, as the model has learnt columns with covariates, which windows "
+                "of rows do not support. Got: a row.\n"
+                "Hint: learn the rows with model.clone(), without covariates."
             )
         target = RowTarget(self._kind_of_rows) if self.supervised else None
         window = Window(self._window_size, target, self.max_features)
@@ -204,6 +206,6 @@ class RowState(Undoable):
 
 def _selects_without_target() -> ValueError:
     return ValueError(
-        "Expected a model with a target. Got: a row for one that selects without.\n"
-        "Hint: without a target the variables' observations are needed, column by column."
+        "Expected a model with a target. Got: a row for a model that selects without a target.\n"
+        "Hint: selection without a target needs the observations of whole columns."
     )

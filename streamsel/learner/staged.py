@@ -1,4 +1,4 @@
-"""Selectors that keep a pool of columns, and read them again until their answer is proven."""
+"""Define multi-pass selectors, which read a pool's source again until the answer is proven."""
 
 from __future__ import annotations
 
@@ -21,27 +21,28 @@ from streamsel.params import param
 from streamsel.stream import ColumnStream
 from streamsel.threads import effective_jobs
 
-# With fewer candidates than so many times k, or than so many, columns are read more often; with
-# more it takes longer to plan than that saves.
-_LEAST, _ENOUGH, _FEW = 2, 10, 500
+# Size of the pool in multiples of k (minimum, and sufficient) and in columns (sufficient). A
+# smaller pool needs more passes; a larger one takes more time than it saves.
+_MIN_PER_K, _ENOUGH_PER_K, _ENOUGH_COLUMNS = 2, 10, 500
 
 AnyPlan = TypeVar("AnyPlan", bound=Plan)
 
 
 class Rereader(Selector[State]):
-    """A selector that reads its source again, in a circle, until its answer is proven."""
+    """Base class of selectors that read their source cyclically until the answer is proven."""
 
     exact: bool = param(
         params.Flag(),
         default=False,
         doc="""
-        Whether `learn_columns` reads its source again until the whole answer is proven that of all
-        columns. Such a model learns one source, once, of columns that all have names of their own.
+        Whether `learn_columns` makes further passes over its source until the whole answer is
+        proven to be that of all columns. Such a model learns one source, once, whose column names
+        are distinct.
         """,
     )
 
     def _notes(self, chunk: Chunk, stats: Stats) -> Mapping[str, Floats]:  # noqa: ARG002
-        """Return what else is noted of columns as they come, as `_noted` says."""
+        """Return values of the extra fields for columns, as `_noted` names them."""
         return {}
 
     @property
@@ -50,7 +51,7 @@ class Rereader(Selector[State]):
 
     @property
     def n_passes_expected(self) -> float:
-        """How often the columns will have been read if nothing more changes the answer."""
+        """Expected total number of passes over the columns, if the answer does not change."""
         pool = self._columns
         if not isinstance(pool, Circle) or pool.total is None:
             return self.n_passes
@@ -61,11 +62,11 @@ class Rereader(Selector[State]):
         pool = self._columns
         if not self._one_source or not isinstance(pool, Circle) or pool.complete:
             return
-        self._whole(self._begin_again, pool)
+        self._whole(self._start_passes, pool)
         while not pool.settled:
             self._read_again(stream, pool)
 
-    def _begin_again(self, pool: Circle) -> None:
+    def _start_passes(self, pool: Circle) -> None:
         pool.begin_again(self.n_columns)
         self._outdate()
 
@@ -73,10 +74,10 @@ class Rereader(Selector[State]):
         pool = self._columns
         if not self._one_source or not isinstance(pool, InParts) or pool.complete:
             return None
-        self._whole(self._begin_in_parts, pool)
+        self._whole(self._start_partitioned_passes, pool)
         return None if pool.settled else StageReading.of(self, pool)
 
-    def _begin_in_parts(self, pool: InParts) -> None:
+    def _start_partitioned_passes(self, pool: InParts) -> None:
         pool.begin_in_parts(self.n_columns)
         self._outdate()
 
@@ -85,12 +86,12 @@ class Rereader(Selector[State]):
         assert isinstance(pool, InParts)  # noqa: S101
         if reading.seen != pool.seen:
             raise ValueError(
-                "Expected what the last reading asked for was found. Got: what another one did.\n"
-                "Hint: every reading is taken up once, before the next."
+                "Expected the result of the current pass. Got: the result of another pass.\n"
+                "Hint: pass the result of each pass to the model once, before the next pass."
             )
-        self._whole(self._take_found, pool, found)
+        self._whole(self._apply_result, pool, found)
 
-    def _take_found(self, pool: InParts, found: StageFound) -> None:
+    def _apply_result(self, pool: InParts, found: StageFound) -> None:
         pool.take(found)
         self.n_passes += 1
         self._outdate()
@@ -117,16 +118,16 @@ class Rereader(Selector[State]):
 
 
 class StageReading:
-    """What the columns of a part score under the stages of a model's plan.
+    """A pass that scores the columns of a part for each stage of a model's candidate solution.
 
     Parameters
     ----------
     model
-        One of the same target and plan, which holds nothing else.
+        A model with the same target and candidate solution, and no other state.
     asked, known
-        What is asked, and the columns that the model holds.
+        The scores requested, and the columns that the model keeps.
     seen
-        What tells a reading from those before and after.
+        Number of columns read so far, which identifies the pass.
     """
 
     def __init__(self, model: Rereader[Any], asked: Asked, known: Known, seen: int) -> None:
@@ -134,7 +135,7 @@ class StageReading:
 
     @classmethod
     def of(cls, model: Rereader[Any], pool: InParts) -> StageReading:
-        """Return the next reading of a model."""
+        """Return the next pass of a model."""
         twin = model._blank()
         twin._columns = twin._new_columns(pool.n)
         twin._columns.set_state(pool.abridged())
@@ -143,7 +144,7 @@ class StageReading:
         return cls(twin, pool.asked(), known, pool.seen)
 
     def read(self, stream: ColumnStream, arrival: int) -> StageFound:
-        """Return what is found in the columns of a part, before which so many come."""
+        """Return the result for the columns of a part; `arrival` columns come before it."""
         model, pool = self.model, self.model._columns
         assert isinstance(pool, InParts)  # noqa: S101
         found = StageFound(self.asked, arrival, pool.table.fields)
@@ -154,63 +155,67 @@ class StageReading:
 
 
 class Staged(Rereader[Any], Generic[AnyPlan]):
-    """A selector whose answer has stages (`held.stages`): `_plan` says what it is in a pool."""
+    """Base class of selectors whose answer is found in stages (`held.stages`), by `_plan`."""
 
     keeps = StagePool
-    # Whether an answer of k needs no more than a few times as many candidates.
+    # Whether a small multiple of k candidates suffices for an answer of k.
     _few_are_enough: ClassVar[bool] = True
 
     max_candidates: int | None = param(
         params.Whole(1, optional=True),
         default=None,
         doc="""
-        How many columns, at least k, are kept with their observations when the pool is cut back,
-        which is when twice as many are held; None for what `max_pool_bytes` says.
+        Number of columns, at least k, whose observations are kept when the pool is cut back, which
+        happens at twice this number; None to derive it from `max_pool_bytes`.
         """,
     )
     max_pool_bytes: int = param(
         params.Whole(1),
         default=64 << 20,
         doc="""
-        Bytes of observations, $8 n$ a column, up to which all columns are kept, and the answer is
-        exact in one reading; for $4 k$ columns there is room at least. Beyond, fewer are kept, and
-        `n_certified` says how much of the answer is proven. While columns come in, memory may be
-        two or three times as much.
+        Bytes of observations, $8 n$ per column, up to which all columns are kept, so that the
+        answer is exact after one pass; the pool has room for at least $4 k$ columns. Beyond this
+        limit fewer columns are kept, and `n_certified` gives the part of the answer that is proven.
+        While columns are learnt, memory may be two to three times as much.
         """,
     )
 
-    # What a method says
+    # Implemented by methods
 
     def _plan(self, pool: StagePool, before: AnyPlan | None, n_proven: int) -> AnyPlan:
-        """Return the answer that a pool has now.
+        """Return the candidate solution for the current pool.
 
         Parameters
         ----------
         pool
-            In order of arrival.
+            The pool, in order of arrival.
         before
-            The last plan, to go on from.
+            The previous candidate solution, to continue from.
         n_proven
-            How many of its leading stages are proven.
+            Number of leading stages of it that are proven.
         """
         raise NotImplementedError
 
     def _restored_plan(self, pool: StagePool, state: dict[str, Any]) -> AnyPlan:
-        """Return the plan of which `Plan.to_state` kept this."""
+        """Return the candidate solution restored from the result of `Plan.to_state`."""
         raise NotImplementedError
 
     def _ceiling(self, pool: StagePool, rows: Mapping[str, Floats]) -> Floats:  # noqa: ARG002
-        """Return, for columns, what no score of theirs can ever be above; MOST where any may be."""
+        """Return upper bounds on the scores of columns; MOST if there is no bound."""
         return np.full(rows["m2"].size, MOST)
 
-    # What follows
+    # Shared behaviour
 
     def _limit(self, n: int) -> int:
         if self.max_candidates is not None:
             return self.max_candidates
         k = self._asked or 1
-        most = max(_LEAST * k, self.max_pool_bytes // (16 * n))
-        return min(most, max(_ENOUGH * k, _FEW)) if self._few_are_enough else most
+        capacity = max(_MIN_PER_K * k, self.max_pool_bytes // (16 * n))
+        return (
+            min(capacity, max(_ENOUGH_PER_K * k, _ENOUGH_COLUMNS))
+            if self._few_are_enough
+            else capacity
+        )
 
     def _new_columns(self, n: int) -> ColumnHeld:
         pool = super()._new_columns(n)

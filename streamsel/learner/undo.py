@@ -1,9 +1,9 @@
-"""All or nothing: what is learnt is learnt whole, whatever exception comes at whatever line.
+"""Roll back, or complete, updates that are interrupted by an exception at any line.
 
-Two things can bring a model that was interrupted out of the state in between. `Undo` brings it back
-to where it was before: a snapshot of references, which costs some microseconds. `Rest` brings it to
-where it would be after: what is left of a row are a few steps that cannot fail. So nearly all rows,
-which bring nothing new, cost nothing more than they did.
+Two mechanisms bring an interrupted model to a consistent state. `Undo` restores the state before
+the update from a snapshot of references, which costs a few microseconds. `Rest` completes the
+update of a row by steps that cannot fail. Nearly all rows have no new names and use `Rest`, at no
+extra cost.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Errors = type[BaseException] | tuple[type[BaseException], ...]
 
 
 class Undo:
-    """What brings a model back to what it is now, as often as it is asked.
+    """Restores a model to its current state, any number of times.
 
     Parameters
     ----------
     model
-        A learner. It may replace what it holds, or add to it, as `rollback.snapshot` says; who
-        changes it otherwise says so before (`also`).
+        A learner. It may replace or append to its state, as `rollback.snapshot` describes; any
+        other change must be registered before (`also`).
     """
 
     goes_on = False
@@ -40,18 +40,18 @@ class Undo:
         self._restores: list[Restore] = [snapshot(model, *_changing(model))]
 
     def also(self, restore: Restore) -> None:
-        """Note what undoes a change that is about to be made, and that a snapshot does not see."""
+        """Register the rollback of a change that the snapshot does not cover, before making it."""
         self._restores.append(restore)
 
     def settle(self) -> None:
-        """Bring the model back."""
+        """Restore the model."""
         for restore in reversed(self._restores):
             restore()
         self._model._forget_names()
         self._model._outdate()
 
 
-# Class of learners -> the attributes that change as one learns, and what reads them.
+# Class of learners -> the attributes that change during learning, and a function that reads them.
 _attributes: dict[type, tuple[tuple[str, ...], Read]] = {}
 
 
@@ -65,7 +65,7 @@ def _changing(model: Undoable) -> tuple[tuple[str, ...], Read]:
 
 
 class Rest:
-    """What is left to do of a row that the moments have learnt; one for all rows of a model."""
+    """The remaining steps of a row already added to the moments; one object per model."""
 
     goes_on = True
 
@@ -73,22 +73,22 @@ class Rest:
     of_row: tuple[Floats, Places, Floats, Moments, float]
 
     def __reduce__(self) -> tuple[type[Rest], tuple[()]]:
-        # A copy has nothing left to do.
+        # A copy has no remaining steps.
         return Rest, ()
 
     def settle(self) -> None:
-        """Do it; nothing is done twice."""
+        """Complete the row; completed steps are not repeated."""
         self.beside.learn_one(*self.of_row)
 
 
 class RestOfRows:
-    """What is left to do of rows that bring nothing new any more, and that nothing can refuse.
+    """The remaining steps of rows that have no new names and cannot be rejected.
 
     Parameters
     ----------
     moments, steps
-        The moments, and the steps of learning the rows: that of the moments, and others which see
-        whether they were done.
+        The moments, and the steps of learning the rows: first that of the moments, then others that
+        detect whether they are completed.
     """
 
     goes_on = True
@@ -98,41 +98,41 @@ class RestOfRows:
         self._before = moments.rows
 
     def settle(self) -> None:
-        """Do it; nothing is done twice."""
+        """Complete the rows; completed steps are not repeated."""
         first = self._moments.rows != self._before
         take(self._steps[first:])
 
 
 class Undoable(Axis):
-    """A learner that learns what it learns whole, or not at all."""
+    """Base class of learners whose updates are applied completely or not at all."""
 
     _at_work: Turn
 
     def _whole(self, learn: Callable[..., Value], *args: Any) -> Value:
-        """Learn something, and undo it all if an exception comes."""
+        """Call a function that learns, and roll back its changes if it raises."""
         found: Value = learning(self._at_work, self._undoably, learn, *args)
         return found
 
     def _undoably(self, learn: Callable[..., Value], *args: Any) -> Value:
-        """Do as `_whole`, where this thread has been let in."""
+        """Do the same as `_whole`, if this thread holds the lock already."""
         turn = self._at_work
         if turn.unfinished is not None and not turn.unfinished.goes_on:
-            return learn(*args)  # the call that has begun undoes that too
+            return learn(*args)  # covered by the rollback of the outer call
         turn.unfinished = Undo(self)
         found = learn(*args)
         turn.unfinished = None
         return found
 
     def _undo_too(self, restore: Restore | None) -> None:
-        """Note what undoes a change that is about to be made, and that a snapshot does not see."""
+        """Register the rollback of a change that the snapshot does not cover, before making it."""
         unfinished = self._at_work.unfinished
         if restore is not None and isinstance(unfinished, Undo):
             unfinished.also(restore)
 
     def _in_session(self, errors: Errors, learn: Callable[..., Value], *args: Any) -> Value:
-        """Learn a stream, block by block, and undo it all if one of these errors comes.
+        """Learn a stream, block by block, and roll all of it back on any of these errors.
 
-        No other thread learns before its end; copies wait for the end of a block.
+        No other thread can learn before the end; copies are made between two blocks.
         """
         turn = self._at_work
         undo = learning(turn, Undo, self)

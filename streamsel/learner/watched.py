@@ -1,4 +1,4 @@
-"""A caller's own function between blocks: it may look, save and end, and undoes nothing."""
+"""Call a user's function between blocks; its exceptions end the learning without a rollback."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from streamsel.stream import ColumnStream
 OnBlock = Callable[[Any], object]
 
 
-class _Ended(BaseException):
-    """Carries what a caller's function raised past those who would undo what was learnt."""
+class _CallbackError(BaseException):
+    """Carries an exception of the user's function past the handlers that roll back."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
@@ -25,23 +25,23 @@ def watched(
     model: Any,
     on_block: OnBlock | None,
 ) -> None:
-    """Learn a stream, and call a function after each of its blocks was learnt.
+    """Learn a stream, and call a function after each block.
 
     Parameters
     ----------
     learn
         Learns a stream.
     stream
-        What is learnt.
+        The stream.
     model
-        What the function is called with.
+        Argument of the function.
     on_block
         The function; None for none.
 
     Raises
     ------
     Exception
-        What the function raised, whatever it is, and what `learn` raises.
+        Any exception of the function, and those of `learn`.
     """
     if on_block is None:
         learn(stream)
@@ -50,11 +50,11 @@ def watched(
     def blocks() -> Iterator[Block]:
         for block in stream.blocks():
             yield block
-            # Whoever asks for more has learnt it.
+            # The consumer asks for the next block only after learning this one.
             try:
                 on_block(model)
             except Exception as error:
-                raise _Ended(error) from error
+                raise _CallbackError(error) from error
 
     ended = None
     try:
@@ -66,8 +66,8 @@ def watched(
                 rereadable=stream.rereadable,
             )
         )
-    except _Ended as error:
+    except _CallbackError as error:
         ended = error.error
-    # Only here, or the traceback would tell of both.
+    # Raised here, so that the traceback does not include `_CallbackError`.
     if ended is not None:
         raise ended

@@ -1,6 +1,6 @@
-"""A tumbling window: rows kept until there are enough, then swept as columns.
+"""Implement tumbling windows: rows are buffered, and learnt as columns when the window is full.
 
-What serves, on rows, every method whose criterion is no function of moments.
+Windows serve methods on rows whose criterion is not a function of moments.
 """
 
 from __future__ import annotations
@@ -29,35 +29,45 @@ from streamsel.target.target import Target
 
 
 class Said(NamedTuple):
-    """What rows say of the target: an observation, and its columns by name, (b,) each."""
+    """Targets of rows: an observation, and its columns by name, (b,) each."""
 
     seen: Observation
     columns: dict[Hashable, Floats]
 
 
 class Window(Part):
-    """The rows since the last sweep.
+    """Buffer of the rows since the last full window.
 
     Parameters
     ----------
     size
-        Rows that make it full.
+        Number of rows of a full window.
     target
-        The target's names and form; None without a target.
+        Names and form of the target; None without a target.
     max_features
-        Most variables of a window; None for all. Those that come first have the places.
+        Maximum number of variables in a window; None for all. The first ones to occur are kept.
 
     Attributes
     ----------
     before, count, rows
-        Rows seen before this window, in it, and both.
+        Numbers of rows before this window, in it, and in total.
     slots
-        Its variables: name -> column of `X`.
+        Variables of the window: name -> column of `X`.
     X, Y
         (size, p) values, NaN where not observed, and (size, c) columns of the target.
     """
 
-    changing = ("target", "before", "count", "slots", "_names", "_among", "_places", "X", "Y")
+    changing = (
+        "target",
+        "before",
+        "count",
+        "slots",
+        "_names",
+        "_row_indices",
+        "_column_indices",
+        "X",
+        "Y",
+    )
 
     def __init__(self, size: int, target: RowTarget | None, max_features: int | None) -> None:
         self.size = size
@@ -68,27 +78,27 @@ class Window(Part):
 
     @property
     def rows(self) -> int:
-        """Rows seen, in this window and before it."""
+        """Number of rows seen, in this window and before it."""
         return self.before + self.count
 
     def empty(self) -> None:
-        """Begin with another window, with none of the rows."""
+        """Start an empty window."""
         self.before, self.count = self.rows, 0
         self.slots: dict[Hashable, int] = {}
-        # The names of the last row, and where those stand that have a place: in it, and in X.
+        # Names of the previous row, and the indices of those that are kept: in the row, and in X.
         self._names: list[Hashable] = []
-        self._among: Places = np.zeros(0, dtype=np.intp)
-        self._places: Places = np.zeros(0, dtype=np.intp)
+        self._row_indices: Places = np.zeros(0, dtype=np.intp)
+        self._column_indices: Places = np.zeros(0, dtype=np.intp)
         self.X: Floats = np.zeros((self.size, 0))
         self.Y: Floats = np.zeros((self.size, 0 if self.target is None else len(self.target)))
 
     @property
     def is_full(self) -> bool:
-        """Whether there are as many rows as make it full."""
+        """Whether the window is full."""
         return self.count == self.size
 
     def read_one(self, x: Any, y: Any) -> tuple[list[Hashable], Floats, Said]:
-        """Return names, values (1, m), and what a row says of the target; change nothing."""
+        """Return the names, values (1, m) and targets of a row, without changing the window."""
         seen = Observation(NO_TARGET, {}) if self.target is None else self.target.one(y)
         values, names = read_values(x), list(x)
         if names != self._names:
@@ -102,7 +112,7 @@ class Window(Part):
         return names, values[None], Said(seen, columns)
 
     def read_many(self, X: Any, y: Any) -> tuple[list[Hashable], Floats, Said]:
-        """Return names, values (b, m), and what rows say of the target; change nothing."""
+        """Return the names, values (b, m) and targets of rows, without changing the window."""
         names, values = read_frame(X)
         if self.target is None or not len(values):
             return names, values, Said(Observation(NO_TARGET, {}), {})
@@ -112,67 +122,67 @@ class Window(Part):
         columns = zip(encoded.names, encoded.columns.T, strict=True)
         return names, values, Said(seen, dict(columns))
 
-    def has_room_for(self, names: list[Hashable], values: Floats, said: Said) -> bool:
-        """Whether rows leave the window with room for more, and bring nothing new."""
+    def has_room_for(self, names: list[Hashable], values: Floats, targets: Said) -> bool:
+        """Whether rows leave the window not full, and have no new names."""
         if self.count + len(values) >= self.size or names != self._names:
             return False
         target = self.target
         if target is None:
             return True
-        return target.form is not None and said.columns.keys() <= target.slots.keys()
+        return target.form is not None and targets.columns.keys() <= target.slots.keys()
 
-    def take(self, names: list[Hashable], values: Floats, said: Said, start: int) -> int:
-        """Take rows from `start` on, up to where the window is full; return where that is."""
+    def take(self, names: list[Hashable], values: Floats, targets: Said, start: int) -> int:
+        """Add rows from `start` on until the window is full; return the index of the next row."""
         stop = min(len(values), start + self.size - self.count)
         if names != self._names:
             self._take_up(names)
         if self.target is not None:
-            self.target.admit(said.seen)
+            self.target.admit(targets.seen)
             if len(self.target) > self.Y.shape[1]:
                 self.Y = padded(self.Y.T, len(self.target)).T
-        self.add(values, said, slice(start, stop))
+        self.add(values, targets, slice(start, stop))
         return stop
 
-    def add(self, values: Floats, said: Said, rows: slice) -> None:
-        """Take rows for which there is room, and which bring nothing new: all, or none of them."""
-        mine = slice(self.count, self.count + rows.stop - rows.start)
-        # Rows that were not taken in the end may have left something here.
-        self.X[mine] = 0.0
-        self.X[mine, self._places] = values[rows, self._among]
+    def add(self, values: Floats, targets: Said, rows: slice) -> None:
+        """Add rows without new names that fit into the window: all of them, or none."""
+        filled = slice(self.count, self.count + rows.stop - rows.start)
+        # An interrupted call may have left values here.
+        self.X[filled] = 0.0
+        self.X[filled, self._column_indices] = values[rows, self._row_indices]
         if self.target is not None:
-            self.Y[mine] = 0.0
-            for name, column in said.columns.items():
-                self.Y[mine, self.target.slots[name]] = column[rows]
-        self.count = mine.stop
+            self.Y[filled] = 0.0
+            for name, column in targets.columns.items():
+                self.Y[filled, self.target.slots[name]] = column[rows]
+        self.count = filled.stop
 
     def _take_up(self, names: list[Hashable]) -> None:
-        """Give variables a place, and note those of a row: most rows name the same."""
+        """Assign columns to new variables, and cache the indices of these names."""
         for name in in_canonical_order(name for name in names if name not in self.slots):
             if self.max_features is None or len(self.slots) < self.max_features:
                 self.slots[name] = len(self.slots)
         if len(self.slots) > self.X.shape[1]:
             self.X = padded(self.X.T, max(len(self.slots), 2 * self.X.shape[1])).T
         among = [j for j, name in enumerate(names) if name in self.slots]
-        self._among = np.array(among, dtype=np.intp)
-        self._places = np.array([self.slots[names[j]] for j in among], dtype=np.intp)
+        self._row_indices = np.array(among, dtype=np.intp)
+        self._column_indices = np.array([self.slots[names[j]] for j in among], dtype=np.intp)
         self._names = names
 
     def columns(self) -> tuple[list[Hashable], Floats, Target | None]:
-        """Return names and values of the variables, (size, p), and the target.
+        """Return the names and values of the variables, (size, p), and the target.
 
-        What was not observed is the mean of what was.
+        Missing values are replaced by the mean of those observed.
 
         Raises
         ------
         ValueError
-            Where the target does not vary in the window.
+            If the target is constant in the window.
         """
         X = self.X[:, : len(self.slots)].copy()
-        lacking = np.isnan(X)
-        if lacking.any():
-            counts = (~lacking).sum(axis=0)
-            means = np.where(lacking, 0.0, X).sum(axis=0) / np.maximum(counts, 1)
-            X[lacking] = np.broadcast_to(means, X.shape)[lacking]
+        missing = np.isnan(X)
+        if missing.any():
+            counts = (~missing).sum(axis=0)
+            means = np.where(missing, 0.0, X).sum(axis=0) / np.maximum(counts, 1)
+            X[missing] = np.broadcast_to(means, X.shape)[missing]
         if self.target is None:
             return list(self.slots), X, None
         is_class = self.target.form == "class"
@@ -182,8 +192,8 @@ class Window(Part):
     # Files
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs: arrays, and values that JSON can hold."""
-        # NaN says that a value was not observed; what is kept in a file is finite.
+        """Return the state for a file, as arrays and JSON-compatible values."""
+        # Files contain finite values only, so missing values are stored in a separate mask.
         X = self.X[: self.count, : len(self.slots)]
         return {
             "rows": self.rows,
@@ -195,14 +205,14 @@ class Window(Part):
         }
 
     def expect_possible(self) -> None:
-        """Raise ValueError for numbers that no data lead to: a file may hold any."""
+        """Raise ValueError for values in a file that no data lead to."""
         expect_bounded("values", np.nan_to_num(self.X[: self.count]), self.Y[: self.count])
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned, into a fresh part made of the same parameters."""
-        told = state["target"]
+        """Restore the state returned by `to_state`, in a new object with the same parameters."""
+        target_state = state["target"]
         if self.target is not None:
-            self.target.set_state(told)
+            self.target.set_state(target_state)
             self.target.doubt_no_more()
         self.empty()
         expect(state, rows=Count(), names=Names())

@@ -1,4 +1,4 @@
-"""The page that tells what a model has found: one file, to be shown to colleagues."""
+"""The HTML report on a model: results, their significance and provenance, in one file."""
 
 from streamsel.page._report import report
 

@@ -1,4 +1,4 @@
-"""What is selected again from other samples of the rows, where that was tried."""
+"""The section on the stability of a selection over subsamples."""
 
 from __future__ import annotations
 
@@ -7,32 +7,34 @@ from streamsel.page._blocks import Block, Name, Row, Section, Table, Text
 from streamsel.page._verdict import share
 from streamsel.words import count
 
-AGAIN = "Chosen again from other samples"
-_MOST = 50
+TITLE = "Selection frequency over subsamples"
+_MAX_ROWS = 50
 
 
 def again(found: SubsampleStability, picture: Block | None = None) -> Section:
-    """Return what is selected of subsamples: how stable that is, in words and as a table.
+    """Return a section on the stability of a selection over subsamples, with text and table.
 
     Parameters
     ----------
     found
-        What `streamsel.evaluate.subsample_stability` returns.
+        The result of `streamsel.evaluate.subsample_stability`.
     picture
-        The same, drawn.
+        Its plot.
     """
     index = found.index
-    told = "The index of Nogueira and others, 1 where all agree, is not defined."
+    text = "The stability index of Nogueira et al. is not defined."
     if index is not None:
-        told = (
-            f"The selections agree with an index of {index.value:.2f} ({index.low:.2f} to "
-            f"{index.high:.2f}; 1 where all agree, 0 by chance): {found.verdict}."
+        text = (
+            f"The selections agree with a stability index of {index.value:.2f} ({index.low:.2f} to "
+            f"{index.high:.2f}; 1 for identical selections, 0 for random ones): {found.verdict}."
         )
-    how = f"{count(found.n_subsamples, 'sample')} of {found.rows_drawn:,} of {found.rows:,} rows."
+    sampling = (
+        f"{count(found.n_subsamples, 'sample')} of {found.rows_drawn:,} of {found.rows:,} rows."
+    )
     frequency = list(found.frequency.items())
-    rows = [Row((Name(name), share(part))) for name, part in frequency[:_MOST]]
-    rest = f"{len(frequency) - _MOST:,} more, less often" if len(frequency) > _MOST else ""
+    rows = [Row((Name(name), share(part))) for name, part in frequency[:_MAX_ROWS]]
+    rest = f"{len(frequency) - _MAX_ROWS:,} less frequent" if len(frequency) > _MAX_ROWS else ""
     n_open = 0 if picture else 10
-    table = Table(AGAIN, ("variable", "samples"), rows, frozenset({1}), n_open, rest)
-    blocks = (Text((f"{told} {how}",)), table)
-    return Section(AGAIN, blocks if picture is None else (picture, *blocks))
+    table = Table(TITLE, ("variable", "samples"), rows, frozenset({1}), n_open, rest)
+    blocks = (Text((f"{text} {sampling}",)), table)
+    return Section(TITLE, blocks if picture is None else (picture, *blocks))

@@ -1,6 +1,6 @@
-"""What a page is made of, before anybody says how it looks: HTML and Markdown are made of the same.
+"""Elements of a report, independent of the output format, HTML or Markdown.
 
-Whatever stands in a block is text as it is; the one that writes it escapes it.
+Elements contain plain text; the writers escape it.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from typing import Any
 
 from streamsel.escape import shown
 
-# The characters of a name that are shown: its first, and its last.
+# Numbers of characters shown of a long name: its first, and its last.
 _FIRST, _LAST = 80, 30
 
 
 @dataclass(frozen=True)
 class Name:
-    """What a user calls something: another direction of writing in it is to turn nothing else.
+    """A name given by the user; its writing direction must not affect the text around it.
 
     Parameters
     ----------
     name
-        As it is.
+        The name, unescaped.
     """
 
     name: Any
 
     @property
     def text(self) -> str:
-        """The name, its middle left out if it is long, and every character of it to be seen."""
+        """The name, with unprintable characters escaped, and without its middle if it is long."""
         name = str(self.name)
         if len(name) <= _FIRST + _LAST + 20:
             return shown(name)
@@ -39,7 +39,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Bar:
-    """A number from 0 to 1 that is drawn beside itself, and what it is to be held against."""
+    """A number from 0 to 1, drawn as a bar with an optional mark at a reference value."""
 
     value: float
     mark: float | None = None
@@ -51,7 +51,7 @@ Cell = str | Bar | Name | tuple[Inline, ...]
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table; what does not rise above noise is faint. `below` stands under its name."""
+    """A row of a table; `below` is shown under its name, and a faint row is not significant."""
 
     cells: tuple[Cell, ...]
     below: tuple[Inline, ...] = ()
@@ -59,30 +59,30 @@ class Row:
 
     @property
     def about(self) -> int:
-        """Which cell says what the row is about: the first name, or else the first cell."""
+        """Index of the row's header cell: the first name, or else the first cell."""
         return next((i for i, cell in enumerate(self.cells) if isinstance(cell, Name)), 0)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table. Its first rows are shown, the next folded away; of the rest it is said where.
+    """A table. Its first rows are shown, the others are collapsed.
 
     Parameters
     ----------
     title
-        What it holds.
+        Title of the table.
     head
         Titles of its columns.
     rows
-        All that are in it.
+        All rows of the table.
     numeric
-        Which columns stand to the right.
+        Indices of the right-aligned columns.
     n_open
-        How many rows are not folded away.
+        Number of rows that are not collapsed.
     rest
-        Of further rows, how many there are and where.
+        Number of omitted rows, and where they are available.
     is_stacked
-        Whether on a narrow screen the cells of a row stand under its name, not beside it.
+        Whether on a narrow screen the cells of a row are stacked under its name.
     """
 
     title: str
@@ -96,7 +96,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Facts:
-    """Things and what they are, in pairs."""
+    """A definition list: pairs of terms and values."""
 
     pairs: Sequence[tuple[str, str | tuple[Inline, ...]]]
 
@@ -110,7 +110,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Code:
-    """What is typed, or copied."""
+    """A command or other text to copy."""
 
     text: str
     language: str = ""
@@ -118,14 +118,14 @@ class Code:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture, drawn already: SVG that says by itself what is to be seen."""
+    """A plot as SVG, with its own text alternative."""
 
     svg: str
 
 
 @dataclass(frozen=True)
 class Fold:
-    """What is there for those who ask."""
+    """A collapsed section of details."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -136,7 +136,7 @@ Block = Table | Facts | Text | Code | Picture | Fold
 
 @dataclass(frozen=True)
 class Section:
-    """A card: a title, and blocks; a wide one takes the whole width of the page."""
+    """A section with a title and blocks; a wide one takes the full width of the page."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -146,20 +146,20 @@ class Section:
 
 @dataclass(frozen=True)
 class Content:
-    """All that a page says.
+    """The content of a report.
 
     Parameters
     ----------
     title
-        Of the window.
+        Title of the document.
     kicker
-        What this is, in a line.
+        The method and its data, in one line.
     verdict
-        In a sentence, what is to be thought of it.
+        Summary in one sentence.
     keys
-        The numbers that matter, in pairs.
+        The key figures, in pairs.
     sections
-        The rest.
+        The other sections.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""The tables of what was chosen, or built."""
+"""The tables of selected variables, components and loadings."""
 
 from __future__ import annotations
 
@@ -10,38 +10,39 @@ from streamsel.page._blocks import Bar, Block, Cell, Fold, Inline, Name, Row, Ta
 from streamsel.page._verdict import is_certificate_needed, other_score
 from streamsel.words import count
 
-# Rows of a table that are in a page; the rest is counted.
-MOST = 200
+# Maximum number of rows of a table in a report.
+MAX_ROWS = 200
 _TOP_LOADINGS = 5
-# What stands in columns of its own; what a method knows beside it follows.
+# Fields with columns of their own; further fields of a method follow these.
 _OWN = ("name", "relevance", "score", "round", "certified", "above_noise", "arrival")
-BELOW = "Not above noise"
-_BELOW_BY_CORRELATION = "By correlation not above noise"
-_MARK = "The mark on a bar is the noise floor, what the best of as many columns of noise reaches."
-_BELOW_MEANS = (
-    " Those not above it are by themselves no more relevant than noise; that they explain "
-    "something together with others is not ruled out."
+NOT_ABOVE = "Not above the noise floor"
+_NOT_ABOVE_BY_CORRELATION = "Correlation not above the noise floor"
+_MARK = "The mark on a bar is the noise floor, which the best of as many columns of noise reaches."
+_EXPLANATION = (
+    " Variables not above it are individually no more relevant than noise; they may still be "
+    "relevant jointly with others."
 )
-_BY_OTHER_SCORE = (
-    " It is a correlation, and so is the relevance: the score, {}, sees more, and has no such mark."
+_EXPLANATION_OTHER_SCORE = (
+    " Noise floor and relevance refer to correlation: the score, {}, also measures other "
+    "dependence, and has no noise floor."
 )
-_MADE_OF_MANY = " Components, made of many columns, reach it more easily."
+_EXPLANATION_COMPONENTS = " Components of many columns of noise exceed it more easily."
 
 
-def chosen(report: Report, source: str, most: int = MOST) -> tuple[Block, ...]:
-    """Return the table of what was found, and what must be known to read it.
+def chosen(report: Report, source: str, most: int = MAX_ROWS) -> tuple[Block, ...]:
+    """Return the table of results, and a legend.
 
     Parameters
     ----------
     report
-        What was found.
+        The results.
     source
-        Where all of it is told.
+        Where all results are available.
     most
-        How many rows there may be.
+        Maximum number of rows.
     """
     if not report.found:
-        return (Text(("There is nothing to show.",)),)
+        return (Text(("There are no results.",)),)
     rows = report.found[:most]
     table = _variables(report, rows) if report.kind == "selected" else _components(report, rows)
     n_left = len(report.found) - len(rows)
@@ -53,45 +54,45 @@ def chosen(report: Report, source: str, most: int = MOST) -> tuple[Block, ...]:
 
 
 def _meaning(report: Report) -> str:
-    """Say what it means to be below the mark, or above it."""
+    """Return an explanation of the noise floor for these results."""
     if report.kind != "selected":
-        return _MADE_OF_MANY
+        return _EXPLANATION_COMPONENTS
     if (score := other_score(report)) is not None:
-        return _BY_OTHER_SCORE.format(score)
-    return _BELOW_MEANS if any(row["above_noise"] is False for row in report.found) else ""
+        return _EXPLANATION_OTHER_SCORE.format(score)
+    return _EXPLANATION if any(row["above_noise"] is False for row in report.found) else ""
 
 
 def _variables(
     report: Report, found: Sequence[Mapping[str, Any]]
 ) -> tuple[str, tuple[str, ...], list[Row], frozenset[int]]:
-    """Return title, head, rows and columns of numbers of the table of what was selected."""
-    rounds = any(row["round"] != found[0]["round"] for row in found)
-    arrivals = any(row.get("arrival") is not None for row in found)
+    """Return title, head, rows and numeric columns of the table of selected variables."""
+    has_rounds = any(row["round"] != found[0]["round"] for row in found)
+    has_arrivals = any(row.get("arrival") is not None for row in found)
     further = [name for name in found[0] if name not in _OWN]
-    proven = is_certificate_needed(report)
-    head = ["", "variable", "relevance", "score", *["certified"] * proven]
-    head += [*["round"] * rounds, *(name.replace("_", " ") for name in further)]
-    head += ["arrival"] * arrivals
-    mark = BELOW if other_score(report) is None else _BELOW_BY_CORRELATION
+    is_bounded = is_certificate_needed(report)
+    head = ["", "variable", "relevance", "score", *["certified"] * is_bounded]
+    head += [*["round"] * has_rounds, *(name.replace("_", " ") for name in further)]
+    head += ["arrival"] * has_arrivals
+    mark = NOT_ABOVE if other_score(report) is None else _NOT_ABOVE_BY_CORRELATION
     rows = []
     for rank, row in enumerate(found, start=1):
         cells: list[Cell] = [f"{rank:,}", Name(row["name"]), _bar(row["relevance"], report)]
-        cells += [_text(row["score"]), *["yes" if row["certified"] else "no"] * proven]
-        cells += [*[f"{row['round']:,}"] * rounds, *(_text(row[name]) for name in further)]
-        if arrivals:
+        cells += [_text(row["score"]), *["yes" if row["certified"] else "no"] * is_bounded]
+        cells += [*[f"{row['round']:,}"] * has_rounds, *(_text(row[name]) for name in further)]
+        if has_arrivals:
             cells.append(_text(row.get("arrival")))
         below = _alternatives(report, row["name"])
         rows.append(_row(cells, row, below, mark))
-    numeric = frozenset({0, 3, *range(4 + proven, len(head))})
-    return "The chosen variables", tuple(head), rows, numeric
+    numeric = frozenset({0, 3, *range(4 + is_bounded, len(head))})
+    return "Selected variables", tuple(head), rows, numeric
 
 
 def _alternatives(report: Report, name: Hashable) -> tuple[Inline, ...]:
-    """Say which others a variable could as well have been."""
+    """Return the variables similar to a selected one, as text."""
     parts: list[Inline] = []
     for other, correlation in (report.alternatives or {}).get(name, ()):
         parts += [
-            ", " if parts else "Could as well have been ",
+            ", " if parts else "Similar variables: ",
             Name(other),
             f" ({correlation:.2f})",
         ]
@@ -101,7 +102,7 @@ def _alternatives(report: Report, name: Hashable) -> tuple[Inline, ...]:
 def _components(
     report: Report, found: Sequence[Mapping[str, Any]]
 ) -> tuple[str, tuple[str, ...], list[Row], frozenset[int]]:
-    """Return title, head, rows and columns of numbers of the table of components."""
+    """Return title, head, rows and numeric columns of the table of components."""
     has_target = report.noise_floor is not None
     further = [name for name in found[0] if name not in (*_OWN, "loadings")]
     has_loadings = any(row["loadings"] for row in found)
@@ -116,7 +117,7 @@ def _components(
         rows.append(_row(cells, row))
     first = 1 + has_target
     n_numeric = len(further) + has_loadings
-    return "The components", tuple(head), rows, frozenset(range(first, first + n_numeric))
+    return "Components", tuple(head), rows, frozenset(range(first, first + n_numeric))
 
 
 def _largest(loadings: Sequence[Mapping[str, Any]]) -> tuple[Inline, ...]:
@@ -128,7 +129,7 @@ def _largest(loadings: Sequence[Mapping[str, Any]]) -> tuple[Inline, ...]:
 
 
 def _row(
-    cells: list[Cell], row: Mapping[str, Any], below: tuple[Inline, ...] = (), mark: str = BELOW
+    cells: list[Cell], row: Mapping[str, Any], below: tuple[Inline, ...] = (), mark: str = NOT_ABOVE
 ) -> Row:
     if row["above_noise"] is not False:
         return Row(tuple(cells), below)
@@ -150,18 +151,20 @@ def _signed(value: float | None) -> str:
 
 
 def loadings(report: Report, most: int = 50) -> tuple[Block, ...]:
-    """Return the loadings of the components, folded away: the largest of each."""
+    """Return collapsed tables of the largest loadings of each component."""
     folds = []
     for row in report.found[:10]:
-        told = row.get("loadings", ())[:most]
-        if not told:
+        largest = row.get("loadings", ())[:most]
+        if not largest:
             continue
         rows = [
-            Row((Name(one["variable"]), _signed(one["loading"]), _signed(one["weight"])))
-            for one in told
+            Row(
+                (Name(loading["variable"]), _signed(loading["loading"]), _signed(loading["weight"]))
+            )
+            for loading in largest
         ]
-        n_left = len(row["loadings"]) - len(told)
-        rest = f"{count(n_left, 'smaller one')} not shown" if n_left else ""
+        n_left = len(row["loadings"]) - len(largest)
+        rest = f"{count(n_left, 'smaller loading')} not shown" if n_left else ""
         title = f"Loadings of {Name(row['name']).text}"
         head = ("variable", "weight × standard deviation", "weight")
         table = Table(title, head, rows, frozenset({1, 2}), most, rest)

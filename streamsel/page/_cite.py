@@ -1,4 +1,4 @@
-"""How to cite a method and streamsel: BibTeX, made of the references of the method's docstring."""
+"""BibTeX of a method and of streamsel, from the references in the method's docstring."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _JOURNAL = re.compile(
 
 
 def bibtex(learner: str) -> str:
-    """Return the entries of what a learner is from, and of streamsel.
+    """Return the BibTeX entries of a method's first reference, and of streamsel.
 
     Parameters
     ----------
     learner
-        Its name in the catalogue; of others streamsel alone is told.
+        Its name in the catalogue; for other names there is only the entry of streamsel.
     """
     known = learner in catalogue.names()
-    entries = [entry(told) for told in list(references(learner))[:1]] if known else []
+    entries = [entry(text) for text in list(references(learner))[:1]] if known else []
     title = "streamsel: select and build features from a stream of columns"
     fields = {"author": "{The streamsel developers}", "title": f"{{{title}}}"}
     return "\n\n".join(
@@ -34,11 +34,11 @@ def bibtex(learner: str) -> str:
 
 
 def references(learner: str) -> Iterator[str]:
-    """Yield the references of a learner, each as a line of text."""
+    """Yield the references of a learner, each as one line."""
     doc = inspect.getdoc(catalogue.fetch(learner)) or ""  # Python -OO has none
     found = re.search(r"^References\n-+\n(.*?)(?=^\w+\n---|\Z)", doc, re.DOTALL | re.MULTILINE)
-    for told in re.split(r"^\[\^\d+\]:", found[1] if found else "", flags=re.MULTILINE)[1:]:
-        yield " ".join(told.split())
+    for text in re.split(r"^\[\^\d+\]:", found[1] if found else "", flags=re.MULTILINE)[1:]:
+        yield " ".join(text.split())
 
 
 def entry(reference: str) -> str:
@@ -52,21 +52,24 @@ def entry(reference: str) -> str:
         names.append("others")
     title, venue = found["title"].removesuffix("."), found["venue"].removesuffix(".")
     key, fields = _key(names[0], found["year"]), {"author": " and ".join(names)}
-    # A title may be of two sentences, a journal is not.
-    further, _, last = venue.rpartition(". ")
+    # A title may have several sentences, the name of a journal has one.
+    subtitle, _, last = venue.rpartition(". ")
     journal = _JOURNAL.fullmatch(last)
     if journal is None:
-        told = {"title": f"{{{title}}}", "year": found["year"], "howpublished": venue}
-        return _written("misc", key, fields | told)
-    fields |= {"title": f"{{{f'{title}. {further}' if further else title}}}", "year": found["year"]}
-    told = {name: value for name, value in journal.groupdict().items() if value}
-    if "pages" in told:
-        told["pages"] = told["pages"].replace("-", "--")
-    return _written("article", key, fields | told)
+        further_fields = {"title": f"{{{title}}}", "year": found["year"], "howpublished": venue}
+        return _written("misc", key, fields | further_fields)
+    fields |= {
+        "title": f"{{{f'{title}. {subtitle}' if subtitle else title}}}",
+        "year": found["year"],
+    }
+    further_fields = {name: value for name, value in journal.groupdict().items() if value}
+    if "pages" in further_fields:
+        further_fields["pages"] = further_fields["pages"].replace("-", "--")
+    return _written("article", key, fields | further_fields)
 
 
 def _key(author: str, year: str) -> str:
-    """Return what an entry is called: letters without accents, and the year."""
+    """Return the key of an entry: the author in unaccented letters, and the year."""
     last = unicodedata.normalize("NFKD", author.partition(",")[0])
     return "".join(c for c in last if c.isascii() and c.isalpha()).lower() + year
 

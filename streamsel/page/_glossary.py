@@ -1,4 +1,4 @@
-"""The words of a page: those of the command's results, and what only a page tells."""
+"""The glossary of a report: the terms of the command's results, and of the report alone."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from streamsel.cli._words import OF_COLUMNS, OF_COMPONENTS, OF_RESULTS
 
 _OF_PAGES = {
     "loading": OF_COMPONENTS["loading"],
-    "arrival": "the place of a column in the stream, counted from 0",
-    "could as well have been": "other variables held that say nearly the same as a chosen one, "
-    "with their correlation, where that is 0.8 or more: another sample of rows might choose these",
+    "arrival": "the index of a column in the stream, from 0",
+    "similar variables": "other tracked variables whose correlation with a selected one is 0.8 or "
+    "more: on another sample of rows one of these might be selected",
 }
-# Word -> what it means, in a sentence without a full stop.
+# Term -> its definition, a sentence without full stop.
 GLOSSARY = OF_COLUMNS | OF_RESULTS | _OF_PAGES

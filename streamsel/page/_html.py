@@ -1,4 +1,4 @@
-"""The page as one HTML file: it fetches nothing, runs nothing, and escapes all that users say."""
+"""The report as one HTML file, without scripts or requests, with all user text escaped."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from streamsel.page._blocks import (
     Text,
 )
 
-# Nothing may be fetched or run, whatever a name should hold.
+# Forbids requests and scripts, even if a name contained markup.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def html(content: Content) -> str:
-    """Write a page as HTML.
+    """Return a report as HTML.
 
     Parameters
     ----------
     content
-        What it says.
+        The content of the report.
     """
     cards = "\n".join(_cards(content.sections))
     return f"""<!DOCTYPE html>
@@ -57,7 +57,7 @@ def html(content: Content) -> str:
 <main>
 {cards}
 </main>
-<footer><p>Made by streamsel. This file fetches nothing, and runs nothing.</p></footer>
+<footer><p>Made by streamsel. This file contains no scripts and makes no requests.</p></footer>
 </body>
 </html>
 """
@@ -70,18 +70,18 @@ def style() -> str:
 
 
 def keys(pairs: Sequence[tuple[str, str]]) -> str:
-    """Write the numbers that matter."""
-    told = "".join(
+    """Return the key figures."""
+    items = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in pairs
     )
-    return f'<dl class="keys">{told}</dl>'
+    return f'<dl class="keys">{items}</dl>'
 
 
 def _cards(sections: Sequence[Section]) -> Iterator[str]:
-    """Yield the cards: wide ones by themselves, the others side by side as there is room."""
+    """Yield the sections: wide ones separately, the others in a grid."""
     for is_wide, group in groupby(sections, lambda section: section.is_wide):
-        told = "\n".join(map(_section, group))
-        yield told if is_wide else f'<div class="cards">\n{told}\n</div>'
+        cards = "\n".join(map(_section, group))
+        yield cards if is_wide else f'<div class="cards">\n{cards}\n</div>'
 
 
 def _section(section: Section) -> str:
@@ -95,7 +95,7 @@ def _all(blocks: Iterable[Block]) -> str:
 
 
 def block_html(block: Block) -> str:
-    """Write a block."""
+    """Return an element."""
     if isinstance(block, Table):
         return table_html(block)
     if isinstance(block, Facts):
@@ -114,7 +114,7 @@ def block_html(block: Block) -> str:
 
 
 def table_html(table: Table) -> str:
-    """Write a table; what is too much at once is folded away."""
+    """Return a table; all but its first rows are collapsed."""
     shown, folded = table.rows[: table.n_open], table.rows[table.n_open :]
     parts = [_rows(table, shown)] if shown else []
     if folded:
@@ -127,7 +127,7 @@ def table_html(table: Table) -> str:
 
 def _rows(table: Table, rows: Sequence[Row]) -> str:
     head = "".join(
-        f'<th scope="col"{_right(table, i)}>{escape(title) or _UNSEEN}</th>'
+        f'<th scope="col"{_right(table, i)}>{escape(title) or _HIDDEN_RANK}</th>'
         for i, title in enumerate(table.head)
     )
     body = "\n".join(_row(table, row) for row in rows)
@@ -138,7 +138,7 @@ def _rows(table: Table, rows: Sequence[Row]) -> str:
     )
 
 
-_UNSEEN = '<span class="unseen">rank</span>'
+_HIDDEN_RANK = '<span class="unseen">rank</span>'
 
 
 def _right(table: Table, i: int) -> str:
@@ -156,9 +156,9 @@ def _row(table: Table, row: Row) -> str:
             below = f"<small>{inline(row.below)}</small>" if row.below else ""
             cells.append(f'<th scope="row"{styled}>{_cell(cell)}{below}</th>')
             continue
-        # On a telephone a cell stands under its row's name, and says itself what it is.
-        says = table.is_stacked and table.head[i] and not isinstance(cell, Bar)
-        label = f' data-label="{escape(table.head[i])}"' if says else ""
+        # On a narrow screen a cell is below its row's name, and needs a label of its own.
+        is_labelled = table.is_stacked and table.head[i] and not isinstance(cell, Bar)
+        label = f' data-label="{escape(table.head[i])}"' if is_labelled else ""
         cells.append(f"<td{styled}{label}>{_cell(cell)}</td>")
     faint = ' class="faint"' if row.is_faint else ""
     return f"<tr{faint}>{''.join(cells)}</tr>"
@@ -178,8 +178,9 @@ def _percent(value: float) -> str:
 
 
 def inline(parts: Inline | tuple[Inline, ...]) -> str:
-    """Write text; every name turns in its own direction."""
-    told = parts if isinstance(parts, tuple) else (parts,)
+    """Return text, with every name isolated from the writing direction around it."""
+    sequence = parts if isinstance(parts, tuple) else (parts,)
     return "".join(
-        f"<bdi>{escape(one.text)}</bdi>" if isinstance(one, Name) else escape(one) for one in told
+        f"<bdi>{escape(one.text)}</bdi>" if isinstance(one, Name) else escape(one)
+        for one in sequence
     )

@@ -1,4 +1,4 @@
-"""The page as Markdown: the same words and tables, without pictures."""
+"""The report as Markdown: the same text and tables, without plots."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _MARKS = re.compile(r"([\\`*_{}\[\]<>#|~&$])")
 
 
 def markdown(content: Content) -> str:
-    """Write a page as Markdown.
+    """Return a report as Markdown.
 
     Parameters
     ----------
     content
-        What it says.
+        The content of the report.
     """
     keys = " · ".join(f"{_escaped(value)} {_escaped(name)}" for name, value in content.keys)
     lines = [f"# {_escaped(content.verdict)}", "", _escaped(content.kicker), "", keys, ""]
@@ -48,7 +48,7 @@ def _block(block: Block) -> Iterator[str]:
     elif isinstance(block, Text):
         yield from (_inline(block.parts), "")
     elif isinstance(block, Code):
-        # A fence longer than any in what it holds.
+        # A fence must be longer than any in the text.
         ticks = max((len(run) for run in re.findall("`+", block.text)), default=0)
         fence = "`" * max(3, ticks + 1)
         yield from (f"{fence}{block.language}", block.text, fence, "")
@@ -80,8 +80,8 @@ def _cell(cell: Cell) -> str:
 
 
 def _inline(parts: Inline | tuple[Inline, ...]) -> str:
-    told = parts if isinstance(parts, tuple) else (parts,)
-    return "".join(_escaped(one.text if isinstance(one, Name) else one) for one in told)
+    sequence = parts if isinstance(parts, tuple) else (parts,)
+    return "".join(_escaped(one.text if isinstance(one, Name) else one) for one in sequence)
 
 
 def _escaped(text: str) -> str:

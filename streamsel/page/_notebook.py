@@ -1,4 +1,4 @@
-"""What a notebook shows of a model: verdict, numbers and table; no picture, and no style sheet."""
+"""The representation of a model in a notebook: summary, key figures and table, without plots."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from streamsel.page._sections import alarms, sentence
 from streamsel.page._verdict import verdict
 from streamsel.words import rows_left_out_text
 
-_MOST = 10
+_MAX_ROWS = 10
 _CELL = "padding:0.2em 0.9em 0.2em 0;text-align:left;vertical-align:top"
 _NUMBER = "padding:0.2em 0.9em 0.2em 0;text-align:right"
 
 
 def notebook(model: Any) -> str:
-    """Return what a notebook shows of a model.
+    """Return the HTML that a notebook shows for a model.
 
     Parameters
     ----------
@@ -28,15 +28,15 @@ def notebook(model: Any) -> str:
     """
     report = model.report()
     parts = [f"<p><b>{escape(report.learner)}</b>: {escape(verdict(report))}</p>"]
-    parts += [f"<p>⚠ {escape(sentence(shown(told['text'])))}</p>" for told in alarms(report, {})]
+    parts += [f"<p>⚠ {escape(sentence(shown(alarm['text'])))}</p>" for alarm in alarms(report, {})]
     if report.columns_seen:
-        tables = chosen(report, "streamsel.report(model) has them", _MOST)
+        tables = chosen(report, "see streamsel.report(model)", _MAX_ROWS)
         parts += [_table(table) for table in tables if isinstance(table, Table)]
-        seen = f"{report.columns_seen:,} columns of {report.rows:,} rows"
-        seen += escape(shown(rows_left_out_text(report.rows_left_out)))
-        seen += "" if report.target is None else f", target: {escape(shown(report.target))}"
+        size = f"{report.columns_seen:,} columns of {report.rows:,} rows"
+        size += escape(shown(rows_left_out_text(report.rows_left_out)))
+        size += "" if report.target is None else f", target: {escape(shown(report.target))}"
         parts.append(
-            f"<p><small>{seen}; streamsel.report(model) returns the whole page.</small></p>"
+            f"<p><small>{size}; streamsel.report(model) returns the full report.</small></p>"
         )
     return f'<div class="streamsel" style="max-width:50em">{"".join(parts)}</div>'
 

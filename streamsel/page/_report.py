@@ -1,4 +1,4 @@
-"""The door of the page: a model in, text out."""
+"""Entry point of the report: a model in, text out."""
 
 from __future__ import annotations
 
@@ -26,40 +26,40 @@ def report(
     stability: SubsampleStability | None = None,
     format: str = "html",  # noqa: A002 (as the command calls it)
 ) -> str:
-    """Return a page that tells what a model has found, whether to believe it, and how it was made.
+    """Return a report on a model: its results, their significance, and how they were obtained.
 
-    It is one HTML file that fetches nothing and runs nothing, can be read on a telephone and in the
-    dark, and grows with what was found, not with what was read. As Markdown it has no pictures, and
-    as JSON all of what was found.
+    The HTML report is one file without scripts or network requests, for screens of any size and
+    dark mode; its size grows with the results, not with the data. The Markdown report has no plots;
+    the JSON report has all results.
 
     Parameters
     ----------
     model
         A learner, or the `Report` of one.
     data
-        Rows with the columns that the model uses, as `transform_many` takes them: for a picture of
-        components, or of the correlations among the chosen. Without it only what the model holds is
-        drawn.
+        Rows with the columns that the model uses, as for `transform_many`: for a scatter plot of
+        components, or a heatmap of correlations of selected variables. Without it, only the data in
+        the model are plotted.
     y
         The target of these rows, by which their points are coloured.
     notes
-        What was noted beside the model, as `read_notes` returns it: the page then knows its files,
-        its command, and what was skipped.
+        Metadata of the model file, as from `read_notes`: its input files, command, and skipped
+        columns.
     stability
-        What is selected of other samples, as `streamsel.evaluate.subsample_stability` returns it.
+        Selections over subsamples, as from `streamsel.evaluate.subsample_stability`.
     format
         `"html"`, `"json"` or `"md"`.
 
     Returns
     -------
-    The page, as text.
+    The report, as text.
 
     Raises
     ------
     ValueError
         For another format.
     TypeError
-        For a model that is none.
+        For a model that is not a learner.
     ImportError
         For HTML, without matplotlib.
 
@@ -76,7 +76,7 @@ def report(
     >>> print(streamsel.report(model, format="md").splitlines()[0])
     # 1 of 1,000 variables selected. 1 exceeds the noise floor (0.39).
 
-    In a notebook a model shows verdict and table by itself. The whole page goes to a file:
+    In a notebook a model shows summary and table by itself. The full report goes to a file:
 
     >>> from pathlib import Path
     >>> Path("page.html").write_text(streamsel.report(model), encoding="utf-8")  # doctest: +SKIP
@@ -84,25 +84,25 @@ def report(
     if format not in FORMATS:
         raise ValueError(f"Expected format='html', 'json' or 'md'. Got: {format!r}.")
     found = report_of(model)
-    told = notes if isinstance(notes, Mapping) else {}
-    if not is_complete(told):
+    metadata = notes if isinstance(notes, Mapping) else {}
+    if not is_complete(metadata):
         found = found.unfinished()
     if format == "json":
-        return _json(found, told, stability)
+        return _json(found, metadata, stability)
     if format == "md":
         from streamsel.page._markdown import markdown
 
-        return markdown(content(found, told, [] if stability is None else [again(stability)]))
+        return markdown(content(found, metadata, [] if stability is None else [again(stability)]))
     from streamsel.page._html import html
     from streamsel.page._pictures import pictures
 
-    return html(content(found, told, pictures(model, found, data, y, stability)))
+    return html(content(found, metadata, pictures(model, found, data, y, stability)))
 
 
 def _json(found: Report, notes: Mapping[str, Any], stability: SubsampleStability | None) -> str:
     from streamsel.cli._json import as_json
 
-    told = {
+    document = {
         "streamsel": __version__,
         "verdict": verdict(found, complete=is_complete(notes)),
         "alarms": alarms(found, notes),
@@ -111,4 +111,4 @@ def _json(found: Report, notes: Mapping[str, Any], stability: SubsampleStability
         "notes": notes,
         "cite": bibtex(found.learner),
     }
-    return as_json(told, indent=2) + "\n"
+    return as_json(document, indent=2) + "\n"

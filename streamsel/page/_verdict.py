@@ -1,4 +1,4 @@
-"""What is to be thought of what was found, in one sentence, and no better than it is."""
+"""A summary of the results in one sentence, including their significance."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 from streamsel.learner.report import Report
 from streamsel.words import count
 
-# Its target is what components are not to tell.
-_HIDES = "PrivateFeatures"
-# These scores see more than a correlation does, and what noise reaches by them is not known.
+# A learner whose target is a sensitive attribute, which components should be unrelated to.
+_PRIVATE_LEARNER = "PrivateFeatures"
+# Scores that are sensitive to more than correlation, and have no noise floor.
 _BEYOND_CORRELATION = {
     "mutual_info": "mutual information",
     "misclassification": "misclassification",
@@ -19,53 +19,53 @@ _BEYOND_CORRELATION = {
 
 
 def verdict(report: Report, *, complete: bool = True) -> str:
-    """Return a sentence on what was found.
+    """Return a summary of the results in one sentence.
 
     Parameters
     ----------
     report
-        What was found.
+        The results.
     complete
         Whether all columns were learnt.
     """
     if not report.columns_seen:
         return "Nothing has been learnt yet."
-    said = _of_selected(report) if report.kind == "selected" else _of_components(report)
+    text = _of_selected(report) if report.kind == "selected" else _of_components(report)
     if complete:
-        return f"{said}."
-    return f"The run was cut short, and what follows is of the columns before that. {said}."
+        return f"{text}."
+    return f"The run was interrupted; the result is for the columns before that. {text}."
 
 
 def short(value: float) -> str:
-    """Write a relevance so that it can be read at a glance."""
+    """Format a relevance for display."""
     if 0.0 < value < 0.001:
         return "less than 0.001"
     return f"{value:.2f}" if value >= 0.095 or not value else f"{value:.2g}"
 
 
 def share(value: float) -> str:
-    """Write a share in per cent."""
+    """Format a share in per cent."""
     return "over 99.9 %" if 0.9995 <= value < 1.0 else f"{100.0 * value:.3g} %"
 
 
 def above_floor(report: Report) -> str | None:
-    """Say how many columns lie above the noise floor; None where nobody can say."""
-    known: int | None = report.facts.get("n_above_noise")
-    if known is not None:
-        return f"{known:,}"
+    """Return the number of columns above the noise floor as text; None if it is unknown."""
+    n_above: int | None = report.facts.get("n_above_noise")
+    if n_above is not None:
+        return f"{n_above:,}"
     floor, density = report.noise_floor, report.density
     if floor is None or density is None:
         return None
-    # Nothing is said of where in its bin a column lies.
-    surely = int(density.counts[:, density.edges[:-1] >= floor].sum())
-    perhaps = int(density.counts[:, density.edges[1:] > floor].sum())
-    if surely == perhaps:
-        return f"{surely:,}"
-    return f"at least {surely:,}" if surely else None
+    # A column in the bin that contains the noise floor may be on either side.
+    least = int(density.counts[:, density.edges[:-1] >= floor].sum())
+    most = int(density.counts[:, density.edges[1:] > floor].sum())
+    if least == most:
+        return f"{least:,}"
+    return f"at least {least:,}" if least else None
 
 
 def other_score(report: Report) -> str | None:
-    """Say by what variables were selected, where that sees more than the relevance does."""
+    """Return the score by which variables were selected, if it is not a function of correlation."""
     score: Any = report.parameters.get("score")
     return _BEYOND_CORRELATION.get(score) if report.kind == "selected" else None
 
@@ -79,45 +79,45 @@ def _of_selected(report: Report) -> str:
     n, seen = len(report.found), count(report.columns_seen, "variable")
     if not n:
         return f"Nothing was selected: none of {seen} passes"
-    said = f"{n:,} of {seen} selected"
+    text = f"{n:,} of {seen} selected"
     if report.asked is not None and n < report.asked:
-        said += f" ({report.asked:,} were asked for)"
-    said += f". {_compared_with_noise(report)}"
+        text += f" ({report.asked:,} requested)"
+    text += f". {_compared_with_noise(report)}"
     if report.n_near_duplicates:
         others = "others" if report.n_near_duplicates > 1 else "another"
         are = "are near-duplicates" if report.n_near_duplicates > 1 else "is a near-duplicate"
-        said += f"; {report.n_near_duplicates:,} {are} of {others}"
+        text += f"; {report.n_near_duplicates:,} {are} of {others}"
     if report.facts.get("decided_on_arrival"):
-        return f"{said}. Each was decided on when it arrived"
-    return said + _certified(report)
+        return f"{text}. Each column was accepted or rejected on arrival"
+    return text + _certified(report)
 
 
 def _compared_with_noise(report: Report) -> str:
-    """Return a sentence, without its full stop, on how many variables exceed the noise floor."""
+    """Return a sentence, without full stop, on the number of variables above the noise floor."""
     n, floor, score = len(report.found), report.noise_floor, other_score(report)
     n_above = sum(row["above_noise"] is True for row in report.found)
     if floor is None:
         return "There is no noise floor to compare them with"
     if floor >= 1.0:
-        return "There are too few rows to tell a variable from noise"
-    which = {n: "All exceed" if n > 1 else "It exceeds", 0: "None exceeds", 1: "1 exceeds"}
-    said = which.get(n_above, f"{n_above:,} exceed")
+        return "There are too few rows to distinguish a variable from noise"
+    verbs = {n: "All exceed" if n > 1 else "It exceeds", 0: "None exceeds", 1: "1 exceeds"}
+    text = verbs.get(n_above, f"{n_above:,} exceed")
     if not n_above and n == 1:
-        said = "It does not exceed"
-    said += f" the noise floor ({short(floor)})"
+        text = "It does not exceed"
+    text += f" the noise floor ({short(floor)})"
     if n > n_above > 0:
-        said += f", {n - n_above:,} do{'es' if n - n_above == 1 else ''} not"
+        text += f", {n - n_above:,} do{'es' if n - n_above == 1 else ''} not"
     if not n_above:
         best = max(row["relevance"] or 0.0 for row in report.found)
-        said += f": the largest relevance is {short(best)}"
+        text += f": the largest relevance is {short(best)}"
     if score is not None:
         they = "It was" if n == 1 else "They were"
-        return f"{they} ranked by {score}, which has no noise floor. By correlation: {said}"
-    return said + _doubts(report)
+        return f"{they} ranked by {score}, which has no noise floor. By correlation: {text}"
+    return text + _doubts(report)
 
 
 def _doubts(report: Report) -> str:
-    """Return what a warning says of the noise floor itself: a headline is not to contradict it."""
+    """Return a warning about the noise floor itself, which the headline must not contradict."""
     codes = {warning.code for warning in report.warnings}
     if "tails" in codes:
         return ", which is too low for this target and these columns (see the warning)"
@@ -138,29 +138,28 @@ def _certified(report: Report) -> str:
 
 
 def is_certificate_needed(report: Report) -> bool:
-    """Whether columns were discarded, so that a selection may differ from one over all of them."""
+    """Whether columns were discarded, so that a full pass might have selected others."""
     facts = report.facts
-    is_of_pool = "n_certified" in facts and not facts.get("decided_on_arrival")
-    return is_of_pool and not facts.get("pool_complete", False)
+    has_pool = "n_certified" in facts and not facts.get("decided_on_arrival")
+    return has_pool and not facts.get("pool_complete", False)
 
 
 def _of_components(report: Report) -> str:
     n, facts = len(report.found), report.facts
     columns = count(report.columns_seen, "column")
     if not n:
-        return f"Nothing was built of {columns}"
-    said, have = count(n, "component"), "has" if n == 1 else "have"
+        return f"No components were built from {columns}"
+    text, have = count(n, "component"), "has" if n == 1 else "have"
     if facts.get("any_variable"):
-        return f"{said} of whatever variables a row has: what they are made of was not learnt"
+        return f"{text} of hashed names: every variable has weights, without learning"
     if "n_landmarks" in facts:
-        return (
-            f"{said} by the likeness of {count(facts['n_landmarks'], 'observation')} over {columns}"
-        )
+        n_landmarks = count(facts["n_landmarks"], "observation")
+        return f"{text} of the similarities of {n_landmarks} over {columns}"
     if report.noise_floor is None:
-        return _without_target(said, have, columns, facts)
+        return _without_target(text, have, columns, facts)
     n_used = len(variables_of(report))
     of = _of_columns(n_used, report.columns_seen)
-    return f"{said} of {of}{_of_target(report, n_used, report.noise_floor)}"
+    return f"{text} of {of}{_of_target(report, n_used, report.noise_floor)}"
 
 
 def _of_columns(n_used: int, n: int) -> str:
@@ -170,32 +169,27 @@ def _of_columns(n_used: int, n: int) -> str:
     return columns if n == 1 else f"all {columns}"
 
 
-def _without_target(said: str, have: str, columns: str, facts: Mapping[str, Any]) -> str:
+def _without_target(text: str, have: str, columns: str, facts: Mapping[str, Any]) -> str:
     variance = facts.get("share_of_variance")
     if variance is None:
-        return f"{said} of {columns}, learnt without a target"
-    return f"{said}, which {have} {share(variance)} of the variance of {columns}"
+        return f"{text} of {columns}, learnt without a target"
+    return f"{text}, which {have} {share(variance)} of the variance of {columns}"
 
 
 def _of_target(report: Report, n_used: int, floor: float) -> str:
-    """Say what components have to do with the target, and whether that can be noise."""
+    """Return the relevance of components to the target, compared with the noise floor."""
     most = max(row["relevance"] or 0.0 for row in report.found)
-    if report.learner == _HIDES:
-        return f"; of what is to be hidden they tell {short(most)} at most"
+    if report.learner == _PRIVATE_LEARNER:
+        return f"; their relevance to the sensitive attribute is at most {short(most)}"
     above = above_floor(report)
     if above == "0":
-        return (
-            "; nothing rises above noise: no column lies above what the best of as many columns of "
-            f"noise reaches ({short(floor)})"
-        )
-    told = f", the most relevant with {short(most)}"
-    # A sum of so many columns can be anything, and a target among it.
+        return f"; no column exceeds the noise floor ({short(floor)})"
+    text = f", the most relevant with {short(most)}"
+    # Components of as many columns as rows can fit any target exactly.
     if most > floor and n_used >= report.rows - 1:
-        told += " (of as many columns as there are rows, components can fit any target)"
+        text += " (components of as many columns as there are rows can fit any target)"
     elif above is None:
-        told += f" (a column of noise reaches {short(floor)}, and components do so more easily)"
-    return (
-        told
-        if above is None
-        else f"{told}; columns above what noise reaches ({short(floor)}): {above}"
-    )
+        text += f" (a column of noise reaches {short(floor)}, a component of noise even more)"
+    if above is None:
+        return text
+    return f"{text}; columns above the noise floor ({short(floor)}): {above}"

@@ -1,4 +1,4 @@
-"""Pictures of what a model has found: each takes a learner or its report, and returns Axes."""
+"""Plots of fitted models: each function takes a learner or its report, and returns Axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the columns lie, as a report tells it."""
+"""Density of relevance over the stream, from a report."""
 
 from __future__ import annotations
 
@@ -6,22 +6,21 @@ from streamsel.learner.report import Density, Report
 
 
 def density_of(report: Report) -> Density:
-    """Return where the columns of a report lie.
+    """Return the density of relevance of a report's columns.
 
     Raises
     ------
     ValueError
-        Where that is not known.
+        If it is not known.
     """
     if report.density is not None:
         return report.density
     if not report.columns_seen:
         raise ValueError(
             f"Expected a model that has seen columns. Got: {report.learner}, which has seen none.\n"
-            "Hint: learn_target(y) and learn_columns(X), or rows, come first."
+            "Hint: call learn_target(y) and learn_columns(X) first, or learn rows."
         )
     raise ValueError(
-        f"Expected a model that knows how relevant the columns were. Got: {report.learner}, "
-        "without a target.\nHint: of a selector path, of an extractor scree and loadings show what "
-        "was found."
+        f"Expected a model with the relevance of its columns. Got: {report.learner}, "
+        "without a target.\nHint: use path for a selector, scree or loadings for an extractor."
     )

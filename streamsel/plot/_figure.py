@@ -1,7 +1,7 @@
-"""A figure that shows itself in a notebook, and that is saved as the same bytes every time.
+"""Figure with a notebook representation, saved byte-reproducibly.
 
-It knows nothing of pyplot, so that drawing leaves nothing behind. matplotlib is imported here: this
-module is, where something is drawn.
+It is not registered with pyplot, so that drawing leaves no global state. This module imports
+matplotlib, and is itself imported only when a plot is drawn.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streamsel.plot._style import dateless, styled
 
 
 class Picture(Figure):
-    """A figure in the style of this package, whatever style is set when it is saved."""
+    """Figure in the style of this package, whatever style is set when it is saved."""
 
     def savefig(self, fname: Any, **options: Any) -> None:
         """Save as `matplotlib.figure.Figure.savefig` does, without a date."""
@@ -24,16 +24,14 @@ class Picture(Figure):
             super().savefig(fname, **dateless(fname, options))
 
     def _repr_png_(self) -> bytes:
-        """Return what a notebook shows."""
         file = BytesIO()
         self.savefig(file, format="png")
         return file.getvalue()
 
 
 class Panel(Axes):
-    """Axes whose figure a notebook shows where they stand last in a cell."""
+    """Axes that a notebook shows as their figure at the end of a cell."""
 
     def _repr_png_(self) -> bytes | None:
-        """Return what a notebook shows."""
         picture = self.get_figure(root=True)
         return picture._repr_png_() if isinstance(picture, Picture) else None

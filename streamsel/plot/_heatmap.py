@@ -1,4 +1,4 @@
-"""How the selected variables go together."""
+"""Heat map of the correlations of the selected variables."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from streamsel.rows import gather
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# More names than these do not fit.
-_NAMED = 32
+# With more variables names are left out.
+_MAX_NAMED = 32
 
 
 def heatmap(model: Any, X: Any, ax: Axes | None = None) -> Axes:
-    """Draw how the selected variables correlate, in order of selection.
+    """Plot the correlations of the selected variables, in order of selection.
 
     Parameters
     ----------
     model
         A selector, or its report.
     X
-        Rows that have these variables: a frame, an array or sparse matrix (whose columns are named
-        from 0), or a `ColumnStream`. Only the selected are read.
+        Rows with these variables: a frame, an array or sparse matrix (whose columns are named
+        from 0), or a `ColumnStream`. Only the selected variables are read.
     ax
-        Where to draw; None makes a figure, 85 mm wide.
+        Axes to draw on; None makes a figure, 85 mm wide.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def heatmap(model: Any, X: Any, ax: Axes | None = None) -> Axes:
     Raises
     ------
     TypeError
-        For an extractor, and for what is no model.
+        For an extractor, and for objects that are not models.
     ValueError
         For a model that has selected nothing, and for rows without one of the variables, or with
         infinite values.
@@ -57,8 +57,8 @@ def heatmap(model: Any, X: Any, ax: Axes | None = None) -> Axes:
 
     Notes
     -----
-    A missing value counts as the mean of the others, as everywhere. A variable that does not vary
-    in these rows correlates with none, and is grey.
+    Missing values are replaced by the mean of the others. Variables that are constant
+    in these rows have no correlation, and are grey.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def heatmap(model: Any, X: Any, ax: Axes | None = None) -> Axes:
             interpolation="none",
         )
         key_of_colours(panel, image, "correlation", ticks=[-1, 0, 1])
-        if len(names) <= _NAMED:
+        if len(names) <= _MAX_NAMED:
             shown = [name_of(name) for name in names]
             panel.set_xticks(range(len(names)), shown, rotation=90, fontsize=TINY)
             panel.set_yticks(range(len(names)), shown, fontsize=TINY)
@@ -98,14 +98,14 @@ def heatmap(model: Any, X: Any, ax: Axes | None = None) -> Axes:
 
 
 def correlations(X: Floats) -> Floats:
-    """Return the correlations of the columns of X, NaN of those that do not vary."""
+    """Return the correlations of the columns of X; NaN for constant columns."""
     if np.isinf(X).any():
         raise ValueError("Expected finite values, or missing ones. Got: an infinite one.")
     missing = np.isnan(X)
     n = np.maximum(1, (~missing).sum(axis=0))
     C = np.where(missing, 0.0, X - np.where(missing, 0.0, X).sum(axis=0) / n)
     length = np.linalg.norm(C, axis=0)
-    # What is left of a constant is rounding.
+    # A constant column has a residual of rounding errors.
     size = np.abs(np.where(missing, 0.0, X)).max(axis=0, initial=0.0)
     length[length <= 1e-12 * size * np.sqrt(len(X))] = np.nan
     C /= length

@@ -1,4 +1,4 @@
-"""What stood when: names, and the rows from and to which each of them stood."""
+"""Timeline of the variables in use, over the rows learnt."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-# More names than these are lines too thin to see; those that stood longest are drawn.
-_MOST = 200
+# More lines would be too thin to see; the names longest in use are drawn.
+_MAX_DRAWN = 200
 
 
 def history(history: Any, ax: Axes | None = None) -> Axes:
-    """Draw which variables stood when, while a learner learnt rows.
+    """Plot when each variable was in use, while a learner learnt rows.
 
     Parameters
     ----------
     history
         A `streamsel.History`: a step of a pipeline, `pipeline["History"]`.
     ax
-        Where to draw; None makes a figure, 85 mm wide.
+        Axes to draw on; None makes a figure, 85 mm wide.
 
     Returns
     -------
@@ -37,17 +37,17 @@ def history(history: Any, ax: Axes | None = None) -> Axes:
     Raises
     ------
     TypeError
-        For what is no history.
+        For any other object.
     ValueError
-        For one in which nothing has stood yet.
+        For a history in which no variable was in use yet.
     ImportError
         Without matplotlib.
 
     Notes
     -----
-    Names stand in the order in which they first stood; those that stand now are in another colour.
-    Thin lines are renewals of an extractor's components. Of more than two hundred names those are
-    drawn that stood longest.
+    Names are in the order of their first use; those in use now have another colour. Thin lines are
+    refreshes of an extractor's components. Of more than two hundred names those longest in use are
+    drawn.
 
     Examples
     --------
@@ -65,42 +65,42 @@ def history(history: Any, ax: Axes | None = None) -> Axes:
     if not isinstance(history, History):
         raise TypeError(
             f"Expected a History. Got: {kind_of(history)}.\n"
-            "Hint: let History(learner) stand in the pipeline in place of the learner."
+            "Hint: put History(learner) into the pipeline instead of the learner."
         )
     spans = history.spans()
     if not spans:
         raise ValueError(
-            "Expected a history in which something stood. Got: none of its "
-            f"{history.n_rows:,} rows.\nHint: nothing stands before warm_up rows, nor of "
-            f"what is made of all names alike. This is {type(history.learner).__name__}."
+            "Expected a history with variables in use. Got: "
+            f"{history.n_rows:,} rows without any.\nHint: none is in use before warm_up rows, and "
+            f"random components use no single one. This is {type(history.learner).__name__}."
         )
     drawn = _longest(spans)
-    now = {*history.learner.standing}
+    in_use = {*history.learner.standing}
     with drawing(ax, height_of(len(drawn))) as panel:
         if not isinstance(history.learner, Selector):
             for event in history.events:
                 panel.axvline(event.row, color=FAINT, lw=0.4, zorder=0, gid="renewal")
-        for place, name in enumerate(drawn):
+        for index, name in enumerate(drawn):
             parts = [(start, stop - start) for start, stop in spans[name]]
-            colour = CHOSEN if name in now else ACCENT
-            panel.broken_barh(parts, (place - 0.36, 0.72), color=colour, lw=0, gid=f"name {place}")
+            colour = CHOSEN if name in in_use else ACCENT
+            panel.broken_barh(parts, (index - 0.36, 0.72), color=colour, lw=0, gid=f"name {index}")
         name_rows(panel, drawn)
         if panel.get_ylabel():
-            panel.set_ylabel("variables, in order of coming")
-        # What came as columns was learnt before the first of them stood.
+            panel.set_ylabel("variables, in order of first use")
+        # After learning from columns the first use is at a high row count.
         begin = min(start for parts in spans.values() for start, _ in parts)
         begin = begin if begin > history.n_rows / 4 else 0
         panel.set_xlim(begin, max(begin + 1, history.n_rows))
         panel.xaxis.set_major_formatter(whole)
         panel.set_xlabel("rows learnt")
-        what = f"When {count(len(spans), 'variable')} stood, in {history.n_rows:,} rows"
+        what = f"When {count(len(spans), 'variable')} were in use, in {history.n_rows:,} rows"
         left_out = len(spans) - len(drawn)
         describe(panel, f"{what}; {left_out:,} are left out." if left_out else f"{what}.")
     return panel
 
 
 def _longest(spans: dict[Hashable, list[tuple[int, int]]]) -> list[Hashable]:
-    """Return the names that stood longest, in the order of all."""
-    stood = {name: sum(stop - start for start, stop in parts) for name, parts in spans.items()}
-    longest = {*sorted(stood, key=lambda name: -stood[name])[:_MOST]}
+    """Return the names longest in use, in their original order."""
+    n_rows = {name: sum(stop - start for start, stop in parts) for name, parts in spans.items()}
+    longest = {*sorted(n_rows, key=lambda name: -n_rows[name])[:_MAX_DRAWN]}
     return [name for name in spans if name in longest]

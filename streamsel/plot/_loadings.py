@@ -1,4 +1,4 @@
-"""What a component is made of."""
+"""Bar plot of the largest loadings of a component."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _RULES = {"component": params.Whole(0), "n": params.Whole(1)}
 
 
 def loadings(model: Any, ax: Axes | None = None, component: int = 0, n: int = 15) -> Axes:
-    """Draw the largest loadings of a component: weight times standard deviation.
+    """Plot the largest loadings of a component: weight times standard deviation.
 
-    So a variable in small units counts as it varies. Raw weights are in `model.loadings`.
+    This makes variables in different units comparable. Raw weights are in `model.loadings`.
 
     Parameters
     ----------
     model
         An extractor whose components are linear in the variables, or its report.
     ax
-        Where to draw; None makes a figure, 85 mm wide.
+        Axes to draw on; None makes a figure, 85 mm wide.
     component
-        Its number, as in its name: 0 is `pca0`.
+        Number of the component, as in its name: 0 is `pca0`.
     n
-        How many loadings, the largest first.
+        Number of loadings, the largest first.
 
     Returns
     -------
@@ -41,9 +41,9 @@ def loadings(model: Any, ax: Axes | None = None, component: int = 0, n: int = 15
     Raises
     ------
     TypeError
-        For a selector, and for what is no model.
+        For a selector, and for objects that are not models.
     ValueError
-        For a model that has found nothing or has no loadings, and for a component that it has not.
+        For a model without results or loadings, and for a component that does not exist.
     ImportError
         Without matplotlib.
 
@@ -73,8 +73,8 @@ def loadings(model: Any, ax: Axes | None = None, component: int = 0, n: int = 15
         name_rows(panel, [part["variable"] for part in shown])
         panel.spines["left"].set_visible(False)
         panel.set_xlabel(f"loading on {name}")
-        all_of_them = count(len(parts), "variable")
-        describe(panel, f"The {len(shown)} largest loadings on {name}, of {all_of_them}.")
+        total = count(len(parts), "variable")
+        describe(panel, f"The {len(shown)} largest loadings on {name}, of {total}.")
     return panel
 
 
@@ -85,8 +85,8 @@ def _of(report: Report, component: int) -> tuple[str, list[dict[str, Any]]]:
         if row["name"] == wanted:
             if not row["loadings"]:
                 raise ValueError(
-                    f"Expected a component that is a sum of variables. Got: {wanted}, of which "
-                    "none has a loading.\nHint: scatter shows where it places the rows."
+                    f"Expected a component that is linear in the variables. Got: {wanted}, which "
+                    "has no loadings.\nHint: use scatter to show the rows."
                 )
             return wanted, row["loadings"]
     known = sorted(int(row["name"].removeprefix(report.learner.lower())) for row in report.found)

@@ -1,4 +1,4 @@
-"""Relevance against its null: how many columns are as relevant as noise would make them."""
+"""Q-Q plot of the columns' p-values against their distribution under the null."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from streamsel.plot._words import count
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Of pure noise so many of the points lie in the band.
-_BAND = 0.95
+# Pointwise coverage of the band under the null.
+_COVERAGE = 0.95
 
 
 class Quantiles(NamedTuple):
-    """Chances of the columns under noise, as they are and as noise would have them, in -log10.
+    """p-values of the columns, observed and expected under the null, as -log10.
 
     Parameters
     ----------
     expected, observed
-        The chance of the k-th most relevant column: k / (p + 1), and what its relevance has.
+        p-value of the k-th most relevant column: k / (p + 1), and that of its relevance.
     low, high
-        Between which the observed one of pure noise lies.
+        Band of the observed p-value under the null.
     """
 
     expected: Floats
@@ -37,14 +37,14 @@ class Quantiles(NamedTuple):
 
 
 def null(model: Any, ax: Axes | None = None) -> Axes:
-    """Draw the chances of the columns under pure noise against those that noise would have.
+    """Plot the p-values of the columns against those expected under the null (Q-Q plot).
 
     Parameters
     ----------
     model
         A learner with a target, or its report.
     ax
-        Where to draw; None makes a figure, 85 mm wide.
+        Axes to draw on; None makes a figure, 85 mm wide.
 
     Returns
     -------
@@ -53,20 +53,19 @@ def null(model: Any, ax: Axes | None = None) -> Axes:
     Raises
     ------
     ValueError
-        For a model without a target, one that has seen no column, and one for which it is not known
-        how relevant noise is.
+        For a model without a target, one that has seen no column, and one without a known null
+        distribution of relevance.
     TypeError
-        For what is no model.
+        For objects that are not models.
     ImportError
         Without matplotlib.
 
     Notes
     -----
-    If no column tells of the target the points follow the diagonal, within the band where 95 % of
-    noise lies, point by point (the k-th of p chances is Beta(k, p - k + 1)). A curve above it from
-    the left on says that nearly all columns tell a little: by structure that they share, such as
-    batches or ancestry. Relevances are known by bins, 4 % apart; columns so relevant that noise
-    has no chance above 1e-300 are left out.
+    If no column is associated with the target the points follow the diagonal, within a pointwise 95
+    % band under the null (the k-th of p p-values is Beta(k, p - k + 1)). A curve that rises above
+    it throughout shows weak association of nearly all columns: shared structure, such as batches or
+    ancestry. Relevances are binned, 4 % apart; columns whose p-value is below 1e-300 are left out.
 
     Examples
     --------
@@ -85,9 +84,9 @@ def null(model: Any, ax: Axes | None = None) -> Axes:
     density = density_of(report)
     if density.null is None:
         raise ValueError(
-            "Expected a model for which it is known how relevant noise is. Got: "
-            f"{report.learner}, of which it is not.\nHint: relevance shows how relevant the "
-            "columns are."
+            "Expected a model with a known null distribution of relevance. Got: "
+            f"{report.learner}, which has none.\nHint: use plot.relevance for the relevance of the "
+            "columns."
         )
     found = quantiles(density.counts.sum(axis=0), density.null)
     with drawing(ax, height=80.0) as panel:
@@ -111,27 +110,27 @@ def null(model: Any, ax: Axes | None = None) -> Axes:
             fontsize=TINY,
         )
         p = int(density.counts.sum())
-        describe(panel, f"Chances of {count(p, 'column')} under noise, observed against expected.")
+        describe(panel, f"p-values of {count(p, 'column')}, observed against expected of noise.")
     return panel
 
 
-def quantiles(counts: Any, chances: Floats) -> Quantiles:
-    """Return chances in -log10 at the edges of bins.
+def quantiles(counts: Any, probabilities: Floats) -> Quantiles:
+    """Return p-values as -log10 at the edges of bins.
 
     Parameters
     ----------
     counts
         (b,) columns in each bin of relevance.
     chances
-        (b + 1,) of a column of noise to be above each edge.
+        (b + 1,) probability that a column of noise is above each edge.
     """
     from scipy.special import betaincinv
 
     p = int(np.sum(counts))
     above = np.cumsum(np.asarray(counts)[::-1])[::-1]
-    # At an edge above which nothing new lies the next one tells the same, and more sharply.
-    new = (np.asarray(counts) > 0) & (above > 0) & (chances[:-1] > 0.0)
-    k, chance = above[new].astype(np.float64), chances[:-1][new]
-    tail = (1.0 - _BAND) / 2.0
+    # An edge of an empty bin is left out: the next edge has the same count and a sharper p-value.
+    is_used = (np.asarray(counts) > 0) & (above > 0) & (probabilities[:-1] > 0.0)
+    k, p_value = above[is_used].astype(np.float64), probabilities[:-1][is_used]
+    tail = (1.0 - _COVERAGE) / 2.0
     low, high = (betaincinv(k, p - k + 1.0, level) for level in (1.0 - tail, tail))
-    return Quantiles(*(-np.log10(part) for part in (k / (p + 1.0), chance, low, high)))
+    return Quantiles(*(-np.log10(part) for part in (k / (p + 1.0), p_value, low, high)))

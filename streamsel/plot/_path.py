@@ -1,4 +1,4 @@
-"""The order of selection: what each of the chosen was worth when it was its turn."""
+"""Selection path: relevance and score of the selected variables in order of selection."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
     from streamsel.learner.report import Report
 
-# So many coefficients have a colour and a name.
-_NAMED = 6
+# Number of coefficients with a colour and a name.
+_N_NAMED = 6
 
 
 def path(model: Any, ax: Axes | None = None) -> Axes:
-    """Draw what each of the selected variables was worth, in order of selection.
+    """Plot relevance and score of the selected variables, in order of selection.
 
     Parameters
     ----------
     model
         A selector, or its report.
     ax
-        Where to draw; None makes a figure, 85 mm wide.
+        Axes to draw on; None makes a figure, 85 mm wide.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def path(model: Any, ax: Axes | None = None) -> Axes:
     Raises
     ------
     TypeError
-        For an extractor, and for what is no model.
+        For an extractor, and for objects that are not models.
     ValueError
         For a model that has selected nothing.
     ImportError
@@ -58,11 +58,11 @@ def path(model: Any, ax: Axes | None = None) -> Axes:
 
     Notes
     -----
-    Dots are relevances, open ones of variables that are not proven to be those of a selection over
-    all columns at once; diamonds the scores that variables had when they were picked, as a part of
-    the largest score. The dashed line is the noise floor, and thin lines part rounds. Of `Lasso`,
-    not of its report, it is the coefficients of variables as they are, as the penalty becomes less;
-    the six that end largest have names.
+    Dots are relevances, open for variables that are not certified as picks over all columns;
+    diamonds are scores at the time of the pick, relative to the largest. The dashed line is the
+    noise floor, and thin lines separate rounds. A `Lasso`, unlike its report, is shown by its
+    coefficients on the original scale along decreasing penalties; the six with the largest final
+    values are named.
 
     Examples
     --------
@@ -87,16 +87,16 @@ def path(model: Any, ax: Axes | None = None) -> Axes:
         _draw_scores(panel, report)
         _part_rounds(panel, [row["round"] for row in report.found])
         name_rows(panel, [row["name"] for row in report.found])
-        # Long names leave little width, and what is wider than that grows to the left.
+        # Long names leave little width, so the label is right-aligned and grows to the left.
         panel.set_xlabel("relevance; score as a part of the largest", loc="right")
         panel.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, borderpad=0.1)
-        what = count(len(report.found), "variable")
-        describe(panel, f"Relevance and score of {what} in order of selection.")
+        label = count(len(report.found), "variable")
+        describe(panel, f"Relevance and score of {label} in order of selection.")
     return panel
 
 
 def _part_rounds(panel: Axes, rounds: list[int]) -> None:
-    if len({*rounds}) == len(rounds):  # each of one variable
+    if len({*rounds}) == len(rounds):  # one variable per round
         return
     for i in range(1, len(rounds)):
         if rounds[i] != rounds[i - 1]:
@@ -110,9 +110,9 @@ def _draw_relevances(panel: Axes, report: Report) -> None:
         if row["relevance"] is not None
     ]
     for proven, label in ((True, "relevance"), (False, "relevance, not proven")):
-        mine = [(i, value) for i, value, certified in known if certified is proven]
-        if mine:
-            y, x = zip(*mine, strict=True)
+        points = [(i, value) for i, value, certified in known if certified is proven]
+        if points:
+            y, x = zip(*points, strict=True)
             face = CHOSEN if proven else "none"
             panel.plot(
                 x, y, "o", ms=4.0, mec=CHOSEN, mfc=face, mew=0.9, label=label, gid=label, zorder=3
@@ -129,10 +129,10 @@ def _draw_scores(panel: Axes, report: Report) -> None:
     largest = np.nanmax(np.abs(scores), initial=0.0)
     if not largest > 0.0:
         return
-    parts = scores / largest
+    relative = scores / largest
     panel.plot(
-        parts,
-        range(len(parts)),
+        relative,
+        range(len(relative)),
         "D",
         ms=3.2,
         mec=ACCENT,
@@ -141,30 +141,30 @@ def _draw_scores(panel: Axes, report: Report) -> None:
         label="score",
         gid="score",
     )
-    if np.nanmin(parts) < 0.0:
-        panel.set_xlim(1.04 * np.nanmin(parts), 1.04)
+    if np.nanmin(relative) < 0.0:
+        panel.set_xlim(1.04 * np.nanmin(relative), 1.04)
 
 
 def _coefficients(
     solutions: Mapping[float, Mapping[Hashable, float]], report: Report, ax: Axes | None
 ) -> Axes:
-    """Draw the solutions of a Lasso, from the largest penalty to the least."""
+    """Draw the coefficients of a Lasso, from the largest penalty to the smallest."""
     alphas = list(solutions)
     names = list(dict.fromkeys(name for found in solutions.values() for name in found))
     last = solutions[alphas[-1]]
-    named = sorted(last, key=lambda name: -abs(last[name]))[:_NAMED]
+    named = sorted(last, key=lambda name: -abs(last[name]))[:_N_NAMED]
     with drawing(ax) as panel:
         for name in sorted(names, key=lambda name: name in named):
             values = [found.get(name, 0.0) for found in solutions.values()]
             if name not in named:
                 panel.plot(alphas, values, color=FAINT, lw=0.6, gid="other")
                 continue
-            place = named.index(name)
+            index = named.index(name)
             panel.plot(
                 alphas,
                 values,
-                color=SERIES[place],
-                marker=MARKS[place],
+                color=SERIES[index],
+                marker=MARKS[index],
                 markevery=[-1],
                 clip_on=False,
                 label=name_of(name),
@@ -179,6 +179,6 @@ def _coefficients(
         panel.set_xlabel("penalty α")
         panel.set_ylabel("coefficient")
         panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=TINY)
-        what = f"{count(len(names), 'variable')} in {count(len(alphas), 'solution')}"
-        describe(panel, f"Coefficients of {what}; {len(report.found):,} are selected.")
+        label = f"{count(len(names), 'variable')} in {count(len(alphas), 'solution')}"
+        describe(panel, f"Coefficients of {label}; {len(report.found):,} are selected.")
     return panel

@@ -1,4 +1,4 @@
-"""Relevance by arrival: where the columns lie, and which of them were chosen."""
+"""Relevance of the columns in order of arrival (Manhattan plot), with the selected ones."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
     from streamsel.learner.report import Density, Report
 
-# Pixels of the shade, from no relevance to the top.
-_ROWS = 96
-# The least and the most ink where there are columns.
-_LEAST, _MOST = 0.10, 0.85
-# So many of the chosen are named.
-_NAMED = 8
+# Height of the density image, in pixels.
+_N_PIXELS = 96
+# Range of opacity of pixels with columns.
+_MIN_ALPHA, _MAX_ALPHA = 0.10, 0.85
+# Number of selected variables with a name.
+_N_NAMED = 8
 
 
 def relevance(model: Any, ax: Axes | None = None) -> Axes:
-    """Draw how relevant the columns were, in order of arrival, and the chosen on top of them.
+    """Plot the relevance of the columns in order of arrival, with the selected ones marked.
 
     Parameters
     ----------
     model
         A learner with a target, or its report.
     ax
-        Where to draw; None makes a figure, 85 mm wide.
+        Axes to draw on; None makes a figure, 85 mm wide.
 
     Returns
     -------
@@ -45,16 +45,16 @@ def relevance(model: Any, ax: Axes | None = None) -> Axes:
     ValueError
         For a model without a target, or that has seen no column.
     TypeError
-        For what is no model.
+        For objects that are not models.
     ImportError
         Without matplotlib.
 
     Notes
     -----
-    Up to 500 columns are points. Of more, the shade shows how many columns lie where, on a
-    logarithmic scale; it is made of counts that a model keeps while it learns, and has the same
-    size whatever the number of columns. A dashed line is the noise floor. Selected variables whose
-    place in the stream is not known, and components, are ticks at the right edge.
+    Up to 500 columns are drawn as points. With more, shading shows their density on a
+    logarithmic scale, from counts that a model keeps while it learns, of the same
+    size for any number of columns. A dashed line is the noise floor. Selected variables whose
+    index in the stream is not known, and components, are ticks at the right edge.
 
     Examples
     --------
@@ -71,12 +71,12 @@ def relevance(model: Any, ax: Axes | None = None) -> Axes:
     """
     report = report_of(model)
     density = density_of(report)
-    mine = [row["relevance"] or 0.0 for row in report.found]
+    values = [row["relevance"] or 0.0 for row in report.found]
     if density.points is None:
         highest = density.edges[1:][density.counts.any(axis=0)].max(initial=0.0)
     else:
         highest = density.points.max(initial=0.0)
-    top = min(1.0, 1.12 * max(highest, report.noise_floor or 0.0, *mine, 0.02))
+    top = min(1.0, 1.12 * max(highest, report.noise_floor or 0.0, *values, 0.02))
     width = max(1, report.columns_seen)
     with drawing(ax) as panel:
         if density.points is None:
@@ -85,20 +85,20 @@ def relevance(model: Any, ax: Axes | None = None) -> Axes:
             _draw_points(panel, density.points)
         panel.set_xlim(0.0, width)
         panel.set_ylim(0.0, top)
-        # Numbers of millions are long.
-        most = 4 if width < 1_000_000 else 3
-        panel.xaxis.set_major_locator(extras.matplotlib("ticker").MaxNLocator(most))
+        # Labels of millions are long.
+        n_ticks = 4 if width < 1_000_000 else 3
+        panel.xaxis.set_major_locator(extras.matplotlib("ticker").MaxNLocator(n_ticks))
         panel.xaxis.set_major_formatter(whole)
         panel.set_xlabel("column, in order of arrival")
         panel.set_ylabel("relevance")
         _draw_floor(panel, report.noise_floor)
-        _draw_found(panel, report, mine)
+        _draw_found(panel, report, values)
         describe(panel, _words(report))
     return panel
 
 
 def _draw_shade(ax: Axes, density: Density, top: float) -> None:
-    """Draw how many columns lie where."""
+    """Draw the density of columns."""
     image = ax.imshow(
         _shade(density.counts, density.edges, top),
         extent=(0.0, density.step * len(density.counts), 0.0, top),
@@ -111,24 +111,26 @@ def _draw_shade(ax: Axes, density: Density, top: float) -> None:
 
 def _draw_points(ax: Axes, points: Floats) -> None:
     """Draw every column that varies."""
-    places = np.flatnonzero(points >= 0.0)
+    indices = np.flatnonzero(points >= 0.0)
     ax.plot(
-        places + 0.5, points[places], "o", color=ACCENT, ms=2.2, mew=0, alpha=0.6, gid="columns"
+        indices + 0.5, points[indices], "o", color=ACCENT, ms=2.2, mew=0, alpha=0.6, gid="columns"
     )
 
 
 def _shade(counts: Any, edges: Floats, top: float) -> Any:
-    """Return an image, (rows, arrivals, 4): of one colour, as dense as columns lie."""
+    """Return an image, (rows, arrivals, 4): one colour, as opaque as columns are dense."""
     below = np.column_stack([np.zeros(len(counts)), np.cumsum(counts, axis=1)])
-    at = np.linspace(0.0, top, _ROWS + 1)
-    # Bins and pixels are not the same: within a bin columns are taken to lie evenly.
-    cells = np.diff([np.interp(at, edges, row) for row in below], axis=1).T
+    heights = np.linspace(0.0, top, _N_PIXELS + 1)
+    # Bins are interpolated to pixels, as if columns were uniform within a bin.
+    cells = np.diff([np.interp(heights, edges, row) for row in below], axis=1).T
     cells[cells < 1e-12 * max(1, below[:, -1].max(initial=0))] = 0.0
     densest = cells.max(initial=0.0)
     share = np.log1p(cells) / np.log1p(densest) if densest else cells
     image = np.empty((*cells.shape, 4), dtype=np.uint8)
     image[..., :3] = [int(ACCENT[i : i + 2], 16) for i in (1, 3, 5)]
-    image[..., 3] = np.rint(255 * np.where(cells > 0.0, _LEAST + (_MOST - _LEAST) * share, 0.0))
+    image[..., 3] = np.rint(
+        255 * np.where(cells > 0.0, _MIN_ALPHA + (_MAX_ALPHA - _MIN_ALPHA) * share, 0.0)
+    )
     return image
 
 
@@ -148,18 +150,18 @@ def _draw_floor(ax: Axes, floor: float | None) -> None:
     )
 
 
-def _draw_found(ax: Axes, report: Report, mine: list[float]) -> None:
-    """Draw what was found: points where it is known when they came, ticks at the edge elsewhere."""
+def _draw_found(ax: Axes, report: Report, values: list[float]) -> None:
+    """Draw the results: points where the arrival is known, ticks at the right edge otherwise."""
     width = ax.get_xlim()[1]
-    came = [row.get("arrival") for row in report.found]
-    known = [i for i, arrival in enumerate(came) if arrival is not None]
-    x = [width if arrival is None else arrival + 0.5 for arrival in came]
-    others = [i for i, arrival in enumerate(came) if arrival is None]
-    for places, mark in ((known, "o"), (others, "_")):
-        if places:
+    arrivals = [row.get("arrival") for row in report.found]
+    known = [i for i, arrival in enumerate(arrivals) if arrival is not None]
+    x = [width if arrival is None else arrival + 0.5 for arrival in arrivals]
+    others = [i for i, arrival in enumerate(arrivals) if arrival is None]
+    for indices, mark in ((known, "o"), (others, "_")):
+        if indices:
             ax.plot(
-                [x[i] for i in places],
-                [mine[i] for i in places],
+                [x[i] for i in indices],
+                [values[i] for i in indices],
                 mark,
                 color=CHOSEN,
                 ms=3.2 if mark == "o" else 9.0,
@@ -169,15 +171,15 @@ def _draw_found(ax: Axes, report: Report, mine: list[float]) -> None:
                 gid="chosen" if mark == "o" else "chosen at the edge",
                 zorder=4,
             )
-    order = sorted(range(len(mine)), key=lambda i: -mine[i])
-    names = [report.found[i]["name"] for i in order[:_NAMED]]
-    name_points(ax, names, [x[i] for i in order], [mine[i] for i in order])
+    order = sorted(range(len(values)), key=lambda i: -values[i])
+    names = [report.found[i]["name"] for i in order[:_N_NAMED]]
+    name_points(ax, names, [x[i] for i in order], [values[i] for i in order])
 
 
 def _words(report: Report) -> str:
-    what = "chosen" if report.kind == "selected" else "components"
-    floor = "" if report.noise_floor is None else f"; noise reaches {report.noise_floor:.2f}"
+    kind = "selected" if report.kind == "selected" else "components"
+    noise = "" if report.noise_floor is None else f"; noise floor {report.noise_floor:.2f}"
     return (
         f"Relevance of {count(report.columns_seen, 'column')} in order of arrival, "
-        f"with {len(report.found):,} {what}{floor}."
+        f"with {len(report.found):,} {kind}{noise}."
     )

@@ -1,4 +1,4 @@
-"""What stands one below the other, each with its name: bars and dots."""
+"""Named rows of bar and dot plots."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-# In millimetres, of a row and of all that is around them.
-_ROW, _AROUND = 3.6, 17.0
-# More names than these nobody reads, and no page holds.
-MOST_NAMED = 50
-_NAMELESS = 110.0
+# Height of a row and of the margins, in millimetres.
+_ROW, _MARGINS = 3.6, 17.0
+# With more rows names are left out, and the height is fixed.
+MAX_NAMED = 50
+_UNNAMED_HEIGHT = 110.0
 
 
 def height_of(n: int) -> float:
-    """Return the height of a picture of so many rows, in millimetres."""
-    return _AROUND + _ROW * max(3, n) if n <= MOST_NAMED else _NAMELESS
+    """Return the height of a plot with n rows, in millimetres."""
+    return _MARGINS + _ROW * max(3, n) if n <= MAX_NAMED else _UNNAMED_HEIGHT
 
 
 def name_rows(ax: Axes, names: Sequence[Hashable]) -> None:
-    """Let rows 0, 1, ... go down from the top, each with its name; many with their rank."""
+    """Label rows 0, 1, ... from the top with their names, or with ranks if there are many."""
     ax.set_ylim(len(names) - 0.4, -0.6)
-    if len(names) > MOST_NAMED:
+    if len(names) > MAX_NAMED:
         ax.set_ylabel("rank")
         return
     ax.set_yticks(range(len(names)), [name_of(name) for name in names])

@@ -1,4 +1,4 @@
-"""Where two components place the rows."""
+"""Scatter plot of rows by two components."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from streamsel.rows import as_frame
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# More points than these are an image in an SVG.
-_MANY = 800
+# More points than this are rasterised in an SVG.
+_MAX_VECTOR_POINTS = 800
 
 
 def scatter(
@@ -31,23 +31,23 @@ def scatter(
     ax: Axes | None = None,
     components: tuple[int, int] = (0, 1),
 ) -> Axes:
-    """Draw where two components place rows.
+    """Plot rows by two components.
 
     Parameters
     ----------
     model
-        An extractor that has learnt; not its report, which does not hold the rows.
+        A fitted extractor; not its report, which does not hold the rows.
     X
-        Rows, as `transform_many` takes them; None for those that were learnt, of a model that has
+        Rows, as for `transform_many`; None for the rows that were learnt, by a model that has
         learnt columns only.
     y
-        What is known of each row, by which it is coloured: labels, of which the six most frequent
-        have a colour, or numbers; None for one colour. Whole numbers of no more than six kinds are
+        Values of the rows by which to colour them: labels, of which the six most frequent have a
+        colour, or numbers; None for one colour. Whole numbers with at most six distinct values are
         labels.
     ax
-        Where to draw; None makes a figure, 85 mm wide.
+        Axes to draw on; None makes a figure, 85 mm wide.
     components
-        The numbers of two components, as in their names: (0, 1) are `pca0` and `pca1`.
+        Numbers of two components, as in their names: (0, 1) are `pca0` and `pca1`.
 
     Returns
     -------
@@ -56,10 +56,10 @@ def scatter(
     Raises
     ------
     TypeError
-        For a selector, a report, and for what is no model.
+        For a selector, a report, and for objects that are not models.
     ValueError
-        For a model that has found nothing, one that has learnt rows where X is None, a component
-        that it has not, and for y of another length.
+        For a model without results, one that has learnt rows if X is None, a component
+        that does not exist, and a y of another length.
     ImportError
         Without matplotlib.
 
@@ -78,31 +78,31 @@ def scatter(
     if isinstance(model, Report):
         raise TypeError(
             f"Expected an extractor. Got: a report of {model.learner}, which holds no rows.\n"
-            "Hint: hand over the model itself."
+            "Hint: pass the model itself."
         )
     report = report_of(model)
     expect_found(report, "components")
     used = {one["variable"]: None for row in report.found for one in row["loadings"]}
     expect_some(X, list(used))
     Z = _placed(model, X)
-    places = list(components) if isinstance(components, Iterable) else []
-    known = [c for c in places if isinstance(c, Integral) and 0 <= c < Z.shape[1]]
-    if len(known) != 2 or len(places) != 2:
+    numbers = list(components) if isinstance(components, Iterable) else []
+    known = [c for c in numbers if isinstance(c, Integral) and 0 <= c < Z.shape[1]]
+    if len(known) != 2 or len(numbers) != 2:
         raise ValueError(
             f"Expected two components, from 0 to {Z.shape[1] - 1}. Got: {components!r}.\n"
             "Hint: components are counted from 0, as in their names."
         )
-    said = None if y is None else array_of(y, "y")
-    if said is not None and said.shape != (len(Z),):
-        raise ValueError(f"Expected a y for each of {len(Z)} rows. Got: shape {said.shape}.")
+    values = None if y is None else array_of(y, "y")
+    if values is not None and values.shape != (len(Z),):
+        raise ValueError(f"Expected a y for each of {len(Z)} rows. Got: shape {values.shape}.")
     a, b = (Z[:, component] for component in components)
     with drawing(ax, height=70.0) as panel:
-        if said is None:
+        if values is None:
             _points(panel, a, b, color=ACCENT, marker="o")
-        elif _are_labels(said):
-            _groups(panel, a, b, said)
+        elif _are_labels(values):
+            _groups(panel, a, b, values)
         else:
-            drawn = _points(panel, a, b, c=said.astype(np.float64), cmap="cividis", marker="o")
+            drawn = _points(panel, a, b, c=values.astype(np.float64), cmap="cividis", marker="o")
             key_of_colours(panel, drawn, "y")
         names = [model.components[component] for component in components]
         panel.set_xlabel(names[0])
@@ -119,7 +119,7 @@ def _placed(model: Any, X: Any) -> Floats:
         if not found.size:
             raise ValueError(
                 f"Expected a model that holds its rows. Got: {type(model).__name__}, which does "
-                "not.\nHint: hand over the rows, scatter(model, X)."
+                "not.\nHint: pass the rows, scatter(model, X)."
             )
         return found
     Z = model.transform_many(X)
@@ -130,26 +130,30 @@ def _placed(model: Any, X: Any) -> Floats:
 def _are_labels(y: Any) -> bool:
     if y.dtype.kind not in "iuf":
         return True
-    kinds = np.unique(y)
-    return bool(len(kinds) <= len(SERIES) and (kinds == np.rint(kinds)).all())
+    distinct = np.unique(y)
+    return bool(len(distinct) <= len(SERIES) and (distinct == np.rint(distinct)).all())
 
 
 def _groups(panel: Axes, a: Floats, b: Floats, y: Any) -> None:
-    """Draw groups of rows, the most frequent with a colour and a mark of its own."""
+    """Draw groups of rows, the most frequent with a colour and a marker each."""
     labels = y.tolist()
     sizes = Counter(labels)
     ranked = sorted(sizes, key=lambda label: (-sizes[label], str(label)))
     first = sorted(ranked[: len(SERIES)], key=str)
     rest = np.array([label not in first for label in labels])
     if rest.any():
-        how = {"color": FAINT, "marker": ".", "label": f"other ({rest.sum():,})"}
-        _points(panel, a[rest], b[rest], **how)
-    for place, label in enumerate(first):
-        mine = np.array([other == label for other in labels])
-        how = {"color": SERIES[place], "marker": MARKS[place]}
-        _points(panel, a[mine], b[mine], label=f"{name_of(label)} ({sizes[label]:,})", **how)
+        style = {"color": FAINT, "marker": ".", "label": f"other ({rest.sum():,})"}
+        _points(panel, a[rest], b[rest], **style)
+    for index, label in enumerate(first):
+        is_member = np.array([other == label for other in labels])
+        style = {"color": SERIES[index], "marker": MARKS[index]}
+        _points(
+            panel, a[is_member], b[is_member], label=f"{name_of(label)} ({sizes[label]:,})", **style
+        )
     panel.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, handletextpad=0.2)
 
 
 def _points(panel: Axes, a: Floats, b: Floats, **how: Any) -> Any:
-    return panel.scatter(a, b, s=9, linewidths=0, alpha=0.75, rasterized=len(a) > _MANY, **how)
+    return panel.scatter(
+        a, b, s=9, linewidths=0, alpha=0.75, rasterized=len(a) > _MAX_VECTOR_POINTS, **how
+    )

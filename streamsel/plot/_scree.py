@@ -1,4 +1,4 @@
-"""Components: how relevant each is, or how much of the variance it has, and what noise reaches."""
+"""Scree plot: relevance or share of variance of each component, and the level of noise."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 
     from streamsel.learner.report import Report
 
-# What noise exceeds in one of twenty cases: of Tracy and Widom's law of real matrices.
+# 95 % quantile of the Tracy-Widom law for real matrices.
 _TRACY_WIDOM = 0.9793
-# More components than these have no room for their numbers.
-_NUMBERED = 20
-# Components that are single columns, or rotated among a few, or found without the target: what
-# single columns of noise reach says something of these. Of those made of all columns to fit the
-# target it says nothing, for noise too is explained in full where columns outnumber rows.
+# With more components their numbers are left out.
+_MAX_NUMBERED = 20
+# The noise floor of single columns applies to components that are single columns, rotations of a
+# few, or found without the target. It does not apply to components fitted to the target from all
+# columns: with more columns than rows even noise fits in full.
 _LIKE_COLUMNS = {"SOSPCA", "RankedPCA"}
 
 
 def scree(model: Any, ax: Axes | None = None) -> Axes:
-    r"""Draw how much each component has of the target, or of the variance.
+    r"""Plot relevance or share of variance of each component (scree plot).
 
     Parameters
     ----------
     model
         An extractor, or its report.
     ax
-        Where to draw; None makes a figure, 85 mm wide.
+        Axes to draw on; None makes a figure, 85 mm wide.
 
     Returns
     -------
@@ -44,28 +44,27 @@ def scree(model: Any, ax: Axes | None = None) -> Axes:
     Raises
     ------
     TypeError
-        For a selector, and for what is no model.
+        For a selector, and for objects that are not models.
     ValueError
-        For a model that has found nothing, and for components none of which is more than another:
-        random ones, for instance.
+        For a model without results, and for components that all have the same value, such as
+        random ones.
     ImportError
         Without matplotlib.
 
     Notes
     -----
-    Of components that are about a target it is their relevance; of `PCA` their share of the
-    variance. Of others without a target it is the variance of the training rows, which a report
+    Supervised components are shown by their relevance, those of `PCA` by their share of the
+    variance, other unsupervised ones by the variance of the training rows, which a report
     does not hold.
 
-    What noise reaches is drawn where it is known. For `SOSPCA` and `RankedPCA` it is the noise
-    floor of single columns; a component that was rotated among several passes it more often. For
-    `PCA(scale=True)` it is the share that the first component of $p$ columns that have nothing to
-    do with one another exceeds once in twenty times at most, by the law of Tracy and Widom[^1]:
-    with $m = n - 1$ degrees of freedom $(\mu + 0.9793\,\sigma) / (m p)$, where
-    $\mu = (\sqrt{m} + \sqrt{p})^2$ and
-    $\sigma = (\sqrt{m} + \sqrt{p}) (1/\sqrt{m} + 1/\sqrt{p})^{1/3}$. For components that were
-    made of all columns to fit a target, as those of `PLS` and `RidgeComponents`, nothing is drawn:
-    where columns outnumber rows those of noise are as relevant.
+    The level of noise is drawn where it is known. For `SOSPCA` and `RankedPCA` it is the noise
+    floor of single columns; a rotation of several passes it more often. For `PCA(scale=True)` it is
+    the share that the first component of $p$ independent columns exceeds with probability at most 5
+    %, by the Tracy-Widom law[^1]: with $m = n - 1$ degrees of freedom $(\mu + 0.9793\,\sigma) / (m
+    p)$, where $\mu = (\sqrt{m} + \sqrt{p})^2$ and $\sigma = (\sqrt{m} + \sqrt{p}) (1/\sqrt{m} +
+    1/\sqrt{p})^{1/3}$. For components fitted to a target from all columns, such as those of `PLS`
+    and `RidgeComponents`, no level is drawn: with more columns than rows those of noise are as
+    relevant.
 
     References
     ----------
@@ -89,24 +88,24 @@ def scree(model: Any, ax: Axes | None = None) -> Axes:
     label, numbers, values = _heights(model, report)
     noise = _noise(report)
     with drawing(ax) as panel:
-        places = np.arange(len(values))
-        panel.vlines(places, 0.0, values, color=ACCENT, lw=1.0)
-        panel.plot(places, values, "o", color=ACCENT, ms=3.5, gid="components")
+        indices = np.arange(len(values))
+        panel.vlines(indices, 0.0, values, color=ACCENT, lw=1.0)
+        panel.plot(indices, values, "o", color=ACCENT, ms=3.5, gid="components")
         if noise is not None:
-            level, what = noise
+            level, kind = noise
             panel.axhline(
                 level,
                 color=NOISE,
                 lw=0.9,
                 ls=(0, (4, 2.5)),
                 gid="noise",
-                label=f"{what}: {level:.2g}",
+                label=f"{kind}: {level:.2g}",
             )
             panel.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), borderpad=0.1)
         panel.set_xlim(-0.6, max(len(values) - 0.4, 2.4))
         panel.set_ylim(0.0, 1.08 * max(values.max(), noise[0] if noise else 0.0) or 1.0)
-        if len(values) <= _NUMBERED:
-            panel.set_xticks(places, numbers)
+        if len(values) <= _MAX_NUMBERED:
+            panel.set_xticks(indices, numbers)
             panel.set_xlabel("component")
         else:
             panel.xaxis.set_major_formatter(whole)
@@ -117,7 +116,7 @@ def scree(model: Any, ax: Axes | None = None) -> Axes:
 
 
 def _heights(model: Any, report: Report) -> tuple[str, list[str], Floats]:
-    """Return what components have, their numbers, and how much each has, the largest first."""
+    """Return the label, the numbers and the values of components, the largest first."""
     numbers = [row["name"].removeprefix(report.learner.lower()) for row in report.found]
     if "share" in report.found[0]:
         shares = np.array([row["share"] for row in report.found])
@@ -132,34 +131,34 @@ def _heights(model: Any, report: Report) -> tuple[str, list[str], Floats]:
         if len(variances) == 1 or np.ptp(variances) > 1e-9 * variances.max():
             return "variance", [str(k) for k in order.tolist()], variances[order]
     raise ValueError(
-        "Expected components some of which are more than others. Got: those of "
-        f"{report.learner}, all alike.\nHint: scatter shows where they place the rows."
+        "Expected components with different values. Got: those of "
+        f"{report.learner}, which are all equal.\nHint: use scatter to show the rows."
     )
 
 
 def _noise(report: Report) -> tuple[float, str] | None:
-    """Return what noise reaches, and what that is; None where it is not known."""
+    """Return the level of noise and its label; None if it is not known."""
     if report.learner in _LIKE_COLUMNS and report.noise_floor is not None:
         return report.noise_floor, "noise floor of single columns"
-    set_to = report.parameters
-    if report.learner == "PCA" and set_to["scale"] and not set_to["fading_factor"]:
+    parameters = report.parameters
+    if report.learner == "PCA" and parameters["scale"] and not parameters["fading_factor"]:
         level = largest_share(report.rows, report.columns_seen - report.columns_constant)
         return None if level is None else (level, "first component of noise")
     return None
 
 
 def largest_share(n: int, p: int) -> float | None:
-    """Return the share of variance that a component of noise exceeds with a chance of 5 %.
+    """Return the share of variance that a component of noise exceeds with probability 5 %.
 
     Parameters
     ----------
     n, p
-        Observations, and columns of variance 1 that have nothing to do with one another.
+        Number of observations, and of independent columns of variance 1.
 
     Notes
     -----
-    It is the law of columns of random length. Those that were scaled to the same one vary less, so
-    that with few columns the chance is smaller.
+    The law is that of columns of random length. Columns scaled to equal length vary less, so
+    that with few of them the probability is smaller.
     """
     m = n - 1
     if min(m, p) < 2:

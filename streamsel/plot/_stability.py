@@ -1,4 +1,4 @@
-"""How often variables are selected when the data are drawn again."""
+"""Bar plot of selection frequencies over resampled data."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from streamsel.plot._words import count
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# So many variables are drawn, the most frequent ones.
-_MOST = 20
+# Number of variables drawn, the most frequent ones.
+_MAX_DRAWN = 20
 
 
 def stability(found: Any, ax: Axes | None = None) -> Axes:
-    """Draw how often each variable was selected when the data were drawn again.
+    """Plot how often each variable is selected over resampled data.
 
     Parameters
     ----------
     found
-        What `streamsel.evaluate.subsample_stability` returns, or selections: `model.selected` of
-        several learners, of a sample of the rows each.
+        The result of `streamsel.evaluate.subsample_stability`, or selections: `model.selected` of
+        several learners, each fitted to a sample of the rows.
     ax
-        Where to draw; None makes a figure, 85 mm wide.
+        Axes to draw on; None makes a figure, 85 mm wide.
 
     Returns
     -------
@@ -41,18 +41,18 @@ def stability(found: Any, ax: Axes | None = None) -> Axes:
     Raises
     ------
     TypeError
-        For what is neither.
+        For any other object.
     ValueError
-        Where nothing was selected.
+        If nothing was selected.
     ImportError
         Without matplotlib.
 
     Notes
     -----
-    The twenty most frequent are drawn, with the interval of 95 % (Wilson's) that comes of there
-    being no more selections than these. Of what `subsample_stability` returns those that all rows
-    select are in another colour, and the title is the index of Nogueira and others (2018), with its
-    interval: 1 where all selections are the same, 0 where they have no more in common than chance.
+    The twenty most frequent variables are drawn, with Wilson's 95 % interval for the number of
+    selections. For a result of `subsample_stability` the variables selected on all rows
+    have another colour, and the title is the index of Nogueira and others (2018) with its
+    interval: 1 if all selections are equal, 0 if they overlap as by chance.
 
     Examples
     --------
@@ -63,19 +63,19 @@ def stability(found: Any, ax: Axes | None = None) -> Axes:
     [('a', 1.0), ('b', 0.667), ('c', 0.333)]
     """
     frequency, drawn = _frequencies(found)
-    shown = list(frequency)[:_MOST]
+    shown = list(frequency)[:_MAX_DRAWN]
     if not shown:
         raise ValueError(
-            "Expected selections of some variables. Got: none in any.\n"
-            "Hint: a smaller noise floor, or more rows, may let something be selected."
+            "Expected selections of some variables. Got: only empty ones.\n"
+            "Hint: lower the noise floor, or use more rows."
         )
-    chosen = {*getattr(found, "selected", ())}
+    selected = {*getattr(found, "selected", ())}
     with drawing(ax, height_of(len(shown)) + 5.0) as panel:
         panel.barh(
             range(len(shown)),
             [frequency[name] for name in shown],
             height=0.62,
-            color=[CHOSEN if name in chosen else ACCENT for name in shown],
+            color=[CHOSEN if name in selected else ACCENT for name in shown],
         )
         intervals = np.array([interval(frequency[name], drawn) for name in shown])
         panel.hlines(range(len(shown)), *intervals.T, color=INK, lw=0.8, gid="intervals")
@@ -83,40 +83,37 @@ def stability(found: Any, ax: Axes | None = None) -> Axes:
         panel.set_xlim(0.0, 1.0)
         panel.set_xlabel("share of the selections")
         index = getattr(found, "index", None)
-        said = ""
+        title = ""
         if isinstance(index, tuple):
             value, low, high = index
-            said = f"stability {value:.2f} ({low:.2f} to {high:.2f})"
-            panel.set_title(said)
-        what = f"How often {count(len(frequency), 'variable')} were selected"
-        describe(panel, f"{what}; {said}." if said else f"{what}.")
+            title = f"stability {value:.2f} ({low:.2f} to {high:.2f})"
+            panel.set_title(title)
+        label = f"Selection frequency of {count(len(frequency), 'variable')}"
+        describe(panel, f"{label}; {title}." if title else f"{label}.")
     return panel
 
 
 def interval(share: float, n: int) -> tuple[float, float]:
-    """Return between what the chance lies of what came in this share of n cases, with 95 %."""
+    """Return Wilson's 95 % interval of a probability, from a share of n cases."""
     z2 = NormalDist().inv_cdf(0.975) ** 2
-    whole = 1.0 + z2 / n
-    middle = (share + z2 / (2.0 * n)) / whole
-    spread = math.sqrt(z2 * (share * (1.0 - share) + z2 / (4.0 * n)) / n) / whole
-    return max(0.0, middle - spread), min(1.0, middle + spread)
+    scale = 1.0 + z2 / n
+    centre = (share + z2 / (2.0 * n)) / scale
+    half_width = math.sqrt(z2 * (share * (1.0 - share) + z2 / (4.0 * n)) / n) / scale
+    return max(0.0, centre - half_width), min(1.0, centre + half_width)
 
 
 def _frequencies(found: Any) -> tuple[Mapping[Hashable, float], int]:
-    """Return in what part of the selections each variable is, the most frequent first.
-
-    And how many selections there are.
-    """
+    """Return the selection frequencies, the largest first, and the number of selections."""
     known = getattr(found, "frequency", None)
     if isinstance(known, Mapping):
         return known, len(found.selections)
     drawn = [*found] if is_many(found) else [found]
     if not all(map(is_many, drawn)):
         raise TypeError(
-            "Expected selections, or what subsample_stability returns. Got: "
+            "Expected selections, or a result of subsample_stability. Got: "
             f"{type(found).__name__}.\nHint: stability([a.selected, b.selected])."
         )
-    # A text is refused with its place.
+    # A string is kept whole, so that _distinct refuses it by its index.
     selections = [names if isinstance(names, str) else list(names) for names in drawn]
     for i, names in enumerate(selections):
         _distinct(names, i)

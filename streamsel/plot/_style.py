@@ -1,7 +1,7 @@
-"""How pictures look: sizes, colours, and SVG that is the same bytes every time.
+"""Style of the plots: sizes, colours, and byte-reproducible SVG.
 
-Colours are those of Okabe and Ito, which the colour-blind can tell apart. Each has a role, by which
-a page may set another: `var(--chosen, #d55e00)`.
+Colours are Okabe and Ito's palette, which is safe for colour-blind readers. Each has a role, by
+which a page can override it: `var(--chosen, #d55e00)`.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ ROLES = {
     "fifth": "#56b4e9",
     "sixth": "#e69f00",
 }
-# What tells groups apart; more than six no reader does.
+# Colours and markers of groups; readers do not distinguish more than six.
 SERIES = (ACCENT, CHOSEN, *(ROLES[role] for role in ("third", "fourth", "fifth", "sixth")))
 MARKS = "osD^vP"
 
-# A column of a journal and its page, in millimetres.
+# Widths of a journal's column and page, in millimetres.
 WIDTHS = {"column": 85.0, "page": 175.0}
 _MM_AN_INCH = 25.4
-# On a page they are half as large again in pixels, and no text there is smaller than 10.
+# In points. On an HTML page a point is 1.5 pixels, and no text is smaller than 10 pixels.
 SMALL, TINY = 7.0, 6.8
 
 STYLE: dict[str, Any] = {
     "font.size": 8.0,
-    # It comes with matplotlib, so that pictures are the same on every machine.
+    # This font comes with matplotlib, so that plots are the same on every machine.
     "font.family": "DejaVu Sans",
     "text.color": INK,
     "axes.titlesize": 8.0,
@@ -76,7 +76,7 @@ STYLE: dict[str, Any] = {
 
 
 def styled() -> AbstractContextManager[None]:
-    """Return a context in which matplotlib draws in this style, whatever the user's is."""
+    """Return a context in which matplotlib draws in this style, overriding the user's."""
     style: AbstractContextManager[None] = extras.matplotlib("style").context(["default", STYLE])
     return style
 
@@ -84,12 +84,12 @@ def styled() -> AbstractContextManager[None]:
 def figure(
     width: Literal["column", "page"] = "column", height: float = 62.0
 ) -> tuple[Figure, Axes]:
-    """Return a figure with one panel, which pyplot knows nothing of.
+    """Return a figure with one panel, not registered with pyplot.
 
     Parameters
     ----------
     width
-        Of a journal's column, 85 mm, or of its page, 175 mm.
+        A journal's column, 85 mm, or its page, 175 mm.
     height
         In millimetres.
 
@@ -103,17 +103,17 @@ def figure(
 
     size = WIDTHS[width] / _MM_AN_INCH, height / _MM_AN_INCH
     with styled():
-        made = Picture(figsize=size, layout="constrained")
-        ax: Axes = made.add_subplot(axes_class=Panel)
-        # Ticks are made where they are first asked for, in whatever style there is then.
+        result = Picture(figsize=size, layout="constrained")
+        ax: Axes = result.add_subplot(axes_class=Panel)
+        # Ticks are created lazily, in the style of that time, so theirs is set here.
         ax.tick_params(labelsize=SMALL, width=STYLE["axes.linewidth"], length=2.5)
         ax.tick_params(color=INK, labelcolor=INK)
-    return made, ax
+    return result, ax
 
 
 @contextmanager
 def drawing(ax: Axes | None, height: float = 62.0) -> Iterator[Axes]:
-    """Draw on these axes as they are, or on new ones in this style."""
+    """Draw on the given axes unchanged, or on new ones in this style."""
     if ax is not None:
         yield ax
         return
@@ -123,16 +123,16 @@ def drawing(ax: Axes | None, height: float = 62.0) -> Iterator[Axes]:
 
 
 def blend(*colours: str, bad: str) -> Any:
-    """Return a scale of colours, from the first to the last; `bad` is of what has no value."""
+    """Return a colour map from the first colour to the last, with `bad` for missing values."""
     linear = extras.matplotlib("colors").LinearSegmentedColormap.from_list
     return linear("streamsel", colours).with_extremes(bad=bad)
 
 
 def key_of_colours(panel: Axes, drawn: Any, label: str, **how: Any) -> None:
-    """Draw beside a panel which colour is which number."""
+    """Draw a colour bar next to a panel."""
     bar = panel.figure.colorbar(drawn, ax=panel, fraction=0.046, pad=0.03, **how)
     solids: Any = bar.solids
-    solids.set_rasterized(True)  # or an SVG has hundreds of rectangles
+    solids.set_rasterized(True)  # otherwise an SVG has hundreds of rectangles
     outline: Any = bar.outline
     outline.set_visible(False)
     bar.ax.tick_params(labelsize=TINY, length=2)
@@ -140,23 +140,23 @@ def key_of_colours(panel: Axes, drawn: Any, label: str, **how: Any) -> None:
 
 
 def dateless(to: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """Return options of `savefig` by which what is saved tells nothing of when it was made."""
+    """Return options of `savefig` that leave the date and program out of the file."""
     suffix = PurePath(to).suffix if isinstance(to, str | PurePath) else ""
     dates = {"svg": ("Date", "Creator"), "pdf": ("CreationDate", "Creator", "Producer")}
-    names = dates.get(options.get("format") or suffix.lstrip(".").lower(), ())
-    return options | {"metadata": dict.fromkeys(names) | options.get("metadata", {})}
+    keys = dates.get(options.get("format") or suffix.lstrip(".").lower(), ())
+    return options | {"metadata": dict.fromkeys(keys) | options.get("metadata", {})}
 
 
 def to_svg(figure: Figure, *, page: bool = False) -> str:
-    """Return a figure as SVG: the same figure the same bytes, with text as text.
+    """Return a figure as SVG: the same bytes for the same figure, with text as text.
 
     Parameters
     ----------
     figure
         The figure.
     page
-        Whether it is to stand in a page: without prolog and fixed size, its colours variables of
-        the page's style, and its ids and styles none of its neighbours'.
+        Whether to make it embeddable in an HTML page: without prolog and fixed size, with colours
+        as CSS variables, and with ids and styles that do not clash with other plots.
     """
     file = StringIO()
     with styled():
@@ -169,11 +169,11 @@ def to_svg(figure: Figure, *, page: bool = False) -> str:
 
 
 def describe(ax: Axes, text: str) -> None:
-    """Say what a picture shows, for those who do not see it."""
+    """Set the text alternative of a plot."""
     ax.set_label(text)
 
 
 def title_of(figure: Figure) -> str:
-    """Return what was said of the panels of a figure."""
-    said = (str(ax.get_label()) for ax in figure.axes)
-    return " ".join(text for text in said if text and not text.startswith("<"))
+    """Return the text alternatives of a figure's panels."""
+    texts = (str(ax.get_label()) for ax in figure.axes)
+    return " ".join(text for text in texts if text and not text.startswith("<"))

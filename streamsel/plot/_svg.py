@@ -1,4 +1,4 @@
-"""SVG as matplotlib writes it, made fit to stand beside others in a page."""
+"""Conversion of matplotlib's SVG to one that can be embedded in an HTML page."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ if TYPE_CHECKING:
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _HREF = "{http://www.w3.org/1999/xlink}href"
-_POINTED_AT = re.compile(r"url\(#([^)]+)\)")
+_URL_REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _FONTS = re.compile(r"(font: [^;\"]*?\d(?:px|pt)?) '[^;]*")
-# Of the width that is printed: 8 points are 12 pixels on a screen.
-_PIXELS_A_POINT = 1.5
-# What a picture says of an image that is but shade: how much ink there is where.
+# 8 points in print are 12 pixels on a screen.
+_PIXELS_PER_POINT = 1.5
+# Id of an image that is drawn as a mask: only its opacity varies.
 SHADE = "shade"
 
 
 def for_a_page(svg: str, roles: Mapping[str, str], title: str) -> str:
-    """Return an SVG that is part of a page.
+    """Return an SVG element to embed in an HTML page.
 
     Parameters
     ----------
     svg
-        What matplotlib has written.
+        SVG as written by matplotlib.
     roles
-        Colours that become variables of the page's style: role -> colour.
+        Colours to replace by CSS variables: role -> colour.
     title
-        What the picture shows, in words.
+        Text alternative.
     """
-    root = ET.fromstring(svg)  # noqa: S314 (what matplotlib has just written)
+    root = ET.fromstring(svg)  # noqa: S314 (written by matplotlib)
     _drop(root, "metadata", "style")
     _shades_by_mask(root, roles["accent"])
     _only_ids_in_use(root, "s" + sha256(svg.encode()).hexdigest()[:8] + "-")
@@ -47,19 +47,19 @@ def for_a_page(svg: str, roles: Mapping[str, str], title: str) -> str:
     width = float(root.get("viewBox", "").split()[2])
     for name in ("width", "height", "version"):
         root.attrib.pop(name, None)
-    room = f"width:100%;max-width:{width * _PIXELS_A_POINT:.0f}px;height:auto"
-    root.set("style", f"{room};stroke-linejoin:round;stroke-linecap:butt")
+    style_of_size = f"width:100%;max-width:{width * _PIXELS_PER_POINT:.0f}px;height:auto"
+    root.set("style", f"{style_of_size};stroke-linejoin:round;stroke-linecap:butt")
     root.set("role", "img")
     if title:
         root.set("aria-label", title)
-        said = ET.Element("title")
-        said.text = title
-        root.insert(0, said)
+        element_title = ET.Element("title")
+        element_title.text = title
+        root.insert(0, element_title)
     return ET.tostring(root, encoding="unicode")
 
 
 def _drop(root: ET.Element, *names: str) -> None:
-    """Drop elements: a style in a picture would be one of the whole page."""
+    """Drop elements by name; a style element would apply to the whole page."""
     for parent in list(root.iter()):
         for child in list(parent):
             if child.tag.removeprefix(_SVG).rpartition("}")[2] in names:
@@ -67,37 +67,37 @@ def _drop(root: ET.Element, *names: str) -> None:
 
 
 def _shades_by_mask(root: ET.Element, colour: str) -> None:
-    """Let shades be a colour of the page, seen through an image, instead of an image of it."""
+    """Replace shade images by a rectangle in a CSS colour, with the image as its mask."""
     for parent in list(root.iter()):
-        for place, child in enumerate(list(parent)):
+        for index, child in enumerate(list(parent)):
             if child.tag != f"{_SVG}image" or child.get("id") != SHADE:
                 continue
             size = {name: child.attrib[name] for name in ("width", "height")}
-            turned = ET.Element(f"{_SVG}g", {"transform": child.attrib.pop("transform", "")})
+            group = ET.Element(f"{_SVG}g", {"transform": child.attrib.pop("transform", "")})
             del child.attrib["id"]
             mask = ET.SubElement(
-                turned, f"{_SVG}mask", {"id": SHADE, "style": "mask-type:alpha;mask-mode:alpha"}
+                group, f"{_SVG}mask", {"id": SHADE, "style": "mask-type:alpha;mask-mode:alpha"}
             )
             mask.append(child)
-            seen = {"style": f"fill: {colour}", "mask": f"url(#{SHADE})"}
-            ET.SubElement(turned, f"{_SVG}rect", size | seen)
-            parent[place] = turned
+            fill = {"style": f"fill: {colour}", "mask": f"url(#{SHADE})"}
+            ET.SubElement(group, f"{_SVG}rect", size | fill)
+            parent[index] = group
 
 
 def _only_ids_in_use(root: ET.Element, prefix: str) -> None:
-    """Drop the ids that nothing points at, and make the others this picture's own."""
-    pointed_at = set()
+    """Drop ids that are not referenced, and give the others a prefix unique to this plot."""
+    referenced = set()
     for element in root.iter():
         if _HREF in element.attrib:
             target = element.attrib.pop(_HREF)
             if target.startswith("#"):
-                pointed_at.add(target[1:])
+                referenced.add(target[1:])
                 target = f"#{prefix}{target[1:]}"
             element.set("href", target.replace("\n", ""))
         for name, value in element.attrib.items():
-            pointed_at.update(_POINTED_AT.findall(value))
-            element.set(name, _POINTED_AT.sub(rf"url(#{prefix}\1)", value))
+            referenced.update(_URL_REFERENCE.findall(value))
+            element.set(name, _URL_REFERENCE.sub(rf"url(#{prefix}\1)", value))
     for element in root.iter():
         own = element.attrib.pop("id", None)
-        if own in pointed_at:
+        if own in referenced:
             element.set("id", prefix + own)

@@ -1,4 +1,4 @@
-"""Names and numbers as pictures show them."""
+"""Labels of plots: names and numbers."""
 
 from __future__ import annotations
 
@@ -15,57 +15,57 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-_LONGEST = 24
-# Of the size of the letters: their mean width, and the height of a line.
-_WIDE, _HIGH = 0.66, 1.15
-# Where a name may stand, in points from its point.
-_BESIDE = ((4, 0), (-4, 0), (3, 7), (3, -7), (-3, 7), (-3, -7))
-_Room = tuple[float, float, float, float]
+_MAX_LENGTH = 24
+# Mean width of letters and height of a line, relative to the font size.
+_LETTER_WIDTH, _LINE_HEIGHT = 0.66, 1.15
+# Candidate offsets of a label from its point, in points.
+_OFFSETS = ((4, 0), (-4, 0), (3, 7), (3, -7), (-3, 7), (-3, -7))
+_Box = tuple[float, float, float, float]
 
 
 def name_of(name: Hashable) -> str:
-    """Write a variable's name so that all of it can be seen, and none is taken for a formula."""
+    """Return a variable's name as a label, with every character visible and no formula."""
     text = shown(name)
-    if len(text) > _LONGEST:
-        text = f"{text[: _LONGEST - 9]}…{text[-8:]}"
+    if len(text) > _MAX_LENGTH:
+        text = f"{text[: _MAX_LENGTH - 9]}…{text[-8:]}"
     return text.replace("$", r"\$")
 
 
 def count(n: int, what: str) -> str:
-    """Write how many there are of something."""
+    """Return a number with its noun: "1 row", "1,000 rows"."""
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
 def whole(value: float, _: float = 0.0) -> str:
-    """Write a whole number on an axis; nothing at other ticks."""
+    """Return the label of a tick at a whole number; an empty one at other ticks."""
     return f"{value:,.0f}" if value == round(value) else ""
 
 
 def name_points(
     ax: Axes, names: Sequence[Hashable], x: Sequence[float], y: Sequence[float]
 ) -> None:
-    """Write names beside points, the first ones first, where there is room.
+    """Label points that have room, in the order of `names`.
 
-    The limits of the axes must stand.
+    The limits of the axes must be final.
     """
     figure: Any = ax.get_figure(root=True)
     engine = figure.get_layout_engine()
-    if engine is not None:  # what stands beside the axes takes room
+    if engine is not None:  # legends and colour bars reduce the axes
         engine.execute(figure)
     points = 72.0 / ax.figure.dpi
     panel = ax.get_window_extent()
     left, right = panel.x0 * points, panel.x1 * points
-    spots = ax.transData.transform(np.column_stack([x, y])) * points
-    taken = [(px - 2.0, py - 2.0, px + 2.0, py + 2.0) for px, py in spots.tolist()]
+    positions = ax.transData.transform(np.column_stack([x, y])) * points
+    occupied = [(px - 2.0, py - 2.0, px + 2.0, py + 2.0) for px, py in positions.tolist()]
     for i, name in enumerate(names):
         text = name_of(name)
-        wide, high = _WIDE * TINY * len(text), _HIGH * TINY
-        for dx, dy in _BESIDE:
-            px, py = spots[i, 0] + dx, spots[i, 1] + dy
-            start = px if dx > 0 else px - wide
-            room = (start, py - high / 2, start + wide, py + high / 2)
-            fits = room[0] >= left and room[2] <= right
-            if fits and not any(_overlap(room, other) for other in taken):
+        width, height = _LETTER_WIDTH * TINY * len(text), _LINE_HEIGHT * TINY
+        for dx, dy in _OFFSETS:
+            px, py = positions[i, 0] + dx, positions[i, 1] + dy
+            start = px if dx > 0 else px - width
+            box = (start, py - height / 2, start + width, py + height / 2)
+            fits = box[0] >= left and box[2] <= right
+            if fits and not any(_overlap(box, other) for other in occupied):
                 ax.annotate(
                     text,
                     (x[i], y[i]),
@@ -75,9 +75,9 @@ def name_points(
                     va="center",
                     fontsize=TINY,
                 )
-                taken.append(room)
+                occupied.append(box)
                 break
 
 
-def _overlap(one: _Room, other: _Room) -> bool:
+def _overlap(one: _Box, other: _Box) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]

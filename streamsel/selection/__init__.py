@@ -1,4 +1,4 @@
-"""Selectors keep original variables."""
+"""Feature selectors: estimators that keep a subset of the original variables."""
 
 from __future__ import annotations
 

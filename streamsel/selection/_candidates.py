@@ -1,4 +1,4 @@
-"""What ProjSe makes of the variables that are held: coordinates, or kernels with one another."""
+"""ProjSe's view of the tracked variables: target coordinates, or kernels with one another."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class Candidates(Protocol):
     """Variables that may be selected, in order of arrival."""
 
     def relevance2(self, rows: Mapping[str, Floats]) -> Floats:
-        """Return the squared relevance of each of these rows of a table."""
+        """Return the squared relevance of rows of a table."""
 
     def deflation(self) -> Deflation:
-        """Return the candidates for a greedy."""
+        """Return the candidates as input of `greedy`."""
 
 
 class MomentCandidates:
-    """Variables with a target: everything ProjSe needs of them is m2 and cxy.
+    """Variables with a target, of which only m2 and cxy are needed.
 
     Parameters
     ----------
     held
-        The variables; the target space turns their moments into coordinates.
+        The variables, with a target space that maps their moments to coordinates.
     """
 
     def __init__(self, held: Held) -> None:
@@ -38,18 +38,18 @@ class MomentCandidates:
         self._space = held.space
 
     def relevance2(self, rows: Mapping[str, Floats]) -> Floats:
-        """Return the squared relevance of each of these rows of a table."""
+        """Return the squared relevance of rows of a table."""
         G = self._space.coordinates(rows["m2"], rows["cxy"])
         relevance2: Floats = np.einsum("ij,ij->i", G, G)
         return relevance2
 
     def deflation(self) -> CoordinateDeflation:
-        """Return the candidates for a greedy."""
+        """Return the candidates as input of `greedy`."""
         return CoordinateDeflation(self._held.coordinates())
 
 
 class SampleCandidates:
-    """Variables without a target: they explain each other, which takes their samples.
+    """Variables without a target, which explain each other and need their samples.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class SampleCandidates:
         return np.ones(rows["m2"].size)
 
     def deflation(self) -> GramDeflation:
-        """Return the candidates for a greedy."""
+        """Return the candidates as input of `greedy`."""
         held, m2 = self._held, self._held.stats().m2
 
         def gram_column(j: int) -> Floats:

@@ -1,7 +1,9 @@
-"""ProjSe's answer in stages: its picks, and what other columns score where each of them stands.
+"""ProjSe's candidate solutions in stages: the picks, and scores of other columns under each.
 
- A round that did not use up the whole rank ends with one more stage: nobody may have anything left
-there. So does an answer of fewer picks than asked for, with the whole projector, if it may restart.
+ A round that did not use the whole rank ends with one more stage, which requires all remaining
+ scores
+to be zero. So does a solution with fewer picks than wanted, with the whole projector, if restarts
+are allowed.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from streamsel.target.kernels import VariableKernel
 
 Bools = NDArray[np.bool_]
 
-# Of scores that are found by subtraction, or of next to nothing, more is rounding.
+# Scores are differences: the error of a small score is relative to this times its root.
 _ROUGH = 1e-2
 
 
@@ -39,14 +41,14 @@ class CoveringPlan(Plan):
     picks
         The picks.
     k, restart
-        How many are asked for, and whether a round may follow another.
+        Number of picks wanted, and whether further rounds are allowed.
     rank
-        Most picks of a round.
+        Maximum number of picks per round.
 
     Attributes
     ----------
     steps, begins
-        (S,) which pick stands at a stage, -1 for none, and whether a round begins there.
+        (S,) index of the pick at each stage, -1 for none, and whether a round begins there.
     """
 
     def __init__(self, pool: SievedPool, picks: Picks, k: int, rank: int, *, restart: bool) -> None:
@@ -58,21 +60,21 @@ class CoveringPlan(Plan):
         self.keys = []
         for step, begin in zip(steps, begins, strict=True):
             if begin:
-                chosen: tuple[Any, ...] = ()
-            self.keys.append(chosen)
+                selected: tuple[Any, ...] = ()
+            self.keys.append(selected)
             if step >= 0:
-                chosen = (*chosen, self.names[picks.places[step]])
+                selected = (*selected, self.names[picks.places[step]])
         arrival = pool.table["arrival"][picks.places].astype(np.int64)
-        stands = self.steps >= 0
+        has_pick = self.steps >= 0
         self.bars: Floats = np.full(len(steps), SPENT)
-        self.bars[stands] = picks.scores
+        self.bars[has_pick] = picks.scores
         self.holders = np.full(len(steps), -1, dtype=np.int64)
-        self.holders[stands] = arrival
+        self.holders[has_pick] = arrival
         self.tolerance: Floats = TIE * np.maximum(self.bars, _ROUGH * np.sqrt(self.bars))
         self.must_stay = np.array(picks.places, dtype=np.intp)
 
     def bounding(self, full: Bools) -> Places:
-        """Return the stage under which no score is lower than under each, (S,); -1 where none is.
+        """Return for each stage the complete stage whose scores bound its own, (S,); -1 if none.
 
         Scores fall within a round, and are nowhere above those of the first stage.
         """
@@ -80,19 +82,20 @@ class CoveringPlan(Plan):
         return np.where(latest >= self._round, latest, 0 if full[0] else -1)
 
     def goes_on(self, before: Plan, s: int, lost: float) -> bool:
-        """Return whether what was found under a stage of the plan before holds of mine.
+        """Return whether results under a stage of the previous solution carry over to this one.
 
-        Where an earlier round has taken who stood here, whoever was let go may be better than who
-        stands here now.
+        If an earlier round has taken the incumbent, a discarded variable may beat the new one.
         """
         if not super().goes_on(before, s, lost):
             return False
-        bar, other = self.bars[s], before.bars[s]
-        falls = bar < other or (bar == other and self.holders[s] > before.holders[s])
-        return not falls or bar - self.tolerance[s] > lost
+        threshold, previous = self.bars[s], before.bars[s]
+        is_lower = threshold < previous or (
+            threshold == previous and self.holders[s] > before.holders[s]
+        )
+        return not is_lower or threshold - self.tolerance[s] > lost
 
     def n_picked(self, n_stages: int) -> int:
-        """Return how many picks stand in so many leading stages."""
+        """Return the number of picks in the leading stages."""
         return int(np.count_nonzero(self.steps[:n_stages] >= 0))
 
     def to_state(self) -> dict[str, Any]:
@@ -108,18 +111,18 @@ class CoveringPlan(Plan):
 
 
 def _stages(rounds: list[int], k: int, rank: int, *, restart: bool) -> tuple[list[int], list[bool]]:
-    """Return which pick stands at every stage, -1 for none, and whether a round begins there."""
+    """Return the pick at every stage, -1 for none, and whether a round begins there."""
     steps: list[int] = []
     begins: list[bool] = []
     in_round = rank
     for i, number in enumerate(rounds):
-        new = i == 0 or number != rounds[i - 1]
-        if new and in_round < rank:
+        is_new = i == 0 or number != rounds[i - 1]
+        if is_new and in_round < rank:
             steps.append(-1)
             begins.append(False)
-        in_round = 1 if new else in_round + 1
+        in_round = 1 if is_new else in_round + 1
         steps.append(i)
-        begins.append(new)
+        begins.append(is_new)
     if len(rounds) < k:
         if in_round < rank:
             steps.append(-1)
@@ -131,12 +134,12 @@ def _stages(rounds: list[int], k: int, rank: int, *, restart: bool) -> tuple[lis
 
 
 def restored(pool: SievedPool, state: dict[str, Any]) -> Picks:
-    """Return the picks that `CoveringPlan.to_state` described, as places of the pool."""
+    """Return the picks in a state of `CoveringPlan.to_state`, as indices of the pool."""
     return Picks([pool.slots[name] for name in state["picks"]], state["scores"], state["rounds"])
 
 
-def _forced(pool: SievedPool, before: CoveringPlan | None, n_proven: int) -> Picks:
-    """Return the proven picks of a plan, as places in the pool."""
+def _certified_picks(pool: SievedPool, before: CoveringPlan | None, n_proven: int) -> Picks:
+    """Return the certified picks of the previous solution, as indices of the pool."""
     if before is None:
         return Picks([], [], [])
     picks, slots = before.picks.first(before.n_picked(n_proven)), pool.slots
@@ -149,11 +152,11 @@ class CoordinatePlan(CoveringPlan):
     Parameters
     ----------
     pool, k, restart
-        As `CoveringPlan` has them.
+        As in `CoveringPlan`.
     before, n_proven
-        The last plan, and how many of its leading stages are proven.
+        The previous solution, and the number of its leading stages that are certified.
     given
-        The picks, where they are known.
+        The picks, if known.
     """
 
     def __init__(
@@ -170,8 +173,8 @@ class CoordinatePlan(CoveringPlan):
         self._space = pool.space
         self._G = pool.coordinates()
         if given is None:
-            forced = _forced(pool, before, n_proven)
-            given = greedy(CoordinateDeflation(self._G), k, restart=restart, forced=forced)
+            certified = _certified_picks(pool, before, n_proven)
+            given = greedy(CoordinateDeflation(self._G), k, restart=restart, forced=certified)
         super().__init__(pool, given, k, self._space.rank, restart=restart)
         self._Q = np.empty((len(given.places), self._space.rank))
         first = 0
@@ -185,7 +188,7 @@ class CoordinatePlan(CoveringPlan):
         return scores
 
     def scores(self) -> Floats:
-        """Return the (p, S) scores of the pool's variables; -inf for those picked before."""
+        """Return the (p, S) scores of the pool's variables; -inf for those already picked."""
         return self._without_picked(self._scored(self._G))
 
     def scores_of(
@@ -202,11 +205,11 @@ class KernelPlan(CoveringPlan):
     Parameters
     ----------
     pool, k, restart
-        As `CoveringPlan` has them.
+        As in `CoveringPlan`.
     kernel
         The kernel between variables.
     before, given
-        As `CoordinatePlan` has them.
+        As in `CoordinatePlan`.
     """
 
     def __init__(
@@ -222,29 +225,29 @@ class KernelPlan(CoveringPlan):
         m2, unit = pool.stats().m2, pool.table["unit"]
         names = list(pool.names)
         origin = origin_of(pool.table["arrival"], before)
-        new = np.flatnonzero(origin < 0)
-        # (p, p), of all variables of the pool with one another.
+        added = np.flatnonzero(origin < 0)
+        # (p, p) kernels between all variables of the pool.
         self.gram: Floats = np.empty((len(names), len(names)))
         if before is not None:
-            # Where new ones stand it is written over.
+            # Rows and columns of new variables are overwritten below.
             self.gram = before.gram.take(origin, axis=0, mode="clip").take(
                 origin, axis=1, mode="clip"
             )
-        self.gram[new] = kernel.of_cosine(unit[new] @ unit.T, m2[new], m2, pool.n)
-        self.gram[:, new] = self.gram[new].T
+        self.gram[added] = kernel.of_cosine(unit[added] @ unit.T, m2[added], m2, pool.n)
+        self.gram[:, added] = self.gram[added].T
         self._kernel = kernel
         self._as_picked = room_for(k, k)
         if given is None:
             given = self._picked(k, before, pool, origin < 0, restart=restart)
         super().__init__(pool, given, k, int(np.iinfo(np.int64).max), restart=restart)
-        mine = np.array(given.places, dtype=np.intp)
-        self._V, self._m2 = unit[mine], m2[mine]
-        self._L = np.zeros((mine.size, mine.size))
+        indices = np.array(given.places, dtype=np.intp)
+        self._V, self._m2 = unit[indices], m2[indices]
+        self._L = np.zeros((indices.size, indices.size))
         rounds = np.array(given.rounds)
         for number in np.unique(rounds):
             first, last = np.flatnonzero(rounds == number)[[0, -1]]
             part = slice(first, last + 1)
-            cholesky.factor(self.gram[np.ix_(mine[part], mine[part])], self._L[part, part])
+            cholesky.factor(self.gram[np.ix_(indices[part], indices[part])], self._L[part, part])
 
     def _picked(
         self,
@@ -255,22 +258,22 @@ class KernelPlan(CoveringPlan):
         *,
         restart: bool,
     ) -> Picks:
-        """Pick anew from where a new variable may be better than a pick before."""
-        known, n_known = room_for(k, k), 0
+        """Pick again from the first pick that a new variable may beat."""
+        previous, n_previous = room_for(k, k), 0
         if before is not None:
-            known, n_known = before._as_picked, len(before.picks.places)
-            places = known[0].copy()
+            previous, n_previous = before._as_picked, len(before.picks.places)
+            indices = previous[0].copy()
             for i, j in enumerate(before.picks.places):
-                places[i] = pool.slots[before.names[j]]
-            known = places, *known[1:]
-        now = self._as_picked
+                indices[i] = pool.slots[before.names[j]]
+            previous = indices, *previous[1:]
+        current = self._as_picked
         taken = np.zeros(is_new.size, dtype=np.bool_)
         factor = np.empty(k, dtype=np.int64), np.empty((k, k))
         n = cholesky.refill(
-            self.gram, taken, is_new.copy(), *factor, known, n_known, now, TIE, SPENT
+            self.gram, taken, is_new.copy(), *factor, previous, n_previous, current, TIE, SPENT
         )
-        places, scores, rounds = (array[:n].tolist() for array in now[:3])
-        return Picks(places, scores, rounds).first(n if restart else rounds.count(0))
+        indices, scores, rounds = (array[:n].tolist() for array in current[:3])
+        return Picks(indices, scores, rounds).first(n if restart else rounds.count(0))
 
     def _scored(self, K: Floats) -> Floats:
         scores = np.empty((len(K), len(self.keys)))
@@ -278,7 +281,7 @@ class KernelPlan(CoveringPlan):
         return scores
 
     def scores(self) -> Floats:
-        """Return the (p, S) scores of the pool's variables; -inf for those picked before."""
+        """Return the (p, S) scores of the pool's variables; -inf for those already picked."""
         return self._without_picked(self._scored(self.gram[:, self.picks.places]))
 
     def scores_of(

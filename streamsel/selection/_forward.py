@@ -1,8 +1,8 @@
-"""The greedy of forward selection: over variables with samples, in stages, or with products alone.
+"""Greedy forward selection, from samples in stages or from products only.
 
  With R = λ(λI + Σ x xᵀ)⁻¹ over the picks, the next is the variable of the largest ‖UᵀR x‖² / (λ +
-xᵀR x). R = I - Σ v vᵀ, where each pick adds the direction v = R x / √(λ + xᵀR x); so all that is
-needed of a variable are its coordinates g = Uᵀx and the products t = vᵀx: UᵀR x = g - Σ (Uᵀv) t and
+xᵀR x). R = I - Σ v vᵀ, where each pick adds the direction v = R x / √(λ + xᵀR x); so a variable
+requires only its coordinates g = Uᵀx and the products t = vᵀx: UᵀR x = g - Σ (Uᵀv) t and
 xᵀR x = 1 - Σ t².
 """
 
@@ -23,44 +23,44 @@ from streamsel.held.products import TOGETHER, Products
 from streamsel.held.stage_pool import StagePool
 from streamsel.selection._greedy_plan import GreedyPlan
 
-# Without a ridge a variable of which less is left is spent; and where the observations are not at
-# hand to compute again what is left.
-_LEFT = 1e-10
-_LEFT_OF_PRODUCTS = 1e-6
-# The root of a score is known to the first over the root of the ridge, for rounding is divided by
-# that; and to the second without a ridge, for the least that may be left of a variable. Where the
-# picks leave one direction of the observations all scores are equal, and the first goes first.
+# Without a ridge a variable with a smaller squared residual is excluded; the second value applies
+# without samples to recompute the residual.
+_MIN_RESIDUAL = 1e-10
+_MIN_RESIDUAL_OF_PRODUCTS = 1e-6
+# Error bounds of the root of a score: the first divided by the root of the ridge, by which rounding
+# errors are divided; the second without a ridge, for the smallest residual. If the picks leave one
+# direction of the observations all scores are equal, and the first variable is picked.
 _ROUNDING, _ROUGH = 1e-14, 1e-9
-# Where less is left rounding would have its share in 1 - Σ t².
-_NEAR = 1e-4
-# And where less is left of a pick, in products with its direction that are made from others.
-_THIN = 1e-2
+# Below this squared residual 1 - Σ t² is inaccurate.
+_INACCURATE_RESIDUAL = 1e-4
+# Below this squared residual of a pick, products with its direction derived from others are.
+_INACCURATE_PRODUCTS = 1e-2
 
 
 def tolerance(scores: Any, ridge: float) -> Any:
-    """Return how far scores may differ and still be equal."""
+    """Return the difference up to which scores are ties."""
     scores = np.maximum(scores, 0.0)
     rough = min(_ROUGH, _ROUNDING / np.sqrt(ridge)) if ridge > 0.0 else _ROUGH
     return np.maximum(TIE * scores, rough * np.sqrt(scores))
 
 
 def earliest_of_best(scores: Floats, ridge: float) -> int:
-    """Return the first place whose score equals the highest."""
+    """Return the first index whose score ties with the highest."""
     highest = scores.max()
     return int(np.argmax(scores >= highest - tolerance(highest, ridge)))
 
 
 class Left:
-    """What the picks leave of variables.
+    """Residuals of variables given the picks.
 
     Parameters
     ----------
     G
-        (p, r) their coordinates.
+        (p, r) target coordinates of the variables.
     k, ridge
-        Most picks, and the ridge.
+        Maximum number of picks, and the ridge.
     least
-        Without a ridge a variable of which less is left is spent.
+        Without a ridge a variable with a smaller squared residual is excluded.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Left:
         (p, k) products with the directions of the picks, and (k, r) coordinates of these.
     """
 
-    def __init__(self, G: Floats, k: int, ridge: float, least: float = _LEFT) -> None:
+    def __init__(self, G: Floats, k: int, ridge: float, least: float = _MIN_RESIDUAL) -> None:
         self.ridge = ridge
         self._least = least if ridge == 0.0 else -np.inf
         self._A, self.left = G.copy(), np.ones(len(G))
@@ -77,76 +77,78 @@ class Left:
         self.T, self.C = np.empty((len(G), k)), np.empty((k, G.shape[1]))
 
     def near(self) -> Places:
-        """Return of which variables so little is left that their samples must tell how much."""
+        """Return the variables whose residual is so small that samples are needed to compute it."""
         if self.ridge > 0.0:
             return np.empty(0, dtype=np.intp)
-        return np.flatnonzero((self.left < _NEAR) & (self.left >= _LEFT) & ~self._is_picked)
+        return np.flatnonzero(
+            (self.left < _INACCURATE_RESIDUAL) & (self.left >= _MIN_RESIDUAL) & ~self._is_picked
+        )
 
-    def correct(self, places: Places, rest: Floats, basis: Floats) -> None:
-        """Take what is left of variables, (m, n), for what the products say of them."""
-        self.left[places] = np.einsum("ij,ij->i", rest, rest)
-        self._A[places] = rest @ basis.T
-        self._square[places] = np.einsum("ij,ij->i", self._A[places], self._A[places])
+    def correct(self, indices: Places, residuals: Floats, basis: Floats) -> None:
+        """Set the residuals of variables, (m, n), computed from samples instead of products."""
+        self.left[indices] = np.einsum("ij,ij->i", residuals, residuals)
+        self._A[indices] = residuals @ basis.T
+        self._square[indices] = np.einsum("ij,ij->i", self._A[indices], self._A[indices])
 
     def scores(self) -> Floats:
-        """Return the score of every variable; -inf for those picked or spent."""
-        out = self._is_picked | (self.left < self._least)
-        size = np.where(out, 1.0, self.ridge + self.left)
-        return np.where(out, -np.inf, self._square / size)
+        """Return the score of every variable; -inf for those picked or excluded."""
+        is_excluded = self._is_picked | (self.left < self._least)
+        size = np.where(is_excluded, 1.0, self.ridge + self.left)
+        return np.where(is_excluded, -np.inf, self._square / size)
 
     def size_of(self, j: int) -> float:
         """Return √(λ + xᵀR x) of a variable."""
         return float(np.sqrt(self.ridge + max(self.left[j], 0.0)))
 
     def take(self, s: int, j: int, t: Floats) -> None:
-        """Take variable j for pick s, with the products of all with its direction."""
+        """Pick variable j as number s, given the products of all with its direction."""
         self.C[s] = self._A[j] / self.size_of(j)
-        self.go_by(s, j, t)
+        self.record_pick(s, j, t)
 
-    def go_by(self, s: int, j: int, t: Floats) -> None:
-        """Take a pick whose direction has its coordinates already."""
+    def record_pick(self, s: int, j: int, t: Floats) -> None:
+        """Record a pick whose direction has its coordinates already."""
         self.T[:, s] = t
         self._is_picked[j] = True
         step(self._square, self.left, self._A, np.ascontiguousarray(t), self.C[s])
 
 
 def from_products(held: Any, k: int, ridge: float) -> Picks:
-    """Return the picks of forward selection from the correlations of what is held."""
-    left = Left(held.coordinates(), k, ridge, _LEFT_OF_PRODUCTS)
+    """Return the picks of forward selection from the correlations of the tracked variables."""
+    residuals = Left(held.coordinates(), k, ridge, _MIN_RESIDUAL_OF_PRODUCTS)
     picks = Picks([], [], [])
     for s in range(min(k, len(held.names))):
-        scores = left.scores()
+        scores = residuals.scores()
         j = earliest_of_best(scores, ridge)
         if scores[j] <= SPENT:
             break
-        T = left.T[:, :s]
-        t = (held.products(j) - T @ T[j]) / left.size_of(j)
-        _note(picks, j, float(scores[j]))
-        left.take(s, j, t)
+        T = residuals.T[:, :s]
+        t = (held.products(j) - T @ T[j]) / residuals.size_of(j)
+        _append(picks, j, float(scores[j]))
+        residuals.take(s, j, t)
     return picks
 
 
-def _note(picks: Picks, j: int, score: float) -> None:
+def _append(picks: Picks, j: int, score: float) -> None:
     picks.places.append(j)
     picks.scores.append(score)
     picks.rounds.append(0)
 
 
 class ForwardPlan(GreedyPlan):
-    """Picks of forward selection in a pool, and what other columns score under their prefixes.
+    """Picks of forward selection in a pool, and scores of other columns under their prefixes.
 
     Parameters
     ----------
     pool
         The pool.
     k, ridge
-        How many picks, and the ridge.
+        Number of picks, and the ridge.
     before
-        A plan to go on from.
+        The previous candidate solution, to continue from.
     n_proven
-        How many of its picks are proven.
+        Number of its picks that are certified.
     given
-        The picks, where they are known.
+        The picks, if known.
     """
 
     def __init__(
@@ -184,70 +186,70 @@ class ForwardPlan(GreedyPlan):
 
     @property
     def _unit(self) -> Floats:
-        """The pool's observations; a plan does not keep those of a pool that was cut since."""
+        """The pool's samples; read from the pool, whose older tables must not be kept alive."""
         return self._pool.table["unit"]
 
     def _go_on(self, before: ForwardPlan, origin: Places, n_proven: int, picks: Picks) -> None:
-        """Take the picks of a plan before, up to the first that a new variable may beat."""
-        new = np.flatnonzero(origin < 0)
+        """Reuse the previous picks, up to the first that a new variable may beat."""
+        added = np.flatnonzero(origin < 0)
         S, V = len(before.keys), before.V
-        known = len(before.picks.places)
-        T = np.empty((origin.size, known))
-        T[origin >= 0] = before._left.T[origin[origin >= 0], :known]
-        T[new] = self._unit[new] @ V[:known].T
-        stop = known
-        if new.size:
+        n_picks = len(before.picks.places)
+        T = np.empty((origin.size, n_picks))
+        T[origin >= 0] = before._left.T[origin[origin >= 0], :n_picks]
+        T[added] = self._unit[added] @ V[:n_picks].T
+        stop = n_picks
+        if added.size:
             directions = V, before._left.C
             scores = self._scores_under(
-                self.G[new], T[new], directions, S, lambda near: self._unit[new[near]]
+                self.G[added], T[added], directions, S, lambda near: self._unit[added[near]]
             )
-            # Whether it really is better the greedy will see.
+            # A margin suffices: the greedy picks again from here.
             beaten = (scores >= before.bars - 2.0 * before.tolerance).any(axis=0)
-            stop = min(known, max(n_proven, int(np.argmax(np.append(beaten, True)))))
-        places = self._pool.slots
+            stop = min(n_picks, max(n_proven, int(np.argmax(np.append(beaten, True)))))
+        index_of = self._pool.slots
         for s in range(stop):
-            j = places[before.names[before.picks.places[s]]]
+            j = index_of[before.names[before.picks.places[s]]]
             self.V[s], self._left.C[s] = V[s], before._left.C[s]
-            self._left.go_by(s, j, T[:, s])
-            _note(picks, j, before.picks.scores[s])
+            self._left.record_pick(s, j, T[:, s])
+            _append(picks, j, before.picks.scores[s])
 
     def _scores_now(self, s: int) -> Floats:
-        near = self._left.near()
-        if near.size:
-            rest, V = self._unit[near], self.V[:s]
+        inaccurate = self._left.near()
+        if inaccurate.size:
+            residuals, V = self._unit[inaccurate], self.V[:s]
             for _ in range(2):
-                rest = rest - (rest @ V.T) @ V
-            self._left.correct(near, rest, self._pool.basis)
+                residuals = residuals - (residuals @ V.T) @ V
+            self._left.correct(inaccurate, residuals, self._pool.basis)
         return self._left.scores()
 
     def _take(self, j: int, picks: Picks) -> None:
-        """Pick a variable: make its direction, and the products of all with it.
+        """Pick a variable: compute its direction, and the products of all with it.
 
-        Direction and score are made of the picks alone, so that the way to them leaves no trace.
+        Direction and score depend on the picks only, not on how they were found.
         """
         s = len(picks.places)
-        V, T, x, left = self.V[:s], self._left.T[:, :s], self._unit[j], self._left
+        V, T, x, residuals = self.V[:s], self._left.T[:, :s], self._unit[j], self._left
         t = V @ x
         v = x - t @ V
         if self._ridge == 0.0:
             v -= (V @ v) @ V
-            rest, a = float(v @ v), self._pool.basis @ v
+            residual, a = float(v @ v), self._pool.basis @ v
         else:
-            rest, a = max(1.0 - float(t @ t), 0.0), self.G[j] - t @ left.C[:s]
-        size = np.sqrt(self._ridge + rest)
-        self.V[s], left.C[s] = v / size, a / size
-        if self._ridge > 0.0 or rest > _THIN:
-            along = (self._products.of(j, self._likely) - T @ T[j]) / size
+            residual, a = max(1.0 - float(t @ t), 0.0), self.G[j] - t @ residuals.C[:s]
+        size = np.sqrt(self._ridge + residual)
+        self.V[s], residuals.C[s] = v / size, a / size
+        if self._ridge > 0.0 or residual > _INACCURATE_PRODUCTS:
+            products = (self._products.of(j, self._likely_picks) - T @ T[j]) / size
         else:
-            along = self._unit @ self.V[s]
-        left.go_by(s, j, along)
-        _note(picks, j, float(a @ a) / (self._ridge + rest))
+            products = self._unit @ self.V[s]
+        residuals.record_pick(s, j, products)
+        _append(picks, j, float(a @ a) / (self._ridge + residual))
 
-    def _likely(self) -> Places:
-        """Return who is likely to be among the next picks."""
+    def _likely_picks(self) -> Places:
+        """Return the likely next picks."""
         scores = self._left.scores()
-        most = min(TOGETHER, scores.size)
-        return np.argpartition(-scores, most - 1)[:most]
+        size = min(TOGETHER, scores.size)
+        return np.argpartition(-scores, size - 1)[:size]
 
     def _scores_under(
         self,
@@ -260,17 +262,19 @@ class ForwardPlan(GreedyPlan):
         """Return the (p, S) scores of variables under the stages of some directions (V, C)."""
         V, C = directions
         scores = np.empty((len(G), S))
-        spent, near = (_LEFT, _NEAR) if self._ridge == 0.0 else (-np.inf, -np.inf)
-        is_near = fold(G, T, C, self._ridge, spent, near, scores)
-        places = np.flatnonzero(is_near)
-        if places.size:
-            exact = np.empty((places.size, S))
-            unfold(observed(places), V, self._pool.basis, spent, exact)
-            scores[places] = exact
+        excluded_below, inaccurate_below = (
+            (_MIN_RESIDUAL, _INACCURATE_RESIDUAL) if self._ridge == 0.0 else (-np.inf, -np.inf)
+        )
+        is_near = fold(G, T, C, self._ridge, excluded_below, inaccurate_below, scores)
+        indices = np.flatnonzero(is_near)
+        if indices.size:
+            exact = np.empty((indices.size, S))
+            unfold(observed(indices), V, self._pool.basis, excluded_below, exact)
+            scores[indices] = exact
         return scores
 
     def scores(self) -> Floats:
-        """Return the (p, S) scores of the pool's variables; -inf for who is picked or spent."""
+        """Return the (p, S) scores of the pool's variables; -inf for those picked or excluded."""
         directions = self.V, self._left.C
         scores = self._scores_under(
             self.G, self._left.T, directions, len(self.keys), lambda near: self._unit[near]

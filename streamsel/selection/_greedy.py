@@ -1,9 +1,10 @@
-"""The greedy of ProjSe: pick the variable that the projector keeps most of, then project it away.
+"""ProjSe's greedy: pick the variable of largest projection, then project its direction out.
 
- P₀ projects on the target space, P_{s+1} = P_s less the direction P_s x of the pick, and the score
-of x is ‖P_s x‖² / ‖x‖². Scores only fall as the projector shrinks. The greedy itself is `greedy`;
-what it deflates is either coordinates (column-pivoted Gram-Schmidt) or a kernel matrix whose
-columns are made when they are needed (pivoted Cholesky). Both are the same method: K = G Gᵀ.
+ P₀ projects on the target space, P_{s+1} is P_s without the direction P_s x of the pick, and the
+ score
+of x is ‖P_s x‖² / ‖x‖². Scores never rise as the projector shrinks. `greedy` is the method;
+it deflates either coordinates (column-pivoted Gram-Schmidt) or a kernel matrix whose
+columns are computed on demand (pivoted Cholesky). Both are equivalent: K = G Gᵀ.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from streamsel._jit.deflate import direction, run, run_singly
 from streamsel.held.part import Floats
 from streamsel.held.pool import NO_PICKS, SPENT, TIE, Picks
 
-# To look for the best so often takes longer than to sort all.
-_WORTH_SORTING = 64
+# With more picks sorting all scores is faster than repeated maxima.
+_SORT_FROM = 64
 
 
 class Deflation(Protocol):
-    """Candidates under a projector that loses one direction a pick."""
+    """Candidates under a projector that loses one direction per pick."""
 
     @property
     def size(self) -> int:
@@ -34,17 +35,17 @@ class Deflation(Protocol):
         """Number of directions taken out of the projector since the last restart."""
 
     def restart(self) -> None:
-        """Give the projector back all directions."""
+        """Reset the projector to all directions."""
 
     def run(self, limit: int) -> tuple[list[int], list[float]]:
-        """Take the best free candidate, the earliest among equals, and again, up to the limit.
+        """Repeatedly take the best free candidate, the earliest on ties, up to the limit.
 
-        Ends early where the projector keeps nothing of any candidate. Returns them and their
+        Stops when every candidate has a zero score. Returns the candidates and their
         scores.
         """
 
     def take(self, j: int) -> float:
-        """Take candidate j, and its direction out of the projector; return its score."""
+        """Take candidate j, project its direction out, and return its score."""
 
 
 def greedy(
@@ -61,20 +62,20 @@ def greedy(
     deflation
         The candidates, none taken yet.
     k
-        Most picks.
+        Maximum number of picks.
     restart
-        Whether to go on, when the projector keeps nothing of any candidate, with a new round: with
-        the whole projector, over the candidates not yet picked.
+        Whether to start a new round, with the whole projector, over the candidates not yet picked,
+        when every candidate has a zero score.
     forced
-        The first picks, where they are known.
+        The first picks, if known.
 
     Returns
     -------
-    The picks, fewer than k where candidates run out or nothing more is relevant.
+    The picks, fewer than k if candidates run out or have zero scores.
     """
     if restart and isinstance(deflation, CoordinateDeflation) and deflation.single:
-        places, scores = deflation.run_singly(k)
-        return Picks(places, scores, list(range(len(places))))
+        indices, scores = deflation.run_singly(k)
+        return Picks(indices, scores, list(range(len(indices))))
     picks = Picks([], [], [])
     this_round = 0
     for j, number in zip(forced.places[:k], forced.rounds, strict=False):
@@ -85,10 +86,10 @@ def greedy(
         picks.scores.append(deflation.take(j))
         picks.rounds.append(number)
     while len(picks.places) < k:
-        places, scores = deflation.run(k - len(picks.places))
-        picks.places.extend(places)
+        indices, scores = deflation.run(k - len(picks.places))
+        picks.places.extend(indices)
         picks.scores.extend(scores)
-        picks.rounds.extend([this_round] * len(places))
+        picks.rounds.extend([this_round] * len(indices))
         if not restart or deflation.directions == 0:
             break
         deflation.restart()
@@ -97,10 +98,10 @@ def greedy(
 
 
 class CoordinateDeflation:
-    """Candidates given by coordinates g: P_s takes the picked directions out of them, lazily.
+    """Candidates given by coordinates g, from which picked directions are projected out lazily.
 
-    A score that was computed under an earlier projector bounds the score now, so only candidates
-    whose bound reaches the best score are brought up to date (Minoux 1978).
+    A score under an earlier projector is an upper bound now, so only candidates
+    whose bound reaches the best score are updated (Minoux 1978).
 
     Parameters
     ----------
@@ -112,46 +113,46 @@ class CoordinateDeflation:
         p, r = G.shape
         self.size = p
         self._G = G
-        # In a space of one direction a round is one pick.
+        # In a space of dimension 1 a round is one pick.
         self.single = r == 1
         self._whole = np.square(G[:, 0]) if self.single else np.einsum("ij,ij->i", G, G)
         self._Q = np.empty((r, r))
         self._taken = np.zeros(p, dtype=np.bool_)
         self.directions = 0
-        # Scores so far, and how many directions they reckon with; made when a round begins.
+        # Score bounds, and the number of directions they account for; made when a round begins.
         self._round: tuple[Floats, NDArray[np.int64]] | None = None
 
     def restart(self) -> None:
-        """Give the projector back all directions."""
+        """Reset the projector to all directions."""
         self.directions = 0
         self._round = None
 
     def run_singly(self, limit: int) -> tuple[list[int], list[float]]:
-        """Take up to the limit, a round each, where a round is one pick."""
+        """Take up to the limit, one per round, in a space of dimension 1."""
         limit = min(limit, self.size)
-        if limit > _WORTH_SORTING:
+        if limit > _SORT_FROM:
             ranked = _ranked(self._whole, limit)
             if ranked is not None:
                 return ranked
-        places, scores = np.empty(limit, dtype=np.int64), np.empty(limit)
-        n = run_singly(self._whole.copy(), TIE, SPENT, places, scores)
-        return places[:n].tolist(), scores[:n].tolist()
+        indices, scores = np.empty(limit, dtype=np.int64), np.empty(limit)
+        n = run_singly(self._whole.copy(), TIE, SPENT, indices, scores)
+        return indices[:n].tolist(), scores[:n].tolist()
 
     def run(self, limit: int) -> tuple[list[int], list[float]]:
-        """Take the best free candidate, the earliest among equals, and again, up to the limit."""
+        """Repeatedly take the best free candidate, the earliest on ties, up to the limit."""
         limit = min(limit, self.size)
-        places, scores = np.empty(limit, dtype=np.int64), np.empty(limit)
+        indices, scores = np.empty(limit, dtype=np.int64), np.empty(limit)
         if self._round is None:
             bound = np.where(self._taken, -1.0, self._whole)
             self._round = bound, np.zeros(self.size, dtype=np.int64)
         state = (self._G, *self._round, self._Q, self.directions)
-        n = run(*state, TIE, SPENT, places, scores)
-        self._taken[places[:n]] = True
+        n = run(*state, TIE, SPENT, indices, scores)
+        self._taken[indices[:n]] = True
         self.directions += n
-        return places[:n].tolist(), scores[:n].tolist()
+        return indices[:n].tolist(), scores[:n].tolist()
 
     def take(self, j: int) -> float:
-        """Take candidate j, and its direction out of the projector; return its score."""
+        """Take candidate j, project its direction out, and return its score."""
         self._taken[j] = True
         if self._round is not None:
             self._round[0][j] = -1.0
@@ -162,31 +163,35 @@ class CoordinateDeflation:
 
 
 def _ranked(scores: Floats, limit: int) -> tuple[list[int], list[float]] | None:
-    """Return the best, in order, and their scores; of equal ones the first in place goes first.
+    """Return the candidates of highest score and their scores, ties by index.
 
-    None where who is equal to whom depends on who goes first.
+    None if ties are not transitive, so that the result depends on the order of picks.
     """
     order = np.argsort(-scores)
-    found = scores[order]
-    found = found[: np.count_nonzero(found > SPENT)]
-    ends = np.flatnonzero(np.append(found[1:] < found[:-1] * (1.0 - TIE), found[:1] > 0.0))
+    sorted_scores = scores[order]
+    sorted_scores = sorted_scores[: np.count_nonzero(sorted_scores > SPENT)]
+    ends = np.flatnonzero(
+        np.append(sorted_scores[1:] < sorted_scores[:-1] * (1.0 - TIE), sorted_scores[:1] > 0.0)
+    )
     starts = np.append(0, ends + 1)[:-1]
-    if (found[ends] < found[starts] * (1.0 - TIE)).any():
+    if (sorted_scores[ends] < sorted_scores[starts] * (1.0 - TIE)).any():
         return None
-    equals = np.repeat(np.arange(ends.size), ends - starts + 1)
-    places = np.sort(equals * scores.size + order[: found.size])[:limit] % max(1, scores.size)
-    return places.tolist(), scores[places].tolist()
+    tie_groups = np.repeat(np.arange(ends.size), ends - starts + 1)
+    indices = np.sort(tie_groups * scores.size + order[: sorted_scores.size])[:limit] % max(
+        1, scores.size
+    )
+    return indices.tolist(), scores[indices].tolist()
 
 
 class GramDeflation:
-    """Candidates given by their normalised kernel matrix, a column of it made at every pick.
+    """Candidates given by a normalised kernel matrix, one column of which is computed per pick.
 
     Parameters
     ----------
     size
         Number p of candidates.
     gram_column
-        j -> (p,) the kernel of candidate j with all of them; every candidate's with itself is 1.
+        j -> (p,) kernel of candidate j with all of them; that with itself is 1.
     """
 
     def __init__(self, size: int, gram_column: Callable[[int], Floats]) -> None:
@@ -194,31 +199,31 @@ class GramDeflation:
         self._gram_column = gram_column
         self._taken = np.zeros(size, dtype=np.bool_)
         self._scores = np.ones(size)
-        # Rows of the pivoted Cholesky factor: coordinates of all candidates along each direction.
+        # Rows of the pivoted Cholesky factor: coordinates of all candidates in each direction.
         self._T = np.empty((0, size))
         self.directions = 0
 
     def restart(self) -> None:
-        """Give the projector back all directions."""
+        """Reset the projector to all directions."""
         self.directions = 0
         self._scores = np.ones(self.size)
 
     def run(self, limit: int) -> tuple[list[int], list[float]]:
-        """Take the best free candidate, the earliest among equals, and again, up to the limit."""
+        """Repeatedly take the best free candidate, the earliest on ties, up to the limit."""
         limit = min(limit, self.size)
-        places: list[int] = []
+        indices: list[int] = []
         scores: list[float] = []
-        while len(places) < limit:
+        while len(indices) < limit:
             free = np.where(self._taken, -np.inf, self._scores)
             highest = free.max(initial=-np.inf)
             if highest <= SPENT:
                 break
-            places.append(int(np.argmax(free >= highest * (1.0 - TIE))))
-            scores.append(self.take(places[-1]))
-        return places, scores
+            indices.append(int(np.argmax(free >= highest * (1.0 - TIE))))
+            scores.append(self.take(indices[-1]))
+        return indices, scores
 
     def take(self, j: int) -> float:
-        """Take candidate j, and its direction out of the projector; return its score."""
+        """Take candidate j, project its direction out, and return its score."""
         self._taken[j] = True
         score = float(self._scores[j])
         s = self.directions

@@ -1,4 +1,4 @@
-"""A plan whose stages are the picks of a greedy: what scores under each depends on those before."""
+"""Candidate solution whose stages are the picks of a greedy, each depending on those before."""
 
 from __future__ import annotations
 
@@ -13,30 +13,31 @@ from streamsel.held.stage_pool import StagePool
 
 
 class GreedyPlan(Plan):
-    """Picks, and who stands where: what a method adds is how others score.
+    """Picks, thresholds and incumbents of a greedy; subclasses add the scores of other columns.
 
     Parameters
     ----------
     pool
-        What it is made of.
+        The pool it is made of.
     picks
         The picks.
     k
-        How many are asked for: where there are fewer, one more stage waits for who is worth it.
+        Number of picks wanted: if there are fewer, one more stage is open for a column with a
+        score.
     nothing
-        A score of no more than this is not worth a pick.
+        A score of at most this is not picked.
     """
 
     def __init__(self, pool: StagePool, picks: Picks, k: int, nothing: float = SPENT) -> None:
         self.names, self.arrivals = list(pool.names), pool.table["arrival"].copy()
         self.picks = picks
-        chosen = [self.names[j] for j in picks.places]
-        size = min(k, len(chosen) + 1)
-        self.keys = [tuple(chosen[:s]) for s in range(size)]
+        selected = [self.names[j] for j in picks.places]
+        size = min(k, len(selected) + 1)
+        self.keys = [tuple(selected[:s]) for s in range(size)]
         self.bars: Floats = np.full(size, nothing)
-        self.bars[: len(chosen)] = picks.scores
+        self.bars[: len(selected)] = picks.scores
         self.holders = np.full(size, -1, dtype=np.int64)
-        self.holders[: len(chosen)] = pool.table["arrival"][picks.places]
+        self.holders[: len(selected)] = pool.table["arrival"][picks.places]
         self.tolerance: Floats = TIE * np.abs(self.bars)
         self.must_stay = np.array(picks.places, dtype=np.intp)
 
@@ -46,5 +47,5 @@ class GreedyPlan(Plan):
 
 
 def picked(pool: StagePool, state: dict[str, Any]) -> list[int]:
-    """Return the picks that `GreedyPlan.to_state` described, as places of the pool."""
+    """Return the picks in a state of `GreedyPlan.to_state`, as indices of the pool."""
     return [pool.slots[name] for name in state["picks"]]

@@ -1,4 +1,4 @@
-"""When a variable counts as independent of the target, given some others or none."""
+"""Tests of independence of the target, marginal or conditional on other variables."""
 
 from __future__ import annotations
 
@@ -12,65 +12,65 @@ from streamsel.held.part import Floats
 from streamsel.learner.noise import chance
 from streamsel.ties import TIE
 
-# What the target explains of a variable beyond this is all of it: the rest is rounding.
-_IN_FULL = math.sqrt(1.0 - 1e-10)
+# A variable of larger relevance is fully explained by the target, up to rounding.
+_FULL_RELEVANCE = math.sqrt(1.0 - 1e-10)
 
 
 @functools.lru_cache(maxsize=64)
 def bars(n: float, r: int, depth: int, level: float) -> Floats:
-    """Return up to which relevance² a variable counts as independent of the target.
+    """Return the critical squared relevance up to which a variable counts as independent.
 
     Parameters
     ----------
     n, r
-        Observations, less those that covariates use up, and rank of the target.
+        Observations minus covariates, and rank of the target.
     depth
-        Most variables that may be given.
+        Maximum number of variables conditioned on.
     level
-        The chance of a variable that is independent to count as dependent, in a single test.
+        Probability that an independent variable counts as dependent, in a single test.
 
     Returns
     -------
-    (d + 1, r + 1) for each number of variables given, d = depth or as many as the observations
-    allow, and each rank of what they leave of the target; of nothing that is left everything is
-    independent. Without rows where there are too few observations for any test.
+    (d + 1, r + 1) for each number of variables conditioned on, d = depth or as many as the
+    observations allow, and each rank of the target's residual; inf for rank 0. No rows if there are
+    too few observations for any test.
 
     Notes
     -----
-    A target of rank 1 is tested by Fisher's z, atanh |ρ| · √(n - s - 3) ~ N(0, 1) for s given;
-    another by the F test of what it explains of the variable beyond those given, ρ² ~ Beta(q/2,
-    (n - 1 - s - q)/2) for a rest of rank q.
+    A target of rank 1 is tested by Fisher's z, atanh |ρ| · √(n - s - 3) ~ N(0, 1) given s
+    variables; others by the F test of the share they explain beyond the variables given, ρ² ~
+    Beta(q/2, (n - 1 - s - q)/2) for a residual of rank q.
     """
     from scipy.special import betainccinv, ndtri
 
-    given = np.arange(depth + 1)
-    found = np.full((depth + 1, r + 1), np.inf)
+    n_given = np.arange(depth + 1)
+    critical = np.full((depth + 1, r + 1), np.inf)
     if r == 1:
-        free = n - given - 3
-        found[:, 1] = np.tanh(-ndtri(level / 2.0) / np.sqrt(np.maximum(free, 1))) ** 2
+        dof = n - n_given - 3
+        critical[:, 1] = np.tanh(-ndtri(level / 2.0) / np.sqrt(np.maximum(dof, 1))) ** 2
     else:
-        free = n - 1 - given - r
+        dof = n - 1 - n_given - r
         for q in range(1, r + 1):
-            rest = np.maximum(n - 1 - given - q, 1)
-            found[:, q] = betainccinv(q / 2.0, rest / 2.0, level)
-    found = np.ascontiguousarray(found[free >= 1] + TIE)
-    found.flags.writeable = False
-    return found
+            dof_residual = np.maximum(n - 1 - n_given - q, 1)
+            critical[:, q] = betainccinv(q / 2.0, dof_residual / 2.0, level)
+    critical = np.ascontiguousarray(critical[dof >= 1] + TIE)
+    critical.flags.writeable = False
+    return critical
 
 
 def freedom(held: Decided) -> tuple[float, int]:
-    """Return observations, less those that covariates use up, and the rank of the target."""
+    """Return the observations minus covariates, and the rank of the target."""
     assert held.space is not None  # noqa: S101
     return held.space.effective_rows - len(held.space.given), held.space.rank
 
 
 def least_relevance(up_to: Floats) -> float:
-    """Return the relevance that a variable must exceed, given none; see `bars`."""
+    """Return the critical relevance with no variable conditioned on; see `bars`."""
     return math.sqrt(up_to[0, -1]) if len(up_to) else math.inf
 
 
 def p_value(relevance: float, n: float, r: int) -> float:
-    """Return the chance of a variable that is independent to be as relevant, given none.
+    """Return the marginal p-value of a relevance under independence.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def p_value(relevance: float, n: float, r: int) -> float:
     """
     if n <= (3 if r == 1 else r + 1):
         return 1.0
-    if relevance > _IN_FULL:
+    if relevance > _FULL_RELEVANCE:
         return 0.0
     if r > 1:
         return float(chance(np.array([relevance]), n, r)[0])

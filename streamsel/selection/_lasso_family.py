@@ -1,4 +1,4 @@
-"""Which loss a Lasso has: least squares, or that of two classes, in windows of rows."""
+"""Choice of the Lasso's loss: least squares, or the logistic loss, on windows of rows."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from streamsel.target.target import Target
 
 
 class ByFamily(Jointly):
-    """A learner whose loss follows from its parameter `family`, or from the target."""
+    """Learner whose loss is set by its parameter `family`, or by the target."""
 
     family: str
 
     def _check_target(self, c: int, *, is_class: bool) -> None:
-        numeric, two = not is_class and c == 1, is_class and c <= 2
-        fits, what = numeric, "one numeric target"
+        numeric, binary = not is_class and c == 1, is_class and c <= 2
+        is_supported, expected = numeric, "one numeric target"
         if self.family == "logistic":
-            fits, what = two, "two classes"
+            is_supported, expected = binary, "two classes"
         elif self._may_be_logistic:
-            fits, what = numeric or two, "one numeric target or two classes"
-        if not fits:
-            why = f"family={self.family!r}"
+            is_supported, expected = numeric or binary, "one numeric target or two classes"
+        if not is_supported:
+            setting = f"family={self.family!r}"
             if self.family == "auto" and self._least_squares_for:
-                why += f" with {self._least_squares_for}"
+                setting += f" with {self._least_squares_for}"
             raise ValueError(
-                f"Expected {what}, as {why} requires. Got: {c} "
+                f"Expected {expected}, as {setting} requires. Got: {c} "
                 f"{'classes' if is_class else 'numeric columns'}.\n"
-                "Hint: family='logistic' takes two classes; target='class' takes numbers as "
-                "classes, target='numeric' takes them as a quantity."
+                "Hint: family='logistic' requires two classes; target='class' treats numbers as "
+                "classes, target='numeric' as a quantity."
             )
 
     @property
     def _least_squares_for(self) -> str:
-        """The parameter that needs least squares, as it is set; empty if there is none."""
+        """The setting that requires least squares; empty if there is none."""
         if self.fading_factor:
             return f"fading_factor={self.fading_factor!r}"
         return "" if self.covariates is None else f"covariates={self.covariates!r}"
@@ -45,7 +45,7 @@ class ByFamily(Jointly):
     def _take_target(self, target: Target) -> None:
         before, self._target = self._target, target
         try:
-            # What is refused follows from the loss, and that from the target.
+            # The checks depend on the loss, and the loss on the target.
             super()._take_target(target)
         except BaseException:
             self._target = before
@@ -54,17 +54,17 @@ class ByFamily(Jointly):
     def _check_columns(self, target: RowTarget, seen: Observation, rows: int) -> None:
         if seen.form == "class" and not self._by_window:
             raise ValueError(
-                f"Expected numbers as the target of rows, as family={self.family!r} requires. Got: "
+                f"Expected a numeric target of rows, as family={self.family!r} requires. Got: "
                 "a label.\nHint: family='logistic' learns rows of two classes, in windows."
             )
         super()._check_columns(target, seen, rows)
 
     @property
     def _is_logistic(self) -> bool:
-        """Whether the loss is that of two classes: by the family, or else by the target."""
+        """Whether the loss is logistic: by the family, or else by the target."""
         if self.family != "auto":
             return self.family == "logistic"
-        # The constructor needs it before there can be a target.
+        # The constructor reads this before the target is set.
         target = getattr(self, "_target", None)
         return target is not None and target.is_class
 
@@ -79,5 +79,5 @@ class ByFamily(Jointly):
 
     def _target_description(self) -> str | None:
         text = super()._target_description()
-        is_own_choice = self.family == "auto" and self._is_logistic
-        return f"{text}; logistic loss" if text is not None and is_own_choice else text
+        is_inferred = self.family == "auto" and self._is_logistic
+        return f"{text}; logistic loss" if text is not None and is_inferred else text

@@ -1,4 +1,4 @@
-"""The losses of the LASSO: squares, from correlations or from observations, and the logistic."""
+"""Losses of the Lasso: least squares, from correlations or samples, and the logistic loss."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from streamsel.held.part import Floats, Held, Places
 from streamsel.selection._lasso_path import Penalty, Problem, Sampled, Solution, together
 from streamsel.selection._quadratic import settle
 
-# Newton's steps, and how often one may be halved.
-_STEPS, _HALVINGS = 100, 40
-# By what part of its bar a slope may be off.
-_CLOSE = 1e-11
-# The least curvature of an observation: one that is foretold with certainty has none.
-_FLAT = 1e-12
+# Maximum Newton steps, and halvings of one.
+_MAX_STEPS, _MAX_HALVINGS = 100, 40
+# Relative tolerance of the KKT conditions.
+_RTOL = 1e-11
+# Lower bound of an observation's curvature, which vanishes for certain predictions.
+_MIN_CURVATURE = 1e-12
 
 
 class Squares(Problem):
-    """½‖e - Ub‖², with e the target of length 1: all of it follows from correlations."""
+    """Least squares ½‖e - Ub‖² with a target e of length 1, from correlations."""
 
     empty_loss = 0.5
 
@@ -34,32 +34,32 @@ class Squares(Problem):
         self.start = np.zeros(self.b.size)
         if space.rank:
             self.start = space.coordinates(stats.m2, stats.cxy)[:, 0]
-        # Of those looked at so far: their places in order, where in it each is, and correlations.
-        self._looked = np.zeros(0, dtype=np.intp)
+        # Cached variables in order, the cache row of each variable (-1 if none), and correlations.
+        self._cached = np.zeros(0, dtype=np.intp)
         self._at = np.full(self.b.size, -1)
         self._rows: Floats = np.zeros((0, self.b.size))
-        # The work without copies, and its correlations.
+        # The working set without duplicates, and its correlations.
         self._W, self._Q = self.work, np.zeros((0, 0))
 
     def use(self, places: Places) -> None:
-        """Let these, ascending, be the work."""
+        """Set the working set, ascending."""
         self.work = places
-        new = places[self._at[places] < 0]
-        if new.size:
-            self._at[new] = np.arange(self._looked.size, self._looked.size + new.size)
-            self._look_at(new)
-            self._looked = np.concatenate([self._looked, new])
+        uncached = places[self._at[places] < 0]
+        if uncached.size:
+            self._at[uncached] = np.arange(self._cached.size, self._cached.size + uncached.size)
+            self._look_at(uncached)
+            self._cached = np.concatenate([self._cached, uncached])
         Q = self._correlations(places)
         Q[np.diag_indices(places.size)] = 1.0
-        apart = self.without_copies(places, Q)
-        if apart.size < places.size:
-            places, Q = places[apart], Q[np.ix_(apart, apart)]
+        distinct = self.without_copies(places, Q)
+        if distinct.size < places.size:
+            places, Q = places[distinct], Q[np.ix_(distinct, distinct)]
         self._W, self._Q = places, Q
 
     def _look_at(self, places: Places) -> None:
-        """Fetch the correlations of further variables."""
-        self._rows = _with_room(self._rows, self._looked.size + places.size)
-        rows = slice(self._looked.size, self._looked.size + places.size)
+        """Cache the correlations of further variables."""
+        self._rows = _with_capacity(self._rows, self._cached.size + places.size)
+        rows = slice(self._cached.size, self._cached.size + places.size)
         self._rows[rows] = self._held.products(places).T
 
     def _correlations(self, places: Places) -> Floats:
@@ -67,40 +67,40 @@ class Squares(Problem):
         return found
 
     def lower(self, bar: Floats, ridge: Floats, edge: Floats) -> None:
-        """Find the best coefficients of the work, for these weights, (p,)."""
+        """Minimise over the working set, for these penalty weights, (p,)."""
         W = self._W
         if W.size:
             self.b[W] = settle(self._Q, self.start[W], bar[W], ridge[W], edge[W], self.b[W])
 
     def slopes_of(self, found: Sequence[Solution]) -> Floats:
-        """Return minus the slopes of the loss along all coefficients, at solutions, (S, p)."""
-        active, B = _weights_of(found)
+        """Return the negative gradients of the loss at solutions, (S, p)."""
+        active, B = _coefficients_of(found)
         slopes: Floats = self.start - B @ self._rows[self._at[active]]
         return slopes
 
-    def _of_rest(self) -> tuple[float, float]:
+    def _residual_products(self) -> tuple[float, float]:
         """Return the products of the residuals with the target, and with themselves."""
         b, a = self.b[self._W], self.start[self._W]
         with_target = 1.0 - float(a @ b)
         return with_target, max(0.0, with_target - float((a - self._Q @ b) @ b))
 
     def loss(self) -> float:
-        """Return the loss of the coefficients as they are."""
-        return 0.5 * self._of_rest()[1]
+        """Return the loss of the current coefficients."""
+        return 0.5 * self._residual_products()[1]
 
     def dual(self, shrunk: float) -> float:
-        """Return the dual of the loss at its own dual point, times `shrunk`."""
-        with_target, square = self._of_rest()
+        """Return the dual objective at the current dual point times `shrunk`."""
+        with_target, square = self._residual_products()
         return shrunk * with_target - 0.5 * shrunk * shrunk * square
 
 
 class SampledSquares(Squares, Sampled):
-    """The same from the observations, which are fewer than correlations.
+    """Least squares from the samples, which take less memory than correlations.
 
     Parameters
     ----------
     held, penalty
-        As `Problem` has them.
+        As in `Problem`.
     target
         (n,) e.
     """
@@ -112,9 +112,9 @@ class SampledSquares(Squares, Sampled):
         self._C: Floats = np.zeros((0, 0))
 
     def _look_at(self, places: Places) -> None:
-        """Fetch the correlations of further variables with those looked at."""
-        size, grown = self._looked.size, self._looked.size + places.size
-        self._U = _with_room(self._U, grown)
+        """Cache the correlations of further variables with the cached ones."""
+        size, grown = self._cached.size, self._cached.size + places.size
+        self._U = _with_capacity(self._U, grown)
         if grown > len(self._C):
             C = np.empty((len(self._U), len(self._U)))
             C[:size, :size] = self._C[:size, :size]
@@ -124,24 +124,24 @@ class SampledSquares(Squares, Sampled):
         self._C[:size, size:grown] = self._C[size:grown, :size].T
 
     def _correlations(self, places: Places) -> Floats:
-        at = self._at[places]
-        found: Floats = self._C[at[:, None], at]
+        rows = self._at[places]
+        found: Floats = self._C[rows[:, None], rows]
         return found
 
     def slopes_of(self, found: Sequence[Solution]) -> Floats:
-        """Return minus the slopes of the loss along all coefficients, at solutions, (S, p)."""
+        """Return the negative gradients of the loss at solutions, (S, p)."""
         slopes: Floats = self.rests(found) @ self._all.T
         return slopes
 
     def rests(self, found: Sequence[Solution]) -> Floats:
-        """Return the residuals of solutions, (S, n), whose products with variables are slopes."""
-        active, B = _weights_of(found)
-        rests: Floats = self._target - B @ self._all[active]
-        return rests
+        """Return the (S, n) residuals at solutions; their products with variables are slopes."""
+        active, B = _coefficients_of(found)
+        residuals: Floats = self._target - B @ self._all[active]
+        return residuals
 
 
-def _weights_of(found: Sequence[Solution]) -> tuple[Places, Floats]:
-    """Return who is active in any of some solutions, (q,), and all their coefficients, (S, q)."""
+def _coefficients_of(found: Sequence[Solution]) -> tuple[Places, Floats]:
+    """Return the variables active in any solution, (q,), and all their coefficients, (S, q)."""
     active = together(found)
     B = np.zeros((len(found), active.size))
     for row, one in zip(B, found, strict=True):
@@ -149,8 +149,8 @@ def _weights_of(found: Sequence[Solution]) -> tuple[Places, Floats]:
     return active, B
 
 
-def _with_room(array: Floats, size: int) -> Floats:
-    """Return an array of at least so many rows, with these first."""
+def _with_capacity(array: Floats, size: int) -> Floats:
+    """Return the array, or a copy with capacity for at least `size` rows."""
     if size <= len(array):
         return array
     grown = np.empty((max(size, 2 * len(array), 64), array.shape[1]))
@@ -159,12 +159,12 @@ def _with_room(array: Floats, size: int) -> Floats:
 
 
 class Logistic(Sampled):
-    """Σ log(1 + exp(η)) - yη, with η = level + Ub and y in {0, 1}: it takes the observations.
+    """Logistic loss Σ log(1 + exp(η)) - yη with η = level + Ub and y in {0, 1}, from the samples.
 
     Parameters
     ----------
     held, penalty
-        As `Problem` has them.
+        As in `Problem`.
     y
         (n,) 0 or 1.
     """
@@ -174,74 +174,74 @@ class Logistic(Sampled):
     def __init__(self, held: Any, penalty: Penalty, y: Floats) -> None:
         super().__init__(held, penalty)
         self._all, self._y = held.table["unit"], y
-        part = float(y.mean())
-        self.level = float(np.log(part / (1.0 - part)))
-        self.start = self._all @ (y - part)
-        self.empty_loss = -y.size * float(xlogy(part, part) + xlogy(1.0 - part, 1.0 - part))
+        share = float(y.mean())
+        self.level = float(np.log(share / (1.0 - share)))
+        self.start = self._all @ (y - share)
+        self.empty_loss = -y.size * float(xlogy(share, share) + xlogy(1.0 - share, 1.0 - share))
         self._W, self._U = self.work, self._all[self.work]
 
     def use(self, places: Places) -> None:
-        """Let these, ascending, be the work."""
+        """Set the working set, ascending."""
         U = self._all[places]
-        apart = self.without_copies(places, U @ U.T)
-        self.work, self._W, self._U = places, places[apart], U[apart]
+        distinct = self.without_copies(places, U @ U.T)
+        self.work, self._W, self._U = places, places[distinct], U[distinct]
 
     def _eta(self) -> Floats:
         found: Floats = self.level + self.b[self._W] @ self._U
         return found
 
     def _rest(self) -> Floats:
-        rest: Floats = self._y - expit(self._eta())
-        return rest
+        residual: Floats = self._y - expit(self._eta())
+        return residual
 
     def lower(self, bar: Floats, ridge: Floats, edge: Floats) -> None:
-        """Find the best coefficients of the work, for these weights, (p,): Newton's steps."""
+        """Minimise over the working set, for these penalty weights, (p,), by Newton steps."""
         W, U = self._W, self._U
         weights = bar[W], ridge[W], edge[W]
-        for _ in range(_STEPS):
+        for _ in range(_MAX_STEPS):
             b, eta = self.b[W], self._eta()
-            chance = expit(eta)
-            rest = self._y - chance
-            slopes = U @ rest
-            if _is_low(b, slopes, float(rest.mean()), *weights):
+            probability = expit(eta)
+            residual = self._y - probability
+            slopes = U @ residual
+            if _is_optimal(b, slopes, float(residual.mean()), *weights):
                 return
-            v = np.maximum(chance * (1.0 - chance), _FLAT)
-            total, level, along = v.sum(), rest.sum(), U @ v
-            # The intercept goes where it is best for the coefficients.
-            Q = (U * v) @ U.T - along[:, None] * along / total
-            after = settle(Q, slopes - along * (level / total) + Q @ b, *weights, b)
-            of_level = (level - along @ (after - b)) / total
-            way = of_level + (after - b) @ U
-            far = self._how_far(eta, way, b, after, *weights[:2])
-            self.b[W] = after if far == 1.0 else b + far * (after - b)
-            self.level += far * of_level
+            v = np.maximum(probability * (1.0 - probability), _MIN_CURVATURE)
+            total, level, weighted_sums = v.sum(), residual.sum(), U @ v
+            # The intercept is eliminated: it is optimal given the coefficients.
+            Q = (U * v) @ U.T - weighted_sums[:, None] * weighted_sums / total
+            after = settle(Q, slopes - weighted_sums * (level / total) + Q @ b, *weights, b)
+            level_step = (level - weighted_sums @ (after - b)) / total
+            direction = level_step + (after - b) @ U
+            step_size = self._step_size(eta, direction, b, after, *weights[:2])
+            self.b[W] = after if step_size == 1.0 else b + step_size * (after - b)
+            self.level += step_size * level_step
 
-    def _how_far(
-        self, eta: Floats, way: Floats, b: Floats, after: Floats, bar: Floats, ridge: Floats
+    def _step_size(
+        self, eta: Floats, direction: Floats, b: Floats, after: Floats, bar: Floats, ridge: Floats
     ) -> float:
-        """Return how much of a step to take: all of it, or half as often as it takes to go down."""
+        """Return the step size: 1, halved until the objective decreases."""
 
-        def reached(far: float) -> float:
-            at = b + far * (after - b)
-            penalty = bar @ np.abs(at) + 0.5 * (ridge * at) @ at
-            return self._loss_at(eta + far * way) + float(penalty)
+        def objective(step_size: float) -> float:
+            trial = b + step_size * (after - b)
+            penalty = bar @ np.abs(trial) + 0.5 * (ridge * trial) @ trial
+            return self._loss_at(eta + step_size * direction) + float(penalty)
 
-        before, far = reached(0.0), 1.0
-        for _ in range(_HALVINGS):
-            # Rounding must not keep the last steps from being taken.
-            if reached(far) <= before * (1.0 + 1e-13):
+        before, step_size = objective(0.0), 1.0
+        for _ in range(_MAX_HALVINGS):
+            # Allow for rounding errors in the last steps.
+            if objective(step_size) <= before * (1.0 + 1e-13):
                 break
-            far *= 0.5
-        return far
+            step_size *= 0.5
+        return step_size
 
     def slopes_of(self, found: Sequence[Solution]) -> Floats:
-        """Return minus the slopes of the loss along all coefficients, at solutions, (S, p)."""
+        """Return the negative gradients of the loss at solutions, (S, p)."""
         slopes: Floats = self.rests(found) @ self._all.T
         return slopes
 
     def rests(self, found: Sequence[Solution]) -> Floats:
-        """Return the residuals of solutions, (S, n), whose products with variables are slopes."""
-        active, B = _weights_of(found)
+        """Return the (S, n) residuals at solutions; their products with variables are slopes."""
+        active, B = _coefficients_of(found)
         levels = np.array([one.level for one in found])
         rests: Floats = self._y - expit(B @ self._all[active] + levels[:, None])
         return rests
@@ -250,23 +250,25 @@ class Logistic(Sampled):
         return float(np.logaddexp(0.0, eta).sum() - self._y @ eta)
 
     def loss(self) -> float:
-        """Return the loss of the coefficients as they are."""
+        """Return the loss of the current coefficients."""
         return self._loss_at(self._eta())
 
     def dual(self, shrunk: float) -> float:
-        """Return the dual of the loss at its own dual point, times `shrunk`."""
-        left = np.clip(self._y - shrunk * self._rest(), 0.0, 1.0)
-        return -float(xlogy(left, left).sum() + xlogy(1.0 - left, 1.0 - left).sum())
+        """Return the dual objective at the current dual point times `shrunk`."""
+        dual_point = np.clip(self._y - shrunk * self._rest(), 0.0, 1.0)
+        return -float(
+            xlogy(dual_point, dual_point).sum() + xlogy(1.0 - dual_point, 1.0 - dual_point).sum()
+        )
 
 
-def _is_low(
+def _is_optimal(
     b: Floats, slopes: Floats, level: float, bar: Floats, ridge: Floats, edge: Floats
 ) -> bool:
-    """Whether these are slopes of the lowest point."""
-    still = b == 0.0
-    off = np.abs(slopes - ridge * b - bar * np.sign(b))[~still]
+    """Return whether coefficients with this negative gradient satisfy the KKT conditions."""
+    is_zero = b == 0.0
+    violation = np.abs(slopes - ridge * b - bar * np.sign(b))[~is_zero]
     return bool(
-        abs(level) <= _CLOSE
-        and (np.abs(slopes[still]) <= edge[still]).all()
-        and (off <= _CLOSE * bar[~still] + 1e-13).all()
+        abs(level) <= _RTOL
+        and (np.abs(slopes[is_zero]) <= edge[is_zero]).all()
+        and (violation <= _RTOL * bar[~is_zero] + 1e-13).all()
     )

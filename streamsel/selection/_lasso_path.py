@@ -1,4 +1,4 @@
-"""Solutions of the LASSO for one alpha after another, over all variables held."""
+"""Lasso solutions for a descending sequence of alphas, over all tracked variables."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from numpy.typing import NDArray
 
 from streamsel.held.part import Floats, Held, Places
 
-# By what part a slope may be above its bar and yet be taken for one that is not.
+# Relative excess of a gradient over its threshold that still counts as satisfied.
 TOLERANCE = 1e-9
-# Slopes are of the size of 1, and rounded.
+# Rounding error of gradients, which are of order 1.
 _ROUNDING = 1e-14
-# Variables join the work by so many at least, which costs hardly more than one, and at most, or by
-# half as many as there are already.
-_AT_LEAST, _AT_MOST = 32, 64
-# What goes with another this closely is its copy.
+# Minimum batch of variables added to the working set, hardly slower than one; and maximum, or half
+# of the working set if that is more.
+_MIN_BATCH, _MAX_BATCH = 32, 64
+# Absolute correlation from which two columns count as identical.
 COPY = 1.0 - 1e-14
-# So many solutions are looked at together.
-_TOGETHER = 8
-# On a rough path this many alphas are one.
-_COARSE = 5
-# A target that goes with no variable more closely goes with none.
+# Number of solutions computed before their gradients are checked together.
+_CHECK_TOGETHER = 8
+# Thinning of the alphas on a rough path.
+_THINNING = 5
+# A variable with a smaller absolute correlation with the target is uncorrelated.
 NOTHING = 1e-12
 
-_NONE: Places = np.zeros(0, dtype=np.intp)
-_VOID: Floats = np.zeros(0)
+_NO_INDICES: Places = np.zeros(0, dtype=np.intp)
+_NO_VALUES: Floats = np.zeros(0)
 
 Bools = NDArray[np.bool_]
 
 
 class Penalty(NamedTuple):
-    """What coefficients cost: α n (ρ Σ d|b| + (1 - ρ)/2 Σ d²b²), and for which alphas.
+    """Penalty α n (ρ Σ d|b| + (1 - ρ)/2 Σ d²b²), and its alphas.
 
     Parameters
     ----------
     alphas
-        Descending; None for a grid from where the first variable enters.
+        Descending; None for a grid from the alpha at which the first variable enters.
     l1_ratio, n_alphas, alpha_min_ratio, scale
-        As Lasso has them.
+        As in Lasso.
     is_rough
-        Whether a few of the alphas will do.
+        Whether some of the alphas suffice.
     """
 
     alphas: tuple[float, ...] | None
@@ -54,32 +54,32 @@ class Penalty(NamedTuple):
     is_rough: bool = False
 
     def roughly(self) -> Penalty:
-        """Return the same for fewer alphas, where they are many."""
-        many = self.n_alphas if self.alphas is None else len(self.alphas)
-        return self._replace(is_rough=many > 2 * _COARSE)
+        """Return the same penalty with fewer alphas, if there are many."""
+        n_alphas = self.n_alphas if self.alphas is None else len(self.alphas)
+        return self._replace(is_rough=n_alphas > 2 * _THINNING)
 
     def grid(self, first: float) -> list[float]:
-        """Return the alphas, where this is the one at which the first variable enters."""
-        found = np.array(self.alphas or ())
+        """Return the alphas, given the one at which the first variable enters."""
+        alphas = np.array(self.alphas or ())
         if self.alphas is None:
-            found = np.geomspace(first, first * self.alpha_min_ratio, self.n_alphas)
+            alphas = np.geomspace(first, first * self.alpha_min_ratio, self.n_alphas)
         if self.is_rough:
-            found = np.append(found[:-1:_COARSE], found[-1])
-        return [float(alpha) for alpha in found]
+            alphas = np.append(alphas[:-1:_THINNING], alphas[-1])
+        return [float(alpha) for alpha in alphas]
 
 
 class Solution(NamedTuple):
-    """What minimises loss and penalty for one alpha.
+    """Minimiser of loss and penalty for one alpha.
 
     Parameters
     ----------
     alpha
         The alpha.
     places, values
-        The variables whose coefficients are not 0, ascending, and these, as of variables of length
+        Indices of the nonzero coefficients, ascending, and their values, for variables of length
         1 and divided by the problem's norm.
     level
-        The intercept of the linear predictor of centred variables.
+        Intercept of the linear predictor of centred variables.
     """
 
     alpha: float
@@ -96,11 +96,11 @@ class Path(NamedTuple):
     solutions
         One for each alpha, descending.
     weights
-        (p,) d, what the coefficients cost.
+        (p,) penalty weights d.
     norm
-        What coefficients are divided by.
+        Divisor of the coefficients.
     is_cut_short
-        Whether it ends because more variables would be active than there is room for.
+        Whether it ends because the active variables exceed the limit.
     """
 
     solutions: list[Solution]
@@ -109,37 +109,37 @@ class Path(NamedTuple):
     is_cut_short: bool
 
     def active(self) -> Places:
-        """Return who is active in any solution, ascending."""
+        """Return the variables active in any solution, ascending."""
         return together(self.solutions)
 
 
-NO_PATH = Path([], _VOID, 1.0, is_cut_short=False)
+NO_PATH = Path([], _NO_VALUES, 1.0, is_cut_short=False)
 
 
 def together(solutions: Sequence[Solution]) -> Places:
-    """Return who is active in any of some solutions, ascending."""
-    return np.unique(np.concatenate([_NONE, *(found.places for found in solutions)]))
+    """Return the variables active in any of some solutions, ascending."""
+    return np.unique(np.concatenate([_NO_INDICES, *(found.places for found in solutions)]))
 
 
 class Problem(abc.ABC):
-    """A loss, and what is held of the variables.
+    """Loss over the tracked variables, with current coefficients and a working set.
 
     Attributes
     ----------
     weights
-        (p,) d, what a coefficient of a variable of length 1 costs.
+        (p,) penalty weights d of the coefficients, for variables of length 1.
     varies
         (p,) which variables may have a coefficient.
     start
-        (p,) minus the slopes of the loss where all coefficients are 0.
+        (p,) negative gradient of the loss at 0.
     norm
-        What coefficients are divided by, and slopes: the loss by its square.
+        Divisor of coefficients and gradients; its square is that of the loss.
     empty_loss
-        The loss there.
+        Loss at 0.
     b, level
-        (p,) the coefficients, and the intercept of the linear predictor of centred variables.
+        (p,) coefficients, and intercept of the linear predictor of centred variables.
     work
-        Variables whose coefficients may differ from 0, ascending.
+        Working set: variables whose coefficients may differ from 0, ascending.
     """
 
     start: Floats
@@ -153,13 +153,13 @@ class Problem(abc.ABC):
         self.varies = left > 0.0
         lengths = np.sqrt(np.where(self.varies, left, 1.0))
         self.weights = np.full(left.size, self.n**-0.5) if penalty.scale else 1.0 / lengths
-        self.work, self.b, self.level = _NONE, np.zeros(left.size), 0.0
+        self.work, self.b, self.level = _NO_INDICES, np.zeros(left.size), 0.0
         self._share_alike = penalty.l1_ratio < 1.0
 
     def without_copies(self, W: Places, C: Floats) -> Places:
-        """Return which of some variables, (s,) with correlations C, are not copies of others.
+        """Return which of variables W, with correlations C, do not duplicate an earlier one.
 
-        Of copies only the first may differ from 0, unless the penalty has them share.
+        Only the first of identical columns may be nonzero, unless the penalty has them share.
         """
         copies = np.abs(C) >= COPY
         if self._share_alike or np.count_nonzero(copies) == W.size:
@@ -175,57 +175,57 @@ class Problem(abc.ABC):
         return np.flatnonzero(~is_copy)
 
     def begin(self, places: Places, values: Floats, level: float) -> None:
-        """Let these be the coefficients."""
+        """Set the coefficients."""
         self.b[:] = 0.0
         self.b[places] = values
         self.level = level
 
     @abc.abstractmethod
     def use(self, places: Places) -> None:
-        """Let these, ascending, be the work."""
+        """Set the working set, ascending."""
 
     @abc.abstractmethod
     def lower(self, bar: Floats, ridge: Floats, edge: Floats) -> None:
-        """Find the best coefficients of the work, for these weights, (p,)."""
+        """Minimise over the working set, for these penalty weights, (p,)."""
 
     @abc.abstractmethod
     def slopes_of(self, found: Sequence[Solution]) -> Floats:
-        """Return minus the slopes of the loss along all coefficients, at solutions, (S, p)."""
+        """Return the negative gradients of the loss at solutions, (S, p)."""
 
     @abc.abstractmethod
     def loss(self) -> float:
-        """Return the loss of the coefficients as they are, none of which is beside the work."""
+        """Return the loss of the current coefficients, all in the working set."""
 
     @abc.abstractmethod
     def dual(self, shrunk: float) -> float:
-        """Return the dual of the loss at its own dual point, times `shrunk`."""
+        """Return the dual objective at the current dual point times `shrunk`."""
 
 
 class Sampled(Problem):
-    """A problem that has the observations of its variables."""
+    """Loss computed from the samples of its variables."""
 
     @abc.abstractmethod
     def rests(self, found: Sequence[Solution]) -> Floats:
-        """Return the residuals of solutions, (S, n), whose products with variables are slopes."""
+        """Return the (S, n) residuals at solutions; their products with variables are slopes."""
 
 
-class _At(NamedTuple):
-    """An alpha, as what coefficients cost, (p,): slope, curvature, and the slope with rounding."""
+class _AlphaPenalty(NamedTuple):
+    """Penalty at one alpha, (p,): L1 and squared weights, and the L1 weight with tolerance."""
 
     alpha: float
-    bar: Floats
+    threshold: Floats
     ridge: Floats
-    edge: Floats
+    tolerated: Floats
 
     @classmethod
-    def of(cls, alpha: float, problem: Problem, penalty: Penalty) -> _At:
-        bar = alpha * per_alpha(problem, penalty) * problem.weights
+    def of(cls, alpha: float, problem: Problem, penalty: Penalty) -> _AlphaPenalty:
+        threshold = alpha * per_alpha(problem, penalty) * problem.weights
         ridge = problem.n * alpha * (1.0 - penalty.l1_ratio) * np.square(problem.weights)
-        return cls(alpha, bar, ridge, bar * (1.0 + TOLERANCE) + _ROUNDING)
+        return cls(alpha, threshold, ridge, threshold * (1.0 + TOLERANCE) + _ROUNDING)
 
 
 def per_alpha(problem: Problem, penalty: Penalty) -> float:
-    """Return what alpha is to be multiplied by, and by a variable's weight, for its bar."""
+    """Return the factor that times alpha and a variable's weight gives its gradient threshold."""
     return problem.n * penalty.l1_ratio / problem.norm
 
 
@@ -235,54 +235,56 @@ def solve(
     k: int | None,
     limit: int | None = None,
     before: Sequence[Solution] = (),
-    stays: Sequence[bool] = (),
+    is_valid: Sequence[bool] = (),
 ) -> Path:
-    """Return the solutions for one alpha after another.
+    """Return the solutions for a descending sequence of alphas.
 
     Parameters
     ----------
     problem
-        What is held of the variables; used up.
+        The loss; its coefficients and working set are overwritten.
     penalty
-        The alphas, and what a coefficient costs.
+        The penalty, and its alphas.
     k
-        The path ends with the first solution of so many variables; None for none.
+        The path ends with the first solution of at least k variables; None for no limit.
     limit
-        The most variables that may be active on the path, together; with more it ends before.
+        Maximum number of variables active on the whole path; with more it ends before.
     before
-        Solutions of a path before, to begin with.
-    stays
-        Which of these are solutions of all variables still, if their alphas are on the path.
+        Solutions of the previous path, to start from.
+    is_valid
+        Which of these are still solutions over all variables, if their alphas are on the path.
     """
-    steep = np.where(problem.varies, np.abs(problem.start), 0.0)
-    if steep.max(initial=0.0) <= NOTHING:
+    gradients = np.where(problem.varies, np.abs(problem.start), 0.0)
+    if gradients.max(initial=0.0) <= NOTHING:
         return NO_PATH
-    first = float((steep / problem.weights).max()) / per_alpha(problem, penalty)
+    first = float((gradients / problem.weights).max()) / per_alpha(problem, penalty)
     alphas = penalty.grid(first)
     solutions: list[Solution] = []
     slopes, last = problem.start, first
-    # Where most have changed it is faster to begin anew.
-    known = [one.alpha for one in before]
-    if 2 * sum(stays) > len(known) and known == alphas[: len(known)]:
+    # If most have changed a new start is faster.
+    alphas_before = [one.alpha for one in before]
+    if 2 * sum(is_valid) > len(alphas_before) and alphas_before == alphas[: len(alphas_before)]:
         solutions = list(before)
-        wrong = [s for s, stay in enumerate(stays) if not stay]
-        slopes = _mend(problem, penalty, solutions, wrong, [one.places for one in solutions])
+        wrong = [s for s, valid in enumerate(is_valid) if not valid]
+        slopes = _correct(problem, penalty, solutions, wrong, [one.places for one in solutions])
         problem.begin(*solutions[-1][1:])
-        last = known[-1]
-    size, why = _until(solutions, k, limit)
-    while not why and size < len(alphas):
-        found, works = _guessed(problem, penalty, alphas[size : size + _TOGETHER], slopes, last)
-        slopes = _mend(problem, penalty, found, list(range(len(found))), works)
+        last = alphas_before[-1]
+    size, reason = _truncate(solutions, k, limit)
+    while not reason and size < len(alphas):
+        found, works = _solve_on_working_sets(
+            problem, penalty, alphas[size : size + _CHECK_TOGETHER], slopes, last
+        )
+        slopes = _correct(problem, penalty, found, list(range(len(found))), works)
         problem.begin(*found[-1][1:])
         last = found[-1].alpha
         solutions += found
-        size, why = _until(solutions, k, limit)
-    return Path(solutions[:size], problem.weights, problem.norm, why == "no room")
+        size, reason = _truncate(solutions, k, limit)
+    return Path(solutions[:size], problem.weights, problem.norm, reason == "no room")
 
 
-def _until(solutions: list[Solution], k: int | None, limit: int | None) -> tuple[int, str]:
-    """Return how many of some solutions the path has, and why there are no more, if so."""
-    active = _NONE
+def _truncate(solutions: list[Solution], k: int | None, limit: int | None) -> tuple[int, str]:
+    """Return the number of leading solutions on the path, and the reason to stop, if any."""
+    active = _NO_INDICES
     for s, one in enumerate(solutions):
         active = np.union1d(active, one.places)
         if limit is not None and active.size > limit:
@@ -292,122 +294,128 @@ def _until(solutions: list[Solution], k: int | None, limit: int | None) -> tuple
     return len(solutions), ""
 
 
-def _guessed(
+def _solve_on_working_sets(
     problem: Problem, penalty: Penalty, alphas: list[float], slopes: Floats, last: float
 ) -> tuple[list[Solution], list[Places]]:
-    """Return what may be solutions for some alphas, and what they are solutions of.
+    """Return solutions on working sets for some alphas, and these working sets.
 
-    That is from the coefficients as they are, and the slopes there, for the last alpha before.
+    Starts from the current coefficients, and their gradients at the last alpha before.
     """
-    found, works = [], []
+    solutions, works = [], []
     for alpha in alphas:
-        one = _At.of(alpha, problem, penalty)
+        one = _AlphaPenalty.of(alpha, problem, penalty)
         problem.use(np.flatnonzero(problem.b))
-        # What is this steep will probably enter (the sequential strong rule).
-        above = np.abs(slopes) > min(2.0 - last / alpha, 1.0) * one.bar
-        _widen(problem, above, slopes, one, _AT_LEAST)
-        problem.lower(one.bar, one.ridge, one.edge)
-        found.append(_found(problem, alpha))
+        # Variables with such gradients will probably enter (sequential strong rule).
+        above = np.abs(slopes) > min(2.0 - last / alpha, 1.0) * one.threshold
+        _extend_working_set(problem, above, slopes, one, _MIN_BATCH)
+        problem.lower(one.threshold, one.ridge, one.tolerated)
+        solutions.append(_solution(problem, alpha))
         works.append(problem.work)
-    return found, works
+    return solutions, works
 
 
-def _found(problem: Problem, alpha: float) -> Solution:
+def _solution(problem: Problem, alpha: float) -> Solution:
     places = np.flatnonzero(problem.b)
     return Solution(alpha, places, problem.b[places], problem.level)
 
 
-def _mend(
+def _correct(
     problem: Problem,
     penalty: Penalty,
     found: list[Solution],
     todo: list[int],
     works: list[Places],
 ) -> Floats:
-    """Let what may be solutions, of some of the variables, be solutions of all.
+    """Turn solutions on working sets into solutions over all variables, in place.
 
     Parameters
     ----------
     problem, penalty
-        The loss, and what coefficients cost.
+        The loss, and the penalty.
     found
-        What may be solutions; changed in place.
+        The solutions.
     todo, works
-        Which of them are not known to be, and of which variables they are.
+        Indices of those to check, and the working set of each.
 
     Returns
     -------
-    The slopes at the last of them.
+    The negative gradients at the last of them.
     """
     last: Floats | None = None
     while todo:
-        slopes, wrong = problem.slopes_of([found[s] for s in todo]), []
-        for s, mine in zip(todo, slopes, strict=True):
-            at = _At.of(found[s].alpha, problem, penalty)
+        slopes, corrected = problem.slopes_of([found[s] for s in todo]), []
+        for s, gradient in zip(todo, slopes, strict=True):
+            one = _AlphaPenalty.of(found[s].alpha, problem, penalty)
             problem.work = works[s]
             if s == len(found) - 1:
-                last = mine
-            if _widen(problem, np.abs(mine) > at.edge, mine, at, 1):
+                last = gradient
+            if _extend_working_set(problem, np.abs(gradient) > one.tolerated, gradient, one, 1):
                 problem.begin(*found[s][1:])
-                problem.lower(at.bar, at.ridge, at.edge)
-                found[s], works[s] = _found(problem, at.alpha), problem.work
-                wrong.append(s)
-        todo = wrong
+                problem.lower(one.threshold, one.ridge, one.tolerated)
+                found[s], works[s] = _solution(problem, one.alpha), problem.work
+                corrected.append(s)
+        todo = corrected
     return problem.slopes_of(found[-1:])[0] if last is None else last
 
 
-def _widen(problem: Problem, above: Bools, slopes: Floats, at: _At, least: int) -> bool:
-    """Let the steepest variables join the work, if any is above; return whether one was."""
-    free = problem.varies.copy()
-    free[problem.work] = False
-    size = int(np.count_nonzero(free & above))
+def _extend_working_set(
+    problem: Problem, above: Bools, slopes: Floats, one: _AlphaPenalty, min_batch: int
+) -> bool:
+    """Add the variables of largest gradient if any is `above`; return whether one was."""
+    is_outside = problem.varies.copy()
+    is_outside[problem.work] = False
+    size = int(np.count_nonzero(is_outside & above))
     if not size:
         return False
-    steep = np.where(free, np.abs(slopes) / at.bar, -1.0)
-    size = min(max(size, least), max(_AT_MOST, problem.work.size // 2), int(np.count_nonzero(free)))
-    bottom = np.partition(steep, -size)[-size]
-    # Copies come together, that the first of them goes first.
-    joins = steep >= bottom * (1.0 - TOLERANCE)
-    joins[problem.work] = True
-    problem.use(np.flatnonzero(joins))
+    relative = np.where(is_outside, np.abs(slopes) / one.threshold, -1.0)
+    size = min(
+        max(size, min_batch),
+        max(_MAX_BATCH, problem.work.size // 2),
+        int(np.count_nonzero(is_outside)),
+    )
+    smallest = np.partition(relative, -size)[-size]
+    # Identical columns are added together, so that the first of them is used.
+    is_added = relative >= smallest * (1.0 - TOLERANCE)
+    is_added[problem.work] = True
+    problem.use(np.flatnonzero(is_added))
     return True
 
 
 def quality(
     problem: Problem, penalty: Penalty, path: Path, outside: Floats | None = None
 ) -> tuple[float, float]:
-    """Return how good a path is: its largest duality gap, and violation of the conditions.
+    """Return the largest duality gap and KKT violation of a path.
 
     Parameters
     ----------
     problem, penalty
-        What is held of the variables, used up, and what coefficients cost.
+        The loss, whose coefficients and working set are overwritten, and the penalty.
     path
         The path.
     outside
-        (S,) the steepest of the variables that are not held, in units of their bars.
+        (S,) largest absolute gradients of discarded variables, relative to their thresholds.
 
     Returns
     -------
-    The gap as part of the loss of the empty model; the violation as part of the bar.
+    The gap relative to the loss of the empty model; the violation relative to the threshold.
     """
     if not path.solutions:
         return 0.0, 0.0
     gap = violation = 0.0
     for s, found in enumerate(path.solutions):
-        at = _At.of(found.alpha, problem, penalty)
+        one = _AlphaPenalty.of(found.alpha, problem, penalty)
         problem.use(found.places)
         problem.begin(*found[1:])
         b = problem.b
-        pull = problem.slopes_of([found])[0] - at.ridge * b
+        gradient = problem.slopes_of([found])[0] - one.ridge * b
         active = b != 0.0
-        short = (np.abs(pull - at.bar * np.sign(b)) / at.bar)[active]
-        steepest = float((np.abs(pull) / at.bar)[problem.varies].max())
+        shortfall = (np.abs(gradient - one.threshold * np.sign(b)) / one.threshold)[active]
+        largest = float((np.abs(gradient) / one.threshold)[problem.varies].max())
         if outside is not None:
-            steepest = max(steepest, float(outside[s]))
-        violation = max(violation, steepest - 1.0, float(short.max(initial=0.0)))
-        squares = 0.5 * float(at.ridge @ (b * b))
-        shrunk = 1.0 / max(1.0, steepest)
-        reached = problem.loss() + float(at.bar @ np.abs(b)) + squares
-        gap = max(gap, reached - problem.dual(shrunk) + shrunk * shrunk * squares)
+            largest = max(largest, float(outside[s]))
+        violation = max(violation, largest - 1.0, float(shortfall.max(initial=0.0)))
+        ridge_term = 0.5 * float(one.ridge @ (b * b))
+        shrinkage = 1.0 / max(1.0, largest)
+        primal = problem.loss() + float(one.threshold @ np.abs(b)) + ridge_term
+        gap = max(gap, primal - problem.dual(shrinkage) + shrinkage * shrinkage * ridge_term)
     return gap / problem.empty_loss, violation

@@ -1,4 +1,4 @@
-"""The lowest point of a quadratic form with absolute values, over a few variables, to rounding."""
+"""Exact minimum of a quadratic form with an L1 penalty, over a few variables."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from scipy.linalg import lapack
 from streamsel._jit.lasso import descend
 from streamsel.held.part import Floats, Places
 
-# A variable of which less than this part is left beside others is made of them.
+# A variable with a smaller relative residual given others is linearly dependent on them.
 _DEPENDENT = 1e-13
-# How often descent and exact solution take turns before what is reached is taken as it is.
-_TURNS = 60
-# Descent goes on until for so many rounds signs have stayed, but no longer than so many rounds.
-_QUIET, _ROUNDS = 1, 100
-# How many coefficients an exact solution may take out before the descent goes on.
-_LEAVE = 4
+# Maximum alternations of coordinate descent and exact solution.
+_MAX_ITER = 60
+# Coordinate descent stops after this many rounds with unchanged signs, and after this many rounds.
+_STABLE_ROUNDS, _MAX_ROUNDS = 1, 100
+# Maximum coefficients set to 0 by an exact solution before the descent continues.
+_MAX_DROPPED = 4
 
 
 def settle(Q: Floats, a: Floats, bar: Floats, ridge: Floats, edge: Floats, b: Floats) -> Floats:
     """Return the b that minimises ½ bᵀQb - aᵀb + Σ bar|b| + ½ Σ ridge b².
 
-    Descent finds which coefficients are not 0 and their signs, and the linear equations that hold
-    for these give them to rounding.
+    Coordinate descent finds the active set and its signs, and the linear equations that then hold
+    give the coefficients to rounding.
 
     Parameters
     ----------
@@ -31,71 +31,71 @@ def settle(Q: Floats, a: Floats, bar: Floats, ridge: Floats, edge: Floats, b: Fl
     bar, ridge
         (s,) weights of the absolute values and of the squares.
     edge
-        (s,) how steep the form may be where a coefficient is 0: the bar, and what is taken for
+        (s,) largest absolute gradient at a zero coefficient: `bar` plus a tolerance for
         rounding.
     b
-        (s,) where to begin.
+        (s,) start.
     """
     b = b.copy()
-    for turn in range(_TURNS):
-        left = a - Q @ b
-        descend(Q, bar, ridge, edge, _QUIET + turn, _ROUNDS, b, left)
-        is_low = _solve(Q, a, bar, ridge, b)
-        left = a - Q @ b
-        if is_low and (np.abs(left[b == 0.0]) <= edge[b == 0.0]).all():
+    for iteration in range(_MAX_ITER):
+        residual = a - Q @ b
+        descend(Q, bar, ridge, edge, _STABLE_ROUNDS + iteration, _MAX_ROUNDS, b, residual)
+        is_solved = _solve(Q, a, bar, ridge, b)
+        residual = a - Q @ b
+        if is_solved and (np.abs(residual[b == 0.0]) <= edge[b == 0.0]).all():
             break
     return b
 
 
 def _solve(Q: Floats, a: Floats, bar: Floats, ridge: Floats, b: Floats) -> bool:
-    """Go to the lowest point that has the signs of b; return whether that was reached.
+    """Move b to the minimum under its signs; return whether it was reached.
 
-    A coefficient that would change its sign becomes 0, a few of them at most.
+    Coefficients that would change sign become 0, at most a few.
     """
-    for _ in range(_LEAVE):
-        among = np.flatnonzero(b)
-        if not among.size:
+    for _ in range(_MAX_DROPPED):
+        active = np.flatnonzero(b)
+        if not active.size:
             return True
-        mine, signs = b[among], np.sign(b[among])
-        H = Q[np.ix_(among, among)]
-        H[np.diag_indices(among.size)] += ridge[among]
+        values, signs = b[active], np.sign(b[active])
+        H = Q[np.ix_(active, active)]
+        H[np.diag_indices(active.size)] += ridge[active]
         L, info = lapack.dpotrf(H, lower=1)
-        reliable = among.size if info == 0 else info - 1
-        spent = np.diag(L)[:reliable] ** 2 <= _DEPENDENT * np.diag(H)[:reliable]
-        dependent = int(np.argmax(spent)) if spent.any() else reliable
-        if dependent < among.size:
-            way = _along(H, L, dependent)
-            steep = way @ (bar[among] * signs + H @ mine - a[among])
-            if abs(steep) <= 1e-10 * (np.abs(way) @ bar[among]):
-                # It is level: who came last leaves.
-                steep = signs[dependent]
-            way *= -np.sign(steep)
+        reliable = active.size if info == 0 else info - 1
+        is_dependent = np.diag(L)[:reliable] ** 2 <= _DEPENDENT * np.diag(H)[:reliable]
+        dependent = int(np.argmax(is_dependent)) if is_dependent.any() else reliable
+        if dependent < active.size:
+            direction = _null_direction(H, L, dependent)
+            slope = direction @ (bar[active] * signs + H @ values - a[active])
+            if abs(slope) <= 1e-10 * (np.abs(direction) @ bar[active]):
+                # The form is constant in this direction: the last variable leaves.
+                slope = signs[dependent]
+            direction *= -np.sign(slope)
         else:
-            aim, _ = lapack.dpotrs(L, a[among] - bar[among] * signs, lower=1)
-            if (aim * signs > 0.0).all():
-                b[among] = aim
+            solution, _ = lapack.dpotrs(L, a[active] - bar[active] * signs, lower=1)
+            if (solution * signs > 0.0).all():
+                b[active] = solution
                 return True
-            way = aim - mine
-        _step(b, among, way)
+            direction = solution - values
+        _step(b, active, direction)
     return False
 
 
-def _along(H: Floats, L: Floats, j: int) -> Floats:
-    """Return along which way the form is level: a variable less what others make of it."""
-    way = np.zeros(len(H))
-    way[j] = 1.0
+def _null_direction(H: Floats, L: Floats, j: int) -> Floats:
+    """Return a null direction of the form: variable j minus its regression on the earlier ones."""
+    direction = np.zeros(len(H))
+    direction[j] = 1.0
     if j:
-        made, _ = lapack.dpotrs(np.ascontiguousarray(L[:j, :j]), H[:j, j].copy(), lower=1)
-        way[:j] = -made
-    return way
+        regression, _ = lapack.dpotrs(np.ascontiguousarray(L[:j, :j]), H[:j, j].copy(), lower=1)
+        direction[:j] = -regression
+    return direction
 
 
-def _step(b: Floats, among: Places, way: Floats) -> None:
-    """Go along a way until the first coefficient is 0."""
-    mine = b[among]
-    shrinks = way * np.sign(mine) < 0.0
-    far = np.full(mine.size, np.inf)
-    far[shrinks] = -mine[shrinks] / way[shrinks]
-    first = far.min()
+def _step(b: Floats, active: Places, direction: Floats) -> None:
+    """Move along a direction until the first coefficient is 0."""
+    values = b[active]
+    is_shrinking = direction * np.sign(values) < 0.0
+    distance = np.full(values.size, np.inf)
+    distance[is_shrinking] = -values[is_shrinking] / direction[is_shrinking]
+    first = distance.min()
     if first < np.inf:
-        b[among] = np.where(far <= first, 0.0, mine + first * way)
+        b[active] = np.where(distance <= first, 0.0, values + first * direction)

@@ -1,7 +1,4 @@
-"""The greedy of mRMR: what a variable tells of the target, against what the picks have told.
-
-Of two variables that tell as much the one that has less in common with the picks is next.
-"""
+"""The greedy of mRMR: relevance to the target against redundancy with the picks."""
 
 from __future__ import annotations
 
@@ -22,31 +19,31 @@ from streamsel.selection._sample_scores import Codes, bins_of
 
 Narrow = NDArray[np.integer[Any]]
 
-# What quotients have in common with a pick is at least this.
+# Lower bound of the redundancy with a pick, for quotients.
 FLOOR = 0.001
-# What a score is made of is known to this, relatively, and to that.
-_RELATIVE, _ABSOLUTE = 1e-12, 1e-14
-# F is infinite where the target explains a variable in full, and rounding where it nearly does.
-_PERFECT = math.sqrt(1.0 - 1e-9)
-# Observations are looked at in pieces of about this many numbers.
-_PIECE = 1 << 18
+# Relative and absolute error of relevance and redundancy.
+_RTOL, _ATOL = 1e-12, 1e-14
+# Cap of relevance in F, which is infinite at 1 and dominated by rounding errors near 1.
+_MAX_RELEVANCE = math.sqrt(1.0 - 1e-9)
+# Maximum numbers per batch of columns.
+_BATCH_NUMBERS = 1 << 18
 
 
-def _uncertain(value: Any) -> Any:
-    return _RELATIVE * value + _ABSOLUTE
+def _error_bound(value: Any) -> Any:
+    return _RTOL * value + _ATOL
 
 
 class Relevance(NamedTuple):
-    """What a variable tells of the target.
+    """Relevance of a variable to the target, as the criterion uses it.
 
     Parameters
     ----------
     is_f
-        Whether it is the F statistic of what was found; otherwise that itself.
+        Whether to use the F statistic of the measured relevance instead of that itself.
     nothing
-        Found no more than this a variable tells nothing.
+        A measured relevance of at most this counts as none.
     n, rank
-        F: how many observations there are, and the rank of the target.
+        F: number of observations, and rank of the target.
     """
 
     is_f: bool
@@ -55,39 +52,39 @@ class Relevance(NamedTuple):
     rank: int = 1
 
     def of(self, found: Floats) -> Floats:
-        """Return what variables tell; -inf where it is nothing."""
-        told = found
+        """Return the relevance of variables from the measured one; -inf for none."""
+        relevance = found
         if self.is_f:
-            told = f_statistic(np.minimum(found, _PERFECT), self.n, self.rank)
-        return np.where(found > self.nothing, told, -np.inf)
+            relevance = f_statistic(np.minimum(found, _MAX_RELEVANCE), self.n, self.rank)
+        return np.where(found > self.nothing, relevance, -np.inf)
 
     def slack(self, found: Floats) -> Floats:
-        """Return how far that is known."""
-        slack: Floats = _uncertain(np.maximum(found, 0.0))
+        """Return error bounds of the relevance."""
+        error: Floats = _error_bound(np.maximum(found, 0.0))
         if self.is_f:
-            r = np.clip(found, self.nothing, _PERFECT)
-            slack = 2.0 * f_statistic(r, self.n, self.rank) * slack / r / (1.0 - r * r)
-        return slack
+            r = np.clip(found, self.nothing, _MAX_RELEVANCE)
+            error = 2.0 * f_statistic(r, self.n, self.rank) * error / r / (1.0 - r * r)
+        return error
 
 
 class Trade(NamedTuple):
-    """The form of a score: a quotient, or a difference.
+    """Form of the criterion: quotient or difference.
 
     Parameters
     ----------
     beta
-        As `_jit.redundancy.fold` has it.
+        As in `_jit.redundancy.fold`.
     """
 
     beta: float
 
     @property
     def floor(self) -> float:
-        """What a variable has in common with a pick at least."""
+        """Lower bound of the redundancy of a variable with a pick."""
         return FLOOR if self.beta < 0.0 else 0.0
 
     def scores(self, rel: Floats, total: Floats, s: int) -> Floats:
-        """Return scores after s picks: of what is told, and the sum of what is in common."""
+        """Return scores after s picks, from relevances and sums of redundancies."""
         if s == 0:
             return rel
         if self.beta < 0.0:
@@ -95,27 +92,30 @@ class Trade(NamedTuple):
         return rel - (total / s if math.isnan(self.beta) else self.beta * total)
 
     def tolerance(self, slack: Any, score: Any, total: Any, s: int) -> float:
-        """Return how far a score is known."""
+        """Return the error bound of a score."""
         if s == 0:
             return float(slack)
         mean = total / s
-        red = _uncertain(mean)
+        redundancy_error = _error_bound(mean)
         if self.beta < 0.0:
-            return float((slack + score * red) / mean)
-        return float(slack + (red if math.isnan(self.beta) else self.beta * s * red))
+            return float((slack + score * redundancy_error) / mean)
+        return float(
+            slack
+            + (redundancy_error if math.isnan(self.beta) else self.beta * s * redundancy_error)
+        )
 
 
 class Informations(Products):
-    """Rows of the matrix of mutual information of a pool's variables, of which the bins are known.
+    """Rows of the mutual information matrix of a pool's binned variables.
 
     Parameters
     ----------
     codes
         (p, n) the bin of every observation.
     n_bins
-        How many there are.
+        Number of bins.
     before, origin, most
-        As `Products` has them.
+        As in `Products`.
     """
 
     def __init__(
@@ -134,23 +134,23 @@ class Informations(Products):
 
 
 def narrow(codes: Codes, n_codes: int) -> Narrow:
-    """Return codes from 0 to n_codes - 1 in few bytes."""
+    """Return codes from 0 to n_codes - 1 as a small integer type."""
     return codes.astype(np.uint8 if n_codes <= 1 << 8 else np.int32)
 
 
 def codes_of_columns(X: Floats, n_bins: int) -> Narrow:
-    """Return the bin of every value of columns, one a row."""
-    step = max(1, _PIECE // X.shape[1])
+    """Return the bin of every value of columns, one per row."""
+    step = max(1, _BATCH_NUMBERS // X.shape[1])
     starts = range(0, max(1, len(X)), step)
     parts = (bins_of(X[start : start + step], n_bins, "frequency") for start in starts)
     return np.concatenate([narrow(part, n_bins) for part in parts])
 
 
 def shared(codes: Narrow, others: Narrow, n_codes: int, n_others: int) -> Floats:
-    """Return the (b, q) mutual information of columns, (b, n), and others, (q, n), in bins."""
-    found = np.empty((len(codes), len(others)))
-    information(codes, np.ascontiguousarray(others.T), n_codes, n_others, found)
-    return found
+    """Return the (b, q) mutual information of binned columns, (b, n), and others, (q, n)."""
+    result = np.empty((len(codes), len(others)))
+    information(codes, np.ascontiguousarray(others.T), n_codes, n_others, result)
+    return result
 
 
 def greedy(
@@ -161,41 +161,41 @@ def greedy(
     row: Callable[[int, Callable[[], Places]], Floats],
     forced: Sequence[int] = (),
 ) -> tuple[Picks, list[float]]:
-    """Pick up to k variables; return them, and how far the score of each is known.
+    """Pick up to k variables; return them, and the error bound of each score.
 
     Parameters
     ----------
     rel, slack
-        (p,) what variables tell of the target, -inf for who is out of the running, and how far it
-        is known.
+        (p,) relevances to the target, -inf for variables that cannot be picked, and their error
+        bounds.
     trade
         The form of a score.
     row
-        Of one variable and of who is likely to be next after it: what all have in common with it,
-        whatever its sign.
+        Function of a variable and of a callable returning likely next picks: the signed
+        redundancies of all variables with it.
     forced
-        The picks, where they are known.
+        The picks, if known.
     """
     picks, tolerance = Picks([], [], []), list[float]()
-    total, free = np.zeros(rel.size), rel.copy()
+    total, available = np.zeros(rel.size), rel.copy()
     while len(picks.places) < (len(forced) or k):
         s = len(picks.places)
-        scores = trade.scores(free, total, s)
+        scores = trade.scores(available, total, s)
         highest = int(np.argmax(scores)) if scores.size else -1
         if highest < 0 or scores[highest] == -np.inf:
             break
-        known = trade.tolerance(slack[highest], scores[highest], total[highest], s)
-        j = forced[s] if forced else int(np.argmax(scores >= scores[highest] - known))
+        error = trade.tolerance(slack[highest], scores[highest], total[highest], s)
+        j = forced[s] if forced else int(np.argmax(scores >= scores[highest] - error))
         picks.places.append(j)
         picks.scores.append(float(scores[j]))
         picks.rounds.append(0)
         tolerance.append(trade.tolerance(slack[j], scores[j], total[j], s))
-        free[j] = -np.inf
+        available[j] = -np.inf
         if s + 1 < k:
             total += np.maximum(np.abs(row(j, partial(_best, scores))), trade.floor)
     return picks, tolerance
 
 
 def _best(scores: Floats) -> Places:
-    most = min(TOGETHER, scores.size)
-    return np.argpartition(-scores, most - 1)[:most]
+    size = min(TOGETHER, scores.size)
+    return np.argpartition(-scores, size - 1)[:size]

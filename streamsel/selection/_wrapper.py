@@ -1,4 +1,4 @@
-"""Forward selection by what a model makes of it: cross-validated, variable by variable."""
+"""Wrapper selection: greedy forward selection by a model's cross-validation score."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _WHAT_FOR = "Estimators"
 
 
 def by_cross_validation(unit: Floats, target: Target, k: int, estimator: Any, cv: Any) -> Picks:
-    """Return the picks that a model errs least with, each beside those before it.
+    """Return the picks of greedy forward selection by a model's cross-validation score.
 
     Parameters
     ----------
     unit
-        (p, n) the variables, centred and of length 1; the model sees them of variance 1.
+        (p, n) the variables, centred and of length 1; scaled to variance 1 for the model.
     target
-        What it is to predict: classes, or columns of numbers.
+        Classes, or columns of numbers.
     k
-        How many picks.
+        Number of picks.
     estimator, cv
         A scikit-learn model, which is cloned, and the folds as `cross_val_score` takes them.
 
     Raises
     ------
     ValueError
-        Where the model can be fitted to none of the variables.
+        If the model cannot be fitted to any of the variables.
     """
     clone = sklearn("base", _WHAT_FOR).clone
     cross_val_score = sklearn("model_selection", _WHAT_FOR).cross_val_score
@@ -44,20 +44,20 @@ def by_cross_validation(unit: Floats, target: Target, k: int, estimator: Any, cv
     if isinstance(cv, tuple):
         cv = [tuple(map(np.array, pair)) for pair in cv]
     picks = Picks([], [], [])
-    rest = list(range(len(unit)))
-    while rest and len(picks.places) < k:
-        worth = [
+    remaining = list(range(len(unit)))
+    while remaining and len(picks.places) < k:
+        scores = [
             float(np.mean(cross_val_score(clone(estimator), X[:, [*picks.places, j]], y, cv=cv)))
-            for j in rest
+            for j in remaining
         ]
-        if np.isnan(worth).all():
+        if np.isnan(scores).all():
             raise ValueError(
                 f"Expected an estimator that can be fitted to {len(picks.places) + 1} of the "
                 f"variables and scored. Got: {estimator!r}, which always fails.\n"
-                "Hint: try it with sklearn.model_selection.cross_val_score(error_score='raise')."
+                "Hint: sklearn.model_selection.cross_val_score(error_score='raise') shows why."
             )
-        best = int(np.nanargmax(worth))
-        picks.places.append(rest.pop(best))
-        picks.scores.append(worth[best])
+        best = int(np.nanargmax(scores))
+        picks.places.append(remaining.pop(best))
+        picks.scores.append(scores[best])
         picks.rounds.append(0)
     return picks

@@ -1,4 +1,4 @@
-"""AlphaInvesting: streamwise selection (Zhou, Foster, Stine, Ungar 2006)."""
+"""AlphaInvesting: streamwise feature selection (Zhou, Foster, Stine, Ungar 2006)."""
 
 from __future__ import annotations
 
@@ -16,68 +16,67 @@ from streamsel.learner.on_arrival import OnArrival
 from streamsel.params import param
 from streamsel.target.target import Target
 
-# Columns are looked at in pieces of about so many numbers, and at first of so many columns.
-_PIECE, _FEW = 1 << 18, 32
-# Less than this part of a square is rounding.
-_SPENT = 1e-10
-# With less left than this, or so little of it unexplained, a product of a block is too coarse.
-_UNSURE = 1e-4
+# Maximum numbers per batch of columns, and columns in the first batch.
+_BATCH_NUMBERS, _FIRST_COLUMNS = 1 << 18, 32
+# A smaller share of a sum of squares is rounding error.
+_ZERO_TOL = 1e-10
+# With a smaller residual, or unexplained share, block products are too inaccurate.
+_UNRELIABLE = 1e-4
 
 
 class AlphaInvesting(OnArrival):
-    r"""Streamwise selection: a column is added if it tells more than those added before it.
+    r"""Streamwise selection by alpha-investing: test each column given the columns selected so far.
 
-    Every column is tested once, when it comes: does it explain anything of the target that the
-    selected have not explained? A test is paid for out of a *wealth*, and a discovery pays back:
-    with $w_i$ the wealth before the $i$-th test, the column is added if its p-value is below
+    Every column is tested once, on arrival, for association with the target conditional on the
+    selected columns. Each test spends part of a *wealth* and each discovery adds to it:
+    with $w_i$ the wealth before the $i$-th test, the column is selected if its p-value is below
     $\alpha_i = w_i / 2i$; then $w_{i+1} = w_i - \alpha_i + \text{payout}$, otherwise $w_{i+1} =
-    w_i - \alpha_i$. A stream of noise goes on and on and is tested ever more strictly; one that
-    keeps giving is tested more generously.
+    w_i - \alpha_i$. Levels fall along a stream of noise, and rise with discoveries.
 
     Parameters
     ----------
     wealth
-        The wealth before the first test, $w_1$. The smaller, the stricter.
+        Initial wealth $w_1$; smaller is stricter.
     payout
-        What a column that is added pays.
+        Wealth earned by each selected column.
     max_candidates
-        Most variables to select; None for any number. Once there are as many nothing more is
+        Maximum number of variables to select; None for no limit. Once it is reached no column is
         tested, and memory is constant.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and where two models that have both learnt columns are to
-        be merged: what either decided depends on what came before.
+        For a parameter out of its range, and for merging two models that have both learnt columns:
+        the decisions of either depend on the columns before.
 
     Notes
     -----
-    **The test.** With $S$ the columns selected so far and $R^2$ the share of what $S$ leaves of a
-    column that lies in the span of what $S$ leaves of the target, of rank $r$: $F =
-    \frac{R^2}{1 - R^2} \frac{m}{r}$, $m = n - 1 - |S| - r$, is the F statistic of the target in a
-    regression of the column on $S$ and the target, of $r$ and $m$ degrees of freedom. For one
-    numeric target it is the square of the usual t of the column in a regression of the target on
-    it and $S$. Covariates count as selected. Where $m \leq 0$ nothing can be told, and p is 1.
+    **The test.** With $S$ the columns selected so far, let $R^2$ be the share of a column's
+    residual given $S$ that lies in the span of the target's residual given $S$, of rank $r$. Then
+    $F = \frac{R^2}{1 - R^2} \frac{m}{r}$, $m = n - 1 - |S| - r$, is the F statistic of the target
+    in a regression of the column on $S$ and the target, with $r$ and $m$ degrees of freedom. For
+    one numeric target it is the square of the usual t of the column in a regression of the target
+    on it and $S$. Covariates count as selected. With $m \leq 0$ no test is possible, and p is 1.
 
-    **Which columns are tests.** A column that does not vary is none, and costs no wealth. One that
-    the selected explain in full, as a copy of one of them, has p = 1.
+    **Which columns are tested.** A constant column is not tested, and costs no wealth. A column
+    fully explained by the selected ones, such as a copy of one of them, has p = 1.
 
-    **Cost.** A column costs its products with the target and with the $|S|$ selected, a matrix
-    product for many at once.
+    **Cost.** Each column's products with the target and with the $|S|$ selected, one matrix
+    product for many columns.
 
     **Memory.** $O(n |S|)$, and $O(n c)$ for the target.
 
-    **Order.** What is selected depends on the order of the columns, and the first tests are
-    generous: by the defaults, which are the authors', one column of noise in four is taken where it
-    is the first. Of 5,000 columns of noise and 100 observations the defaults kept 0.85 on average,
-    in 35 of 100 streams any; with `wealth=0.05, payout=0.05` it was 0.04, in 4 of them.
+    **Order.** The selection depends on the order of the columns, and the first tests are generous:
+    with the authors' defaults, one column of noise in four is selected when it comes first. On
+    5,000 columns of noise and 100 observations the defaults selected 0.85 on average, and any in 35
+    of 100 streams; with `wealth=0.05, payout=0.05` it was 0.04, in 4 of 100.
 
-    **Rows.** By windows: `window_size` rows are gathered, and decided on as columns from the
-    beginning. The answer is that of the last full window, and before there is one everything
-    passes. Windows know no covariates and no fading.
+    **Rows.** `window_size` rows are buffered, then decided on as columns from the
+    beginning. The result is that of the last full window, and until then all
+    variables pass. Windows support neither covariates nor fading.
 
-    **Missing and new features.** A column with a missing value is refused. In a row of a window a
-    variable that is absent is 0, one that is NaN or None counts as if it had its mean.
+    **Missing and new features.** A column with a missing value is refused. In a row of a window an
+    absent variable is 0, and NaN or None counts as the variable's mean.
 
     References
     ----------
@@ -113,65 +112,70 @@ class AlphaInvesting(OnArrival):
 
     @property
     def _score_meaning(self) -> str:
-        return "relevance of the variable, given those accepted before it"
+        return "relevance of the variable conditional on those selected before it"
 
     def _remembered(self) -> dict[str, float]:
         return {"tests": 0.0, "wealth": float(self.wealth)}
 
     def _decide(self, held: Decided, offer: Offer) -> None:
-        places, size = offer.places, _FEW
-        while places.size and not held.is_full:
-            piece = places[:size]
-            decided = self._decide_some(held, offer, piece)
-            places = places[decided:]
-            # What was looked at behind a column that is added must be looked at again.
-            all_refused = decided == piece.size
-            size = min(2 * size, max(_FEW, _PIECE // offer.chunk.n)) if all_refused else _FEW
+        indices, size = offer.places, _FIRST_COLUMNS
+        while indices.size and not held.is_full:
+            batch = indices[:size]
+            n_decided = self._decide_some(held, offer, batch)
+            indices = indices[n_decided:]
+            # Columns after a selected one must be tested again, given the new selection.
+            all_rejected = n_decided == batch.size
+            size = (
+                min(2 * size, max(_FIRST_COLUMNS, _BATCH_NUMBERS // offer.chunk.n))
+                if all_rejected
+                else _FIRST_COLUMNS
+            )
 
-    def _decide_some(self, held: Decided, offer: Offer, places: Places) -> int:
-        """Decide on these columns, up to the first that is added; return how many."""
-        given = self._given_selected(held)
+    def _decide_some(self, held: Decided, offer: Offer, indices: Places) -> int:
+        """Decide on these columns, up to the first that is selected; return the number decided."""
+        conditional = self._conditional_tests(held)
         tests, wealth = held.memory["tests"], held.memory["wealth"]
-        # As they are while none is added.
-        number = tests + np.arange(1, places.size + 1)
+        # Number, wealth and level of each test as long as no column is selected.
+        number = tests + np.arange(1, indices.size + 1)
         spent = 1.0 - 0.5 / number
         wealths = np.cumprod(np.concatenate([[wealth], spent]))
         alphas = 0.5 * wealths[:-1] / number
-        for i in given.promising(held, offer, places, alphas):
-            x = held.units(offer, places[i : i + 1])[0]
-            relevance, p_value = given.test(held, x)
+        for i in conditional.promising(held, offer, indices, alphas):
+            x = held.units(offer, indices[i : i + 1])[0]
+            relevance, p_value = conditional.test(held, x)
             if p_value < alphas[i]:
-                held.accept(offer, int(places[i]), score=relevance, p_value=p_value)
-                held.plan = given.with_another(x)
+                held.accept(offer, int(indices[i]), score=relevance, p_value=p_value)
+                held.plan = conditional.with_another(x)
                 held.remember(tests=number[i], wealth=wealths[i] - alphas[i] + self.payout)
                 return int(i) + 1
         held.remember(tests=number[-1], wealth=wealths[-1])
-        return places.size
+        return indices.size
 
-    def _given_selected(self, held: Decided) -> _Given:
+    def _conditional_tests(self, held: Decided) -> _ConditionalTests:
         if held.plan is None:
             assert isinstance(self._target, Target)  # noqa: S101
             assert held.space is not None  # noqa: S101
             U = held.space.weights @ self._target.Y[: self._target.c]
-            given = _Given(U, 0, U)
+            conditional = _ConditionalTests(U, 0, U)
             for unit in held.table["unit"]:
-                given = given.with_another(unit)
-            held.plan = given
-        found: _Given = held.plan
-        return found
+                conditional = conditional.with_another(unit)
+            held.plan = conditional
+        current: _ConditionalTests = held.plan
+        return current
 
 
-class _Given(NamedTuple):
-    """What is asked given the selected variables.
+class _ConditionalTests(NamedTuple):
+    """Tests conditional on the selected variables.
 
     Parameters
     ----------
     probes
-        (s + r, n) orthonormal rows: a basis of them, and one of what they leave of the target.
+        (s + r, n) orthonormal rows: a basis of the selected variables, then one of the target's
+        residual.
     size
-        The number s of variables.
+        Number s of variables.
     target
-        (r', n) an orthonormal basis of the target space.
+        (r', n) orthonormal basis of the target space.
     """
 
     probes: Floats
@@ -180,71 +184,71 @@ class _Given(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """Dimension r of what is left of the target."""
+        """Dimension r of the target's residual."""
         return len(self.probes) - self.size
 
-    def with_another(self, x: Floats) -> _Given:
-        """Return what is asked given one variable more, of which something is left."""
-        rest = _rest(x, self.probes[: self.size])
-        basis = np.vstack([self.probes[: self.size], rest / math.sqrt(rest @ rest)])
-        left = _rest(self.target, basis)
-        squares, turned = np.linalg.eigh(left @ left.T)
-        stays = squares > _SPENT
-        left = (turned[:, stays] / np.sqrt(squares[stays])).T @ left
-        return _Given(np.vstack([basis, left]), len(basis), self.target)
+    def with_another(self, x: Floats) -> _ConditionalTests:
+        """Return these tests with one more selected variable, whose residual is not 0."""
+        residual = _residuals(x, self.probes[: self.size])
+        basis = np.vstack([self.probes[: self.size], residual / math.sqrt(residual @ residual)])
+        target_residual = _residuals(self.target, basis)
+        squares, vectors = np.linalg.eigh(target_residual @ target_residual.T)
+        is_kept = squares > _ZERO_TOL
+        target_residual = (vectors[:, is_kept] / np.sqrt(squares[is_kept])).T @ target_residual
+        return _ConditionalTests(np.vstack([basis, target_residual]), len(basis), self.target)
 
-    def _freedom(self, held: Decided) -> tuple[float, int]:
-        """Return observations, less what is given, and the rank of what is left of the target."""
+    def _degrees_of_freedom(self, held: Decided) -> tuple[float, int]:
+        """Return the residual number of observations, and the rank of the target's residual."""
         assert held.space is not None  # noqa: S101
         return held.space.effective_rows - len(held.space.given) - self.size, self.rank
 
     def test(self, held: Decided, x: Floats) -> tuple[float, float]:
         """Return relevance and p-value of a variable, (n,), centred and of length 1."""
-        rest = _rest(x, self.probes[: self.size])
-        square = float(rest @ rest)
-        if square < _SPENT:
+        residual = _residuals(x, self.probes[: self.size])
+        square = float(residual @ residual)
+        if square < _ZERO_TOL:
             return 0.0, 1.0
-        share = float(np.square(self.probes[self.size :] @ rest).sum()) / square
-        # Of what is explained in full the rest is rounding.
-        relevance = np.array([math.sqrt(share) if share < 1.0 - _SPENT else 1.0])
-        return float(relevance[0]), float(chance(relevance, *self._freedom(held))[0])
+        share = float(np.square(self.probes[self.size :] @ residual).sum()) / square
+        # Beyond this share the unexplained part is rounding error.
+        relevance = np.array([math.sqrt(share) if share < 1.0 - _ZERO_TOL else 1.0])
+        return float(relevance[0]), float(chance(relevance, *self._degrees_of_freedom(held))[0])
 
-    def promising(self, held: Decided, offer: Offer, places: Places, alphas: Floats) -> Places:
-        """Return which of some columns may have a p-value below its alpha; no other has.
+    def promising(self, held: Decided, offer: Offer, indices: Places, alphas: Floats) -> Places:
+        """Return the columns that may have a p-value below their alpha; all others have none.
 
         Parameters
         ----------
         alphas
-            One a column, descending.
+            One per column, descending.
         """
-        n, r = self._freedom(held)
+        n, r = self._degrees_of_freedom(held)
         if not r or n - 1 <= r:
             return np.zeros(0, dtype=np.intp)
         if self.size:
-            products = held.units(offer, places) @ self.probes.T
+            products = held.units(offer, indices) @ self.probes.T
             np.square(products, out=products)
-            left = 1.0 - products[:, :-r].sum(axis=1)
+            residual = 1.0 - products[:, :-r].sum(axis=1)
             explained = products[:, -r:].sum(axis=1)
         else:
             assert held.space is not None  # noqa: S101
             stats = offer.stats
-            left = np.ones(places.size)
-            explained = held.space.relevance(stats.m2[places], stats.cxy[places]) ** 2
+            residual = np.ones(indices.size)
+            explained = held.space.relevance(stats.m2[indices], stats.cxy[indices]) ** 2
         from scipy.special import betainccinv
 
-        # Nearly all are let go at the first glance, with some room for rounding.
-        bar = betainccinv(0.5 * r, 0.5 * (n - 1 - r), min(1.0, 2.0 * float(alphas[0])))
-        bar = min(float(bar), 1.0 - _UNSURE)
-        found = np.flatnonzero((explained >= bar * left) | (left < _UNSURE))
-        left, explained = left[found], explained[found]
-        unsure = (left < _UNSURE) | (left - explained < _UNSURE * left)
-        square = np.where(unsure, 1.0, explained / np.where(unsure, 1.0, left))
-        return found[chance(np.sqrt(square), n, r) <= 2.0 * alphas[found]]
+        # A cheap threshold at twice the first level, for rounding, discards nearly all columns.
+        threshold = betainccinv(0.5 * r, 0.5 * (n - 1 - r), min(1.0, 2.0 * float(alphas[0])))
+        threshold = min(float(threshold), 1.0 - _UNRELIABLE)
+        candidates = np.flatnonzero((explained >= threshold * residual) | (residual < _UNRELIABLE))
+        residual, explained = residual[candidates], explained[candidates]
+        is_unreliable = (residual < _UNRELIABLE) | (residual - explained < _UNRELIABLE * residual)
+        square = np.where(is_unreliable, 1.0, explained / np.where(is_unreliable, 1.0, residual))
+        return candidates[chance(np.sqrt(square), n, r) <= 2.0 * alphas[candidates]]
 
 
-def _rest(X: Floats, basis: Floats) -> Floats:
-    """Return what an orthonormal basis, one a row, leaves of vectors, one a row."""
-    # Twice, for once is not exact where little is left.
+def _residuals(X: Floats, basis: Floats) -> Floats:
+    """Return the residuals of vectors, one per row, after projection on an orthonormal basis."""
+    # Projected twice: once is inaccurate for a small residual.
     for _ in range(2):
         X = X - (X @ basis.T) @ basis
     return X

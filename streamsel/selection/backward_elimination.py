@@ -1,4 +1,4 @@
-"""BackwardElimination: from all variables held, whoever is missed least goes."""
+"""BackwardElimination: remove the least useful variable until k are left."""
 
 from __future__ import annotations
 
@@ -18,35 +18,36 @@ from streamsel.ties import most_relevant_first
 
 
 class BackwardElimination(Jointly, Selector[Any], Supervised):
-    r"""Backward elimination: whoever is missed least goes, until k are left.
+    r"""Backward elimination: repeatedly remove the least useful variable, until k are left.
 
-    The target is regressed on all variables held. The one without which that becomes worse by least
-    goes, and the target is regressed on the others; and so on, until k are left. A variable is
-    judged beside all that are there, so two that tell of the target only together are found, which
-    no selection sees that begins with nothing. But it takes more company than a stream has room
-    for: of many columns the most relevant are held, and the others never judged.
+    The target is regressed on all tracked variables, the variable whose removal increases the error
+    least is removed, and this is repeated until k are left. Each variable is assessed jointly with
+    all others, so two that are informative only together are found, unlike with forward selection.
+    This needs all candidates in memory: of many columns only the most relevant are tracked, and the
+    others are never assessed.
 
     With $X$ the variables, centred and of length 1, $U$ an orthonormal basis of the target, $C =
-    X^T X + \lambda I$ and $B = C^{-1} X^T U$, each time the variable of the smallest $\|b_j\|^2 /
-    (C^{-1})_{jj}$ goes. That is by how much its going raises the least of $\|U - X B\|^2 + \lambda
-    \|B\|^2$. Any invertible mixing of the target's columns gives the same.
+    X^T X + \lambda I$ and $B = C^{-1} X^T U$, each step removes the variable of the smallest
+    $\|b_j\|^2 / (C^{-1})_{jj}$, the increase of the minimum of $\|U - X B\|^2 + \lambda \|B\|^2$.
+    The selection is invariant to invertible mixing of the target's columns.
 
     Parameters
     ----------
     k
-        How many variables to select.
+        Number of variables to select.
     ridge
-        $\lambda$, in units of a variable's sum of squares. At 0 this is the elimination of ordinary
-        least squares, for variables of which none is explained by others.
+        Penalty $\lambda$, in units of a variable's sum of squares. 0 gives elimination by ordinary
+        least squares, for linearly independent variables.
     max_candidates
-        Among how many columns the elimination begins: the most relevant, at least k. As many stay
-        when twice as many are held. None keeps all, for which neither time nor memory has a bound.
+        Number of columns kept for the elimination: the most relevant, at least k. The pool is cut
+        to this number when it holds twice as many. None keeps all, with unbounded time and memory.
 
     Attributes
     ----------
     scores
-        What it cost to remove each of the selected, and all after it had gone: in order, the last
-        to go first. In all, at most the rank of the target. Costs may fall as variables go.
+        Increase of the penalised squared error when each selected variable is removed, after all
+        below it: in order, the last removed first. Their sum is at most the rank of the target.
+        They may fall during the elimination.
 
     Raises
     ------
@@ -55,32 +56,33 @@ class BackwardElimination(Jointly, Selector[Any], Supervised):
 
     Notes
     -----
-    **Cost.** A column that is let go costs its relevance, one that is kept a copy. The answer costs
-    $O(p^2 (n + p))$ for $p < 2m$ variables held: a tenth of a second for 1,000. A row learnt costs
-    $O(p^2)$ for the $p$ variables it names, a row transformed $O(k)$.
+    **Cost.** A discarded column costs its relevance, a kept one a copy. The result costs
+    $O(p^2 (n + p))$ for $p < 2m$ tracked variables: a tenth of a second for 1,000. A row learnt
+    costs $O(p^2)$ for its $p$ variables, a row transformed $O(k)$.
 
-    **Memory.** $16 n m$ bytes at most for $m$ candidates, however many columns come, and $O(p^2)$
-    while an answer is made; on rows $O(p^2)$ always.
+    **Memory.** $16 n m$ bytes at most for $m$ candidates, for any number of columns, and $O(p^2)$
+    while a result is computed; on rows $O(p^2)$ always.
 
-    **Exactness.** The variables held are the most relevant of all columns: as long as fewer than
-    $2m$ came, all that vary, and then the answer is that over all columns. Once a column was let go
-    nothing is proven, and `n_certified` is 0: a column that tells nothing by itself may make
-    another worth keeping. It is then the elimination over the $m$ to $2m$ most relevant columns.
+    **Exactness.** The tracked variables are the most relevant of all columns. With fewer than $2m$
+    columns these are all that vary, and the result is that over all columns. Once a column was
+    discarded nothing is certified, and `n_certified` is 0, because a column without marginal
+    relevance may be useful jointly. The result is then the elimination over the $m$ to $2m$ most
+    relevant columns.
 
-    **Without a ridge** the order is not defined where some variables explain another in full: the
-    removal of any of them costs nothing. Then whatever those that came before it explain, to 1e-7
-    of it, goes first. Of more columns than there are rows that leaves the first to come, whatever
-    the target: a ridge is what lets all of them count.
+    **Without a ridge** the order is not defined for linearly dependent variables, any of which can
+    be removed at no cost. Then each variable explained by those that arrived before it, to 1e-7 of
+    its square, is removed first. With more columns than rows the first to arrive are left, whatever
+    the target: use a ridge to let all of them count.
 
-    **Rows.** The answer is a function of the joint moments of the variables, which rows accumulate:
-    all that are tracked are eliminated, `max_features` at most.
+    **Rows.** The result is a function of the joint moments of the variables, which rows accumulate:
+    all tracked variables enter the elimination, at most `max_features`.
 
-    **Missing and new features.** A column with a missing value is refused. In a row a variable that
-    is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
-    variable, class or target was 0 before.
+    **Missing and new features.** A column with a missing value is refused. In a row an absent
+    variable is 0, and NaN or None was not observed and counts as the variable's mean; a new
+    variable, class or target counts as 0 in earlier rows.
 
-    **Ties**, within 1e-12, go to the column that arrived first. Whoever goes at no cost, before all
-    that do not, is not selected.
+    **Ties**, within 1e-12, go to the column that arrived first. Variables removed at no cost,
+    before all others, are never selected.
 
     References
     ----------
@@ -90,7 +92,7 @@ class BackwardElimination(Jointly, Selector[Any], Supervised):
 
     Examples
     --------
-    What two gauges differ by is the target: either alone tells little of it.
+    The target is the difference of two gauges, each of which is hardly correlated with it:
 
     >>> import numpy as np
     >>> from streamsel import BackwardElimination, ForwardSelection
@@ -114,7 +116,7 @@ class BackwardElimination(Jointly, Selector[Any], Supervised):
     """
 
     keeps = SamplePool
-    # What it costs to remove a variable says its company, and not its relevance.
+    # The cost of removing a variable depends on the others, so relevance does not bound it.
     _bound_proves = False
 
     k: int = param(params.Whole(1), default=20, kw_only=False)
@@ -130,17 +132,17 @@ class BackwardElimination(Jointly, Selector[Any], Supervised):
     @property
     def _score_meaning(self) -> str:
         return (
-            "increase of the penalized squared error when the variable is removed, after all those "
-            "below it"
+            "increase of the penalized squared error when the variable is removed, after all below "
+            "it"
         )
 
     def _select(self, held: Any, k: int) -> Picks:
         relevance = held.relevance()
-        # What does not vary, beside covariates, has none.
-        places = np.flatnonzero(relevance >= 0.0)
-        G = held.coordinates(places)
-        found = last_to_go(held.products(places)[places], G, self.ridge)
-        return found._replace(places=places[found.places].tolist()).first(k)
+        # A variable that is constant after adjustment for covariates has relevance -inf.
+        indices = np.flatnonzero(relevance >= 0.0)
+        G = held.coordinates(indices)
+        picks = last_to_go(held.products(indices)[indices], G, self.ridge)
+        return picks._replace(places=indices[picks.places].tolist()).first(k)
 
     def _refill(self, pool: Pool, limit: int) -> Picks:
         relevance = pool.relevance()

@@ -1,4 +1,4 @@
-"""ForwardSelection: each pick explains most of the target beside those before it."""
+"""ForwardSelection: greedy forward selection (orthogonal least squares, ridge, or a wrapper)."""
 
 from __future__ import annotations
 
@@ -21,38 +21,39 @@ from streamsel.target.target import Target
 
 
 class ForwardSelection(Jointly, Staged[ForwardPlan], Supervised):
-    r"""Forward selection: each pick explains most of the target beside those before it.
+    r"""Greedy forward selection (orthogonal least squares, ridge).
 
-    The first pick is the variable most relevant to the target. What it explains is then taken out
-    of the target and out of all other variables, and the next is the most relevant of what is
-    left, and so on. A ridge holds back from variables of which hardly anything is left: what
-    remains of these is mostly noise, and fits by chance.
+    The first pick is the variable most relevant to the target. It is then projected out
+    of the target and of all other variables, the next pick is the variable most relevant to the
+    residual, and so on. A ridge penalises variables with a small residual, whose
+    fit is mostly noise.
 
     With $x$ the variables, centred and of length 1, $U$ an orthonormal basis of the target, and $R
     = \lambda (\lambda I + \sum x x^T)^{-1}$ over the picks so far, each pick maximises $\|U^T R
-    x\|^2 / (\lambda + x^T R x)$. Any invertible mixing of the target's columns gives the same.
+    x\|^2 / (\lambda + x^T R x)$. The selection is invariant to invertible mixing of the target's
+    columns.
 
     Parameters
     ----------
     k
-        How many variables to select.
+        Number of variables to select.
     ridge
-        $\lambda$, in units of a variable's sum of squares. At 0 this is orthogonal least squares:
-        each pick is the variable that lessens the squared error most.
+        Penalty $\lambda$, in units of a variable's sum of squares. 0 gives orthogonal least
+        squares: each pick minimises the squared error.
     estimator
-        A scikit-learn model, which makes this a wrapper: each pick is the variable, of those held,
-        beside which the model does best in cross-validation. Nothing is proven then, and
-        `max_candidates` bounds the patience that it takes.
+        scikit-learn model, which makes this a wrapper: each pick is the tracked variable that,
+        added to the picks, gives the best cross-validation score. Nothing is certified then, and
+        `max_candidates` bounds the running time.
     cv
-        estimator: the folds of the cross-validation, as scikit-learn takes them: a number, a
+        estimator: folds of the cross-validation, as in scikit-learn: a number, a
         splitter, or a list of pairs of row numbers, (train, test).
     window_size
-        estimator, on rows: how many rows are gathered before they are learnt, as columns.
+        estimator, on rows: number of rows buffered before they are learnt as columns.
 
     Attributes
     ----------
     n_passes
-        How often the columns were read, in fractions of a reading.
+        Number of passes over the columns, with fractions.
 
     Raises
     ------
@@ -61,33 +62,34 @@ class ForwardSelection(Jointly, Staged[ForwardPlan], Supervised):
 
     Notes
     -----
-    **Cost.** A column that is kept costs a copy; once the pool is full every column costs one
-    product with each pick, $O(n k)$, and $O(k r)$ more, $r$ the rank of the target. Plans cost
-    $O(k n m)$ for $m$ candidates, as often as the pool overflows. A row of $f$ features costs
+    **Cost.** A kept column costs a copy; once the pool is full every column costs one
+    product with each pick, $O(n k)$, and $O(k r)$ more, $r$ the rank of the target. Solving costs
+    $O(k n m)$ for $m$ candidates, each time the pool overflows. A row of $f$ features costs
     $O(f^2)$ at most, a row transformed $O(k)$.
 
-    **Memory.** $8 n$ bytes a column kept, at most `max_pool_bytes`; then constant, however many
-    columns come. On rows $2 m^2$ numbers, $m$ at most `max_features`.
+    **Memory.** $8 n$ bytes per kept column, at most `max_pool_bytes`; then constant for any number
+    of columns. On rows $2 m^2$ numbers, $m$ at most `max_features`.
 
-    **Exactness.** As long as all columns fit into the pool the picks are those over all columns.
-    Beyond, `n_certified` says how many leading picks are proven, and `exact=True` reads the source
-    again, two to four times mostly, until all are. With `ridge=0` and hardly more rows than picks
-    it takes more readings.
+    **Exactness.** While all columns fit into the pool the picks are those over all columns.
+    Otherwise `n_certified` is the number of leading picks proven, and `exact=True` passes over the
+    source again, two to four times mostly, until all are. With `ridge=0` and hardly more rows than
+    picks more passes are needed.
 
     **Rows.** The picks are a function of the joint moments of the variables, which rows accumulate:
-    after any rows they are those over the columns of the same rows, of `max_features` variables at
-    most. Beside an estimator they are those of the last window of rows.
+    after any rows they are those over the columns of the same rows, of at most `max_features`
+    variables. With an estimator they are those of the last window of rows.
 
     **Ties** go to the column that arrived first. Scores within 1e-12 of each other, relatively, are
-    ties; with `ridge=0`, where rounding is divided by what the picks leave of a variable, those
-    within 1e-9 times their square root. A variable of which the picks leave less than 1e-10 is
-    spent then (1e-6 on rows, where only products are known). Where the picks leave a single
-    direction of the observations all variables tie, and the first that is not spent is picked; the
-    selection ends where the target is explained in full, or all variables are spent.
+    ties; with `ridge=0`, which divides rounding errors by the residual of a variable, those within
+    1e-9 times their square root. Variables with a residual below 1e-10 are then excluded (1e-6 on
+    rows, where only products are known). If the picks leave a single direction of the observations
+    all variables tie, and the first that is not excluded is picked; the selection ends when the
+    target is fully explained, or all variables are excluded.
 
-    **Missing and new features.** A column with a missing value is refused. In a row a variable that
-    is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
-    variable, class or target was 0 before. A transform keeps the standing features that are there.
+    **Missing and new features.** A column with a missing value is refused. In a row an absent
+    variable is 0, and NaN or None was not observed and counts as the variable's mean; a new
+    variable, class or target counts as 0 in earlier rows. A transform keeps the features in use
+    that are present.
 
     References
     ----------
@@ -98,7 +100,7 @@ class ForwardSelection(Jointly, Staged[ForwardPlan], Supervised):
 
     Examples
     --------
-    A target of two parts, of which one is told twice:
+    A target is the sum of two parts, and two variables measure the same part:
 
     >>> import numpy as np
     >>> from streamsel import ForwardSelection
@@ -113,8 +115,8 @@ class ForwardSelection(Jointly, Staged[ForwardPlan], Supervised):
     >>> model.selected
     ['strong', 'other']
 
-    Ten thousand columns, of which the pool holds sixty: one reading proves the first pick, or more;
-    a source that can be read again, all:
+    The pool holds 60 of 10,000 columns: one pass certifies the first pick or more, further passes
+    over a re-iterable source certify all:
 
     >>> X = np.asfortranarray(rng.normal(size=(100, 10_000)))
     >>> y = X[:, -4:] @ [3.0, -2.0, 2.0, 1.5] + rng.normal(size=100)
@@ -155,8 +157,8 @@ class ForwardSelection(Jointly, Staged[ForwardPlan], Supervised):
         super()._check_parameters()
         if self.estimator is not None and self.exact:
             raise ValueError(
-                "Expected exact=False beside an estimator: what it selects cannot be proven. Got "
-                "exact=True.\nHint: without an estimator ForwardSelection is exact."
+                "Expected exact=False with an estimator, whose picks cannot be certified. Got: "
+                "exact=True.\nHint: leave out estimator, or set exact=False."
             )
 
     def _select(self, held: Any, k: int) -> Picks:
@@ -179,5 +181,5 @@ class ForwardSelection(Jointly, Staged[ForwardPlan], Supervised):
 
     @property
     def n_certified(self) -> int:
-        """How many leading picks are proven those over all columns; none beside an estimator."""
+        """Number of leading picks proven to be those over all columns; 0 with an estimator."""
         return super().n_certified if self.estimator is None else 0

@@ -1,4 +1,4 @@
-"""Lasso: the variables of a linear model most of whose coefficients are 0."""
+"""Lasso: L1 and elastic-net regularisation paths with exact pools."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from streamsel.selection._lasso_plan import PathPlan, planned, ranked, restored
 from streamsel.stream import ColumnStream
 from streamsel.target.target import Target
 
-# So many are selected where neither k nor alphas are given.
+# Default of k when alphas is None.
 _K = 20
 
 
 class _Model(NamedTuple):
-    """A solution, of variables as they are."""
+    """A solution, with coefficients on the original scale."""
 
     alpha: float
     intercept: float
@@ -38,97 +38,98 @@ class _Model(NamedTuple):
 
 
 class Lasso(ByFamily, Staged[PathPlan], Supervised):
-    r"""LASSO: the variables of a linear model most of whose coefficients are 0.
+    r"""Select variables by an L1 or elastic-net regularisation path.
 
-    For one $\alpha$ after another, from the one at which the first variable enters downwards, the
+    For a descending sequence of $\alpha$, from the one at which the first variable enters, the
     coefficients minimise
 
     $$\frac{1}{2n} \|y - Xw\|^2 + \alpha \rho \sum_j s_j |w_j|
     + \frac{\alpha (1 - \rho)}{2} \sum_j s_j^2 w_j^2,$$
 
-    or the logistic loss for two classes, with an intercept that costs nothing. With $\rho = 1$ that
-    is the LASSO, below it the elastic net. The selected variables are those of the last solution.
-    The solutions are those of scikit-learn and glmnet to the digits that these give, and they are
-    over all columns, of which a bounded pool is held: with `exact` the source is read again, two to
-    four times, until no column that was let go violates the conditions of any solution.
+    or the logistic loss for two classes, with an unpenalised intercept. $\rho = 1$ is the LASSO,
+    $\rho < 1$ the elastic net. The selected variables are those of the last solution.
+    Solutions agree with scikit-learn and glmnet to the precision of these, and hold
+    over all columns, of which only a bounded pool is tracked: with `exact` further passes,
+    two to four in all, certify that no discarded column violates the conditions of any solution.
 
     Parameters
     ----------
     k
-        The path ends with the first solution of at least so many variables; of more, those are
-        selected that entered first. `"all"` computes the whole grid. None for 20, or, where
-        `alphas` are given, for all variables of their last solution.
+        Number of variables to select: the path ends with the first solution of at least k; if it
+        has more, the k that entered first are selected. `"all"` computes the whole grid. None means
+        20, or, with `alphas`, all variables of the last solution.
     alphas
-        Instead of k: the $\alpha$, a number or an array-like of them, as scikit-learn has them.
-        None for a grid.
+        Values of $\alpha$ instead of k, a number or an array-like, with scikit-learn's definition.
+        None means a grid.
     l1_ratio
-        $\rho$, in (0, 1].
+        Mixing parameter $\rho$ in (0, 1].
     family
-        `"gaussian"`: least squares, for one numeric target. `"logistic"`: for two classes (labels,
-        booleans, or two numbers such as 0 and 1); the second in order is the one predicted.
-        `"auto"` takes least squares for a numeric target, and the logistic loss for two classes of
-        columns; `report().target` shows it. Covariates, weights and fading need least squares: with
-        them two numbers are taken as a quantity.
+        Loss: `"gaussian"`, least squares, for one numeric target. `"logistic"`: for two classes
+        (labels, booleans, or two numbers such as 0 and 1); the second in order is the one
+        predicted. `"auto"`: least squares for a numeric target, the logistic loss for two classes
+        of columns; `report().target` shows it. Covariates, weights and fading require least
+        squares: with them two numbers are treated as a quantity.
     n_alphas, alpha_min_ratio
-        The grid: so many, evenly on a logarithmic scale, down to this part of the first.
+        Grid size, and ratio of its last to its first value; the grid is logarithmic.
     scale
-        Whether $s_j$ is the standard deviation of a variable, as in glmnet, so that units do not
-        matter; 1 otherwise, as in scikit-learn.
+        Whether $s_j$ is the standard deviation of a variable, as in glmnet, which makes the result
+        independent of units; otherwise $s_j = 1$, as in scikit-learn.
     window_size
-        On rows, for the logistic family: how many are gathered before they are learnt, as columns.
+        On rows, for the logistic family: number of rows buffered before they are learnt as columns.
 
     Attributes
     ----------
     selected
-        In the order in which they entered the path; of those that entered at once the one of the
-        largest coefficient first, then the first to arrive.
+        In the order in which they entered the path; ties by the largest absolute
+        coefficient, then by arrival.
     scores, rounds
-        The $\alpha$ at which each of them entered, and its place on the path.
+        The $\alpha$ at which each selected variable entered, and the index of that solution on the
+        path.
     n_rows, n_columns, n_constant
-        Rows seen, as observations of the columns or one by one; variables seen, one that comes back
-        after it was let go counted again; those among them that do not vary, which are never
+        Number of rows seen, as observations of the columns or one by one; of variables seen, an
+        evicted one that returns counted again; of constant variables among them, which are never
         selected.
     n_passes
-        How often the columns were read: 1, or more where `exact` had to read them again.
+        Number of passes over the columns: 1, or more if `exact` needed them.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and, when it comes, for a target that the family does not
-        take.
+        For a parameter out of its range, and, when the target arrives, for one that the family does
+        not support.
 
     Notes
     -----
-    **Cost.** A column costs one pass over it and, once the pool was full, its products with the
-    residuals of all solutions: one matrix product for all columns of a block. A path over a pool of
-    $p$ variables, at most $s$ of them active, costs $O(n p)$ and $O(s^3)$ a solution. Coordinate
-    descent finds who is active; the equations that hold then are solved exactly, so that solutions
-    are those of all columns to rounding, whatever the order, and no tolerance is to be set.
+    **Cost.** One pass over each column and, once the pool was full, its products with the residuals
+    of all solutions: one matrix product per block of columns. A path over a pool of $p$ variables,
+    at most $s$ of them active, costs $O(n p)$ and $O(s^3)$ per solution. Coordinate descent finds
+    the active set, and its linear equations are then solved exactly, so that solutions are those
+    over all columns to rounding, in any order, with no tolerance to set.
 
-    **Memory.** `max_pool_bytes`, and $n$ numbers a solution. All variables that are active in any
-    solution must fit: where they do not the path ends there, and `is_cut_short` says so (what is
-    proven then is the shorter path); with
-    `exact` there is a warning too.
+    **Memory.** `max_pool_bytes`, and $n$ numbers per solution. All variables active in any
+    solution must fit: otherwise the path ends there, `is_cut_short` is True (the certificate
+    then refers to the shorter path), and with `exact` a warning is issued.
 
-    **Certificate.** The first reading keeps the columns that violate most, under solutions that
-    still move. A solution is proven once all columns were seen under it; `n_certified` says so when
-    the whole path is. `gap` and `kkt` are over all columns then, and NaN before.
+    **Certificate.** The first pass keeps the columns with the largest violations, under solutions
+    that still change. A solution is certified once all columns were scored under it; `n_certified`
+    counts the selection once the whole path is. `gap` and `kkt` then refer to all columns, and are
+    NaN before.
 
     **Rows.** Least squares is a function of the joint moments of a bounded vocabulary, which rows
-    accumulate: the answer is that on the columns of the same rows, or of those since all variables
-    in use were there (`n_rows_used`). The logistic family learns windows of rows, and knows no
-    covariates and no fading; with `family="auto"` it goes on with rows where columns had two
-    classes.
+    accumulate: the result equals that on the columns of the same rows, or of those since all
+    variables in use were present (`n_rows_used`). The logistic family learns windows of rows, and
+    supports neither covariates nor fading; with `family="auto"` rows continue with it if the
+    columns had two classes.
 
-    **Missing and new features.** A column with a missing value is refused. In a row a variable that
-    is absent is 0, one that is NaN or None counts as if it had its mean; a new variable was 0
-    before.
+    **Missing and new features.** A column with a missing value is refused. In a row an absent
+    variable is 0, and NaN or None counts as the variable's mean; a new variable counts as 0 in
+    earlier rows.
 
-    **Ties.** Solutions are not unique where columns depend on one another. Of copies the first to
-    arrive has the whole coefficient; with $\rho < 1$ they share it. Conditions are taken as kept
-    within a part of 1e-9.
+    **Ties.** Solutions are not unique if columns are linearly dependent. Of identical columns the
+    first to arrive has the whole coefficient; with $\rho < 1$ they share it. Optimality conditions
+    are checked to a relative tolerance of 1e-9.
 
-    Transforms keep the variables; to predict is the business of what stands behind.
+    Transforms keep the variables; prediction is left to the downstream model.
 
     References
     ----------
@@ -143,7 +144,7 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
 
     Examples
     --------
-    Three of a thousand variables make the target:
+    The target is a linear function of three of a thousand variables:
 
     >>> import numpy as np
     >>> from streamsel import Lasso
@@ -157,12 +158,12 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
     >>> model.selected
     [110, 520, 930]
 
-    They are found before their coefficients are what they were made with, for these are shrunk:
+    The coefficients are shrunk towards 0:
 
     >>> [round(w, 2) for w in model.coefficients.values()]
     [2.05, -1.14, 0.04]
 
-    At a smaller alpha they are nearer:
+    A smaller alpha shrinks them less:
 
     >>> model = Lasso(alphas=(0.3, 0.1))
     >>> model.learn_target(y)
@@ -172,7 +173,7 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
     >>> round(model.coefficients[110], 2), round(model.intercept, 2)
     (2.9, 5.02)
 
-    With room for 32 columns only the answer is the same, proven over all:
+    A pool of 32 columns gives the same result, certified over all columns:
 
     >>> pooled = Lasso(alphas=(0.3, 0.1), max_candidates=32, exact=True)
     >>> pooled.learn_target(y)
@@ -183,7 +184,7 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
     (True, True)
     """
 
-    # The active sets of a whole path, and what may enter them, are many.
+    # The active sets of a whole path, and their candidates, need a large pool.
     _few_are_enough = False
 
     k: int | str | None = param(
@@ -223,7 +224,7 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
         if self.k is not None and self.alphas is not None:
             raise ValueError(
                 f"Expected k or alphas, not both. Got k={self.k!r} and alphas={self.alphas!r} "
-                "instead.\nHint: leave out k, and all variables of the last solution are selected."
+                "instead.\nHint: leave out k to select all variables of the last solution."
             )
 
     @property
@@ -236,8 +237,8 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
     def _penalty(self) -> Penalty:
         alphas = self.alphas
         if alphas is not None:
-            given = alphas if isinstance(alphas, tuple) else (alphas,)
-            alphas = tuple(sorted(map(float, given), reverse=True))
+            values = alphas if isinstance(alphas, tuple) else (alphas,)
+            alphas = tuple(sorted(map(float, values), reverse=True))
         return Penalty(alphas, self.l1_ratio, self.n_alphas, self.alpha_min_ratio, self.scale)
 
     def _problem(self, held: Held) -> Problem:
@@ -252,26 +253,26 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
         target = pool.basis[0] if len(pool.basis) else np.zeros(pool.n)
         return SampledSquares(pool, self._penalty, target)
 
-    def _path_of(self, held: Held, k: int | None) -> Path:
+    def _solve(self, held: Held, k: int | None) -> Path:
         if not held.names:
             return NO_PATH
         return solve(self._problem(held), self._penalty, k)
 
     def _select(self, held: Any, k: int) -> Picks:
-        if isinstance(held, StagePool) and held is self._columns and k == self._wanted(held):
+        if isinstance(held, StagePool) and held is self._columns and k == self._n_wanted(held):
             return ranked(self._path(), k)
-        return ranked(self._path_of(held, None if self._asked is None else k), k)
+        return ranked(self._solve(held, None if self._asked is None else k), k)
 
-    def _wanted(self, held: Held) -> int:
+    def _n_wanted(self, held: Held) -> int:
         return len(held.names) if self._asked is None else self._asked
 
     def _plan(self, pool: StagePool, before: PathPlan | None, n_proven: int) -> PathPlan:
-        # A solution that is proven still is one of all variables, and so stays.
+        # A certified solution remains one over all variables, so `planned` keeps it.
         del n_proven
         return planned(pool, self._sampled(pool), self._penalty, self._asked, before)
 
     def _restored_plan(self, pool: StagePool, state: dict[str, Any]) -> PathPlan:
-        wanted = self._wanted(pool)
+        wanted = self._n_wanted(pool)
         return restored(pool, self._sampled(pool), self._penalty, wanted, state)
 
     def _learn_stream(self, stream: ColumnStream) -> None:
@@ -282,14 +283,14 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
             assert isinstance(pool, StagePool)  # noqa: S101
             warnings.warn(
                 f"The path ends early: the pool has room for {pool.limit} active variables.\n"
-                "Hint: a larger max_candidates or max_pool_bytes, or fewer variables (k, alphas).",
+                "Hint: increase max_candidates or max_pool_bytes, or select fewer (k, alphas).",
                 stacklevel=2,
             )
 
-    # What was found
+    # Results
 
     def _plan_of(self, pool: StagePool) -> PathPlan:
-        """Return the plan of a pool, with all alphas."""
+        """Return the candidate solution of a pool, with all alphas."""
         plan = pool.latest()
         assert isinstance(plan, PathPlan)  # noqa: S101
         if not plan.is_rough:
@@ -304,27 +305,27 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
 
     @until_learnt
     def _path(self) -> Path:
-        """Return the path over what is held, with its places."""
+        """Return the path over the tracked variables, by their indices."""
         held = self._held
         if held is None:
             return NO_PATH
         if isinstance(held, StagePool):
             return self._plan_of(held).path_now()
-        return self._path_of(held, self._asked)
+        return self._solve(held, self._asked)
 
     @until_learnt
     def _models(self) -> list[_Model]:
-        """Return the solutions, of variables as they are."""
+        """Return the solutions on the original scale of the variables."""
         held, path = self._held, self._path()
         if held is None:
             return []
         stats, space, models = held.stats(), held.space, []
-        left = stats.m2 if space is None else space.left(stats.m2, stats.cxy)
-        for alpha, places, values, level in path.solutions:
-            w = values * path.norm / np.sqrt(left[places])
-            names = [held.names[j] for j in places.tolist()]
-            start = level if self._is_logistic else self._mean_of_target()
-            intercept = start - float(w @ stats.mean[places])
+        squares = stats.m2 if space is None else space.left(stats.m2, stats.cxy)
+        for alpha, indices, values, level in path.solutions:
+            w = values * path.norm / np.sqrt(squares[indices])
+            names = [held.names[j] for j in indices.tolist()]
+            level_at_zero = level if self._is_logistic else self._mean_of_target()
+            intercept = level_at_zero - float(w @ stats.mean[indices])
             models.append(
                 _Model(alpha, float(intercept), dict(zip(names, w.tolist(), strict=True)))
             )
@@ -341,12 +342,12 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
 
     @property
     def path(self) -> dict[float, dict[Hashable, float]]:
-        """Solutions: alpha, descending -> name -> coefficient of a variable as it is, if not 0."""
+        """Solutions: alpha, descending -> name -> nonzero coefficient on the original scale."""
         return {model.alpha: dict(model.coefficients) for model in self._models()}
 
     @property
     def coefficients(self) -> dict[Hashable, float]:
-        """Coefficients of the last solution, the selected first: name -> coefficient."""
+        """Coefficients of the last solution, the selected variables first: name -> coefficient."""
         models = self._models()
         last = models[-1].coefficients if models else {}
         first = {name: last[name] for name in self._selected()}
@@ -354,7 +355,7 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
 
     @property
     def intercept(self) -> float:
-        """Intercept of the last solution, with covariates at their means; NaN without one."""
+        """Intercept of the last solution, with covariates at their means; NaN if there is none."""
         models = self._models()
         return models[-1].intercept if models else float("nan")
 
@@ -365,7 +366,7 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
 
     @until_learnt
     def _quality(self) -> tuple[float, float]:
-        """Return the largest gap of all solutions, and the largest violation of the conditions."""
+        """Return the largest duality gap and KKT violation on the path."""
         held, outside = self._held, None
         if held is None or (self._target is None and self._moments is None):
             return float("nan"), float("nan")
@@ -377,23 +378,23 @@ class Lasso(ByFamily, Staged[PathPlan], Supervised):
 
     @property
     def gap(self) -> float:
-        """Largest duality gap on the path, over all columns, as part of the empty model's loss.
+        """Largest duality gap on the path, over all columns, relative to the empty model's loss.
 
-        NaN as long as columns were let go that are not proven to change nothing.
+        NaN while discarded columns are not certified to leave the path unchanged.
         """
         return self._quality()[0]
 
     @property
     def kkt(self) -> float:
-        """Largest violation of the conditions of optimality, over all columns, as part of the bar.
+        """Largest relative violation of the KKT conditions on the path, over all columns.
 
-        NaN as long as columns were let go that are not proven to change nothing.
+        NaN while discarded columns are not certified to leave the path unchanged.
         """
         return self._quality()[1]
 
     @property
     def n_certified(self) -> int:
-        """How many picks are proven those over all columns: all, once every solution is."""
+        """Number of picks certified over all columns: all, once every solution is certified."""
         held = self._held
         if isinstance(held, StagePool):
             return len(self._picks().places) if self._is_proven(held) else 0

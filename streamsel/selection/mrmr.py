@@ -1,4 +1,4 @@
-"""MRMR: variables that tell much of the target, and not the same."""
+"""MRMR: minimum redundancy, maximum relevance selection."""
 
 from __future__ import annotations
 
@@ -23,75 +23,76 @@ from streamsel.selection._redundancy import Relevance, Trade, greedy, narrow
 from streamsel.selection._sample_scores import codes_of
 from streamsel.target.target import Target
 
-# A variable of which no more is found tells nothing.
-_NOTHING = {"f": math.sqrt(SPENT), "correlation": math.sqrt(SPENT), "mutual_info": 1e-12}
+# A variable whose relevance or information is at most this is never selected.
+_ZERO_RELEVANCE = {"f": math.sqrt(SPENT), "correlation": math.sqrt(SPENT), "mutual_info": 1e-12}
 
 
 class MRMR(Jointly, Staged[MRMRPlan], Supervised):
-    r"""Minimum redundancy, maximum relevance: variables that tell much, and not the same.
+    r"""Minimum redundancy, maximum relevance (mRMR) selection.
 
-    The first pick is the variable that tells most of the target. Each further one is a trade: what
-    it tells of the target, *relevance*, against what it has in common with the picks before,
-    *redundancy*. Only pairs of variables are looked at, so it works where there are few rows.
+    The first pick is the variable with the highest *relevance* to the target. Each further pick
+    maximises relevance relative to its *redundancy* with the picks before it. Only pairwise
+    statistics are used, so the method works with few rows.
 
     Parameters
     ----------
     k
-        How many variables to select.
+        Number of variables to select.
     score
-        What a variable tells of the target by itself, as `SelectKBest` has it: `"f"`, the $F$
-        statistic, where the target explains more of it than $1 - 10^{-9}$ that of so much;
-        `"correlation"`, its relevance in [0, 1]; `"mutual_info"`, in nats, of its bins with the
-        classes or the binned target.
+        Relevance of a variable to the target, as in `SelectKBest`: `"f"`, the $F$ statistic, capped
+        where the target explains more than $1 - 10^{-9}$ of the variable; `"correlation"`,
+        relevance in [0, 1]; `"mutual_info"`, mutual information in nats of the binned variable with
+        the classes or the binned target.
     redundancy
-        What two variables have in common: `"correlation"`, the size of theirs, or `"mutual_info"`,
-        that of their bins.
+        Redundancy of two variables: `"correlation"`, the absolute correlation, or `"mutual_info"`,
+        the mutual information of the binned variables.
     form
-        `"quotient"`: relevance over the mean redundancy with the picks, of which none counts for
-        less than 0.001. `"difference"`: relevance less the mean redundancy.
+        Combination of the two: `"quotient"`, relevance divided by the mean redundancy with the
+        picks, each redundancy counting at least 0.001; `"difference"`, relevance minus the mean
+        redundancy.
     beta
-        difference: relevance less $\beta$ times the *sum* of the redundancies. With mutual
-        information for both that is $I(X_j; Y) - \beta \sum_i I(X_j; X_i)$. None for the mean.
+        difference: subtract $\beta$ times the *sum* of the redundancies instead. With mutual
+        information for both that is $I(X_j; Y) - \beta \sum_i I(X_j; X_i)$. None means the mean.
     n_bins
-        mutual_info: into how many equally full bins numbers are cut.
+        mutual_info: number of equal-frequency bins of a numeric variable.
     window_size
-        On rows, with mutual information: how many are gathered before they are learnt, as columns.
+        On rows, with mutual information: number of rows buffered before they are learnt as columns.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, a beta with a quotient, and, when it comes, for several
-        numeric targets with `score="mutual_info"`.
+        For a parameter out of its range, a beta with a quotient, and, when the target arrives, for
+        several numeric targets with `score="mutual_info"`.
 
     Notes
     -----
-    **Cost.** A column costs one pass over it, and its products with the picks, which are one matrix
-    product for all columns of a block; mutual information costs a sort, and $O(n)$ for each pick.
-    A plan of a pool of $m$ candidates costs $O(n m k)$ at worst, and mostly a part of it, for what
-    a variable has in common with some of the picks bounds its score.
+    **Cost.** One pass over each column, and its products with the picks, which are one matrix
+    product per block of columns; mutual information costs a sort, and $O(n)$ for each pick. Solving
+    a pool of $m$ candidates costs $O(n m k)$ at worst and usually less, because the redundancy with
+    some of the picks bounds a variable's score.
 
-    **Memory.** $n + c + 4$ numbers a candidate, $c$ the number of target columns; a byte more an
-    observation for mutual information. On rows $m^2$ numbers for $m$ variables, or a window.
+    **Memory.** $n + c + 4$ numbers per candidate, $c$ the number of target columns; one byte more
+    per observation for mutual information. On rows $m^2$ numbers for $m$ variables, or a window.
 
-    **Exact.** Scores of a quotient may rise as picks are made, so that one reading proves little
-    more than the first pick; `exact` proves the others in two or three.
+    **Exact.** Scores of a quotient may rise as picks are made, so that one pass certifies little
+    more than the first pick; `exact` certifies the others in two or three.
 
-    **Rows.** Scores by $F$ and correlations are functions of the joint moments of the variables,
-    which rows accumulate: the answer is that on the columns of the same rows. With mutual
-    information it is that of the last full window, before there is one everything passes, and there
-    are no covariates and no fading.
+    **Rows.** With scores by $F$ or correlation the selection is a function of the joint moments of
+    the variables, which rows accumulate: the result equals that on the columns of the same rows.
+    With mutual information it is that of the last full window, until then all variables pass, and
+    covariates and fading are not supported.
 
-    **Missing and new features.** A column with a missing value is refused. In a row a variable that
-    is absent is 0, one that is NaN or None counts as if it had its mean; a new variable, class or
-    target was 0 before.
+    **Missing and new features.** A column with a missing value is refused. In a row an absent
+    variable is 0, and NaN or None counts as the variable's mean; a new variable, class or target
+    counts as 0 in earlier rows.
 
-    **Ties** go to the column that arrived first: scores that differ by no more than rounding does,
-    for what they are made of is known to 1e-12 of itself and to 1e-14. A variable that tells
-    nothing, of a squared relevance or an information of no more than 1e-12, is never selected.
+    **Ties** go to the column that arrived first. Scores are ties within their rounding error, which
+    assumes relevance and redundancy known to 1e-12 relative and 1e-14 absolute. A variable whose
+    squared relevance or mutual information is at most 1e-12 is never selected.
 
     With the defaults the selection is that of the packages mrmr_selection (relevance "f",
-    redundancy "c", denominator "mean") and mrmrs, but for ties, and for mrmr_selection's rule that
-    a copy of the first pick cannot be the second.
+    redundancy "c", denominator "mean") and mrmrs, except for ties, and for mrmr_selection's rule
+    that a copy of the first pick cannot be the second.
 
     References
     ----------
@@ -103,7 +104,7 @@ class MRMR(Jointly, Staged[MRMRPlan], Supervised):
 
     Examples
     --------
-    Three variables tell of a target, one of them a copy of another but for noise:
+    Three variables are related to the target; one is a noisy copy of another:
 
     >>> import numpy as np
     >>> from streamsel import MRMR, SelectKBest
@@ -113,7 +114,7 @@ class MRMR(Jointly, Staged[MRMRPlan], Supervised):
     >>> y = 2.0 * X[:, 10] + X[:, 30] + 0.5 * rng.normal(size=100)
     >>> X[:, 20] = X[:, 10] + 0.1 * rng.normal(size=100)
 
-    One by one, the copy passes for better than what is new:
+    A univariate ranking prefers the copy to the third variable:
 
     >>> one_by_one = SelectKBest(k=2)
     >>> one_by_one.learn_target(y)
@@ -127,7 +128,7 @@ class MRMR(Jointly, Staged[MRMRPlan], Supervised):
     >>> model.selected
     [20, 30]
 
-    A pool of a few candidates, and the array read again until the answer is proven that of all:
+    With a small pool, pass over the array again until the selection over all columns is certified:
 
     >>> model = MRMR(k=2, max_candidates=8, exact=True)
     >>> model.learn_target(y)
@@ -155,24 +156,24 @@ class MRMR(Jointly, Staged[MRMRPlan], Supervised):
     @property
     def _score_meaning(self) -> str:
         return (
-            "relevance divided by the mean redundancy with the variables before it"
+            "relevance divided by the mean redundancy with the earlier picks"
             if self.form == "quotient"
-            else "relevance less the redundancy with the variables before it"
+            else "relevance minus the redundancy with the earlier picks"
         )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.beta is not None and self.form == "quotient":
             raise ValueError(
-                "Expected beta=None with form='quotient', which weighs nothing. Got "
+                "Expected beta=None with form='quotient', which has no weight. Got "
                 f"beta={self.beta!r} instead.\nHint: form='difference' has a weight."
             )
 
     def _check_target(self, c: int, *, is_class: bool) -> None:
         if self.score == "mutual_info" and c > 1 and not is_class:
             raise ValueError(
-                "Expected one numeric target or classes, as score='mutual_info' asks for. Got: "
-                f"{c} numeric columns.\nHint: score='f' takes any target."
+                "Expected one numeric target or classes, as score='mutual_info' requires. Got: "
+                f"{c} numeric columns.\nHint: score='f' supports any target."
             )
 
     @property
@@ -186,10 +187,10 @@ class MRMR(Jointly, Staged[MRMRPlan], Supervised):
         if self.score == "mutual_info" and isinstance(self._target, Target):
             codes, size = codes_of(self._target, self.n_bins, "frequency")
             target = narrow(codes[None], size), size
-        # Before a target varies it has no rank, and tells nothing.
+        # A target that does not vary has rank 0.
         rank = max(1, space.rank)
         return Measures(
-            Relevance(self.score == "f", _NOTHING[self.score], n - len(space.given), rank),
+            Relevance(self.score == "f", _ZERO_RELEVANCE[self.score], n - len(space.given), rank),
             Trade(-1.0 if self.form == "quotient" else beta),
             self.n_bins if "mutual_info" in (self.score, self.redundancy) else 0,
             target,
@@ -200,9 +201,9 @@ class MRMR(Jointly, Staged[MRMRPlan], Supervised):
         if isinstance(held, StagePool):
             return held.answer() if k == self.k else MRMRPlan(held, k, self._measures()).picks
         measures = self._measures()
-        found = held.relevance()
-        rel, slack = measures.relevance.of(found), measures.relevance.slack(found)
-        return greedy(rel, slack, measures.trade, k, lambda j, _: held.products(j))[0]
+        relevance = held.relevance()
+        transformed, errors = measures.relevance.of(relevance), measures.relevance.slack(relevance)
+        return greedy(transformed, errors, measures.trade, k, lambda j, _: held.products(j))[0]
 
     def _plan(self, pool: StagePool, before: MRMRPlan | None, n_proven: int) -> MRMRPlan:  # noqa: ARG002
         return MRMRPlan(pool, self.k, self._measures(), before)
@@ -214,5 +215,5 @@ class MRMR(Jointly, Staged[MRMRPlan], Supervised):
         if self.form == "quotient" or self.score == "mutual_info":
             return np.full(rows["m2"].size, MOST)
         assert pool.space is not None  # noqa: S101
-        found = pool.space.relevance(rows["m2"], rows["cxy"])
-        return self._measures().relevance.of(found)
+        relevance = pool.space.relevance(rows["m2"], rows["cxy"])
+        return self._measures().relevance.of(relevance)

@@ -1,4 +1,4 @@
-"""OnlineFDR: every column tested on arrival, with few false discoveries among those selected."""
+"""OnlineFDR: online false discovery rate control by LORD++, SAFFRON and ADDIS."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from streamsel.learner.noise import chance, noise_floor
 from streamsel.learner.on_arrival import OnArrival
 from streamsel.params import param
 
-# What rounding may take from a relevance.
-_CLEARLY = 1e-9
+# Upper bound of the rounding error of a relevance.
+_ROUNDING = 1e-9
 
 
 class _Rule(NamedTuple):
-    """A rule: when its clock ticks, how fast it ages, and what part of the level it spends.
+    """Parameters of an online FDR procedure.
 
     Parameters
     ----------
     above, up_to
-        The clock ticks at every p-value in (above, up_to].
-    share
-        What part of the wealth may be spent.
-    most
-        No test is of a greater level than this.
+        The clock counts the p-values in (above, up_to].
+    factor
+        Factor of the test level.
+    max_level
+        Upper bound of the test level.
     """
 
     above: float
     up_to: float
-    share: float
-    most: float
+    factor: float
+    max_level: float
 
 
 _RULES = {
@@ -46,9 +46,9 @@ _RULES = {
 
 
 class _Tests(NamedTuple):
-    """Columns of a chunk: relevances and p-values, NaN while unknown, and the clock before each.
+    """Relevances and p-values of a chunk's columns, NaN while unknown, and the clock before each.
 
-    The clock has an entry more: how it stands after the last.
+    The clock has one more entry: its value after the last.
     """
 
     relevance: Floats
@@ -57,38 +57,37 @@ class _Tests(NamedTuple):
 
 
 class OnlineFDR(OnArrival):
-    r"""Every column tested on arrival, with few false discoveries among those selected.
+    r"""Online FDR control: test each column on arrival (LORD++, SAFFRON, ADDIS).
 
-    SelectKBest with `fdr` waits for the last column, as Benjamini and Hochberg do. Here a column is
-    selected or let go when it comes, whatever else will come, and the share of noise among the
-    selected is at most `fdr` at any time, in expectation. A column is tested by itself, as
-    by SelectKBest: copies of a good one are all good.
+    `SelectKBest` with `fdr` decides after the last column, by Benjamini and Hochberg. Here each
+    column is selected or discarded for good on arrival, and the expected share of false discoveries
+    among the selected is at most `fdr` at any time. Columns are tested one by one, as by
+    SelectKBest, so redundant copies of a good column are all selected.
 
     Parameters
     ----------
     fdr
-        The share of noise among the selected, in expectation.
+        Expected share of false discoveries among the selected variables.
     rule
-        `"lord++"` spends its level on all tests alike. `"saffron"` spends it on p-values above 1/2
-        only, which is more where many columns tell something. `"addis"` spends it on those between
-        1/4 and 1/2: it does not mind columns whose p-values are larger than noise has them.
+        Procedure: `"lord++"` spends its level on all tests equally. `"saffron"` spends it on
+        p-values above 1/2 only, which is more powerful if many columns are informative. `"addis"`
+        spends it on those between 1/4 and 1/2, and so loses no power to conservative p-values.
     max_candidates
-        Most variables to select; None for any number. Once there are as many nothing more is
+        Maximum number of variables to select; None for no limit. Once it is reached no column is
         tested, and memory is constant.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and where two models that have both learnt columns are to
-        be merged: what either decided depends on what came before.
+        For a parameter out of its range, and for merging two models that have both learnt columns:
+        the decisions of either depend on the columns before.
 
     Notes
     -----
-    **The p-value** is that of SelectKBest's F: the chance of noise to be as relevant to the target,
-    given covariates.
+    **The p-value** is that of SelectKBest's F statistic, conditional on covariates.
 
-    **The level.** With $w = \text{fdr}/2$ and a clock that stood at $N_j$ after the $j$-th
-    discovery, and stands at $N$, the next column is selected if its p-value is at most
+    **The level.** With $w = \text{fdr}/2$, $N$ the current value of a clock and $N_j$ its value
+    after the $j$-th discovery, the next column is selected if its p-value is at most
 
     $$\alpha = s \left(w \gamma_{N+1} + (\text{fdr} - w) \gamma_{N - N_1 + 1} + \text{fdr} \sum_{j
     \geq 2} \gamma_{N - N_j + 1}\right).$$
@@ -96,24 +95,24 @@ class OnlineFDR(OnArrival):
     lord++: the clock counts the tests, $s = 1$, $\gamma_i \propto \frac{\log \max(i, 2)}{i
     e^{\sqrt{\log i}}}$. saffron: it counts the p-values above $\lambda = 1/2$, $s = 1 - \lambda$.
     addis: those above $\lambda = 1/4$ and not above $\tau = 1/2$, $s = \tau - \lambda$. For both
-    $\gamma_i \propto i^{-1.6}$, and no $\alpha$ is above $\lambda$. These are the constants that
-    their authors recommend. The rate holds for columns that are independent given the target; a
-    column that does not vary is no test.
+    $\gamma_i \propto i^{-1.6}$, and $\alpha$ is at most $\lambda$. These constants are recommended
+    by their authors. The bound holds for columns that are independent given the target; a constant
+    column is not tested.
 
     **Cost.** A column costs its products with the target; one whose p-value is below the level of
-    the last test one $\gamma$ a discovery more.
+    the last test costs one $\gamma$ per discovery more.
 
-    **Memory.** $c + 7$ numbers a discovery, and $O(n c)$ for the target.
+    **Memory.** $c + 7$ numbers per discovery, and $O(n c)$ for the target.
 
-    **Order.** What is selected depends on the order of the columns: the level falls with every test
-    and rises with every discovery, so that the good had better come first.
+    **Order.** The selection depends on the order of the columns: the level falls with every test
+    and rises with every discovery, so promising columns should come first.
 
-    **Rows.** By windows: `window_size` rows are gathered, and decided on as columns from the
-    beginning. The answer is that of the last full window, and before there is one everything
-    passes. Windows know no covariates and no fading.
+    **Rows.** `window_size` rows are buffered, then decided on as columns from the
+    beginning. The result is that of the last full window, and until then all
+    variables pass. Windows support neither covariates nor fading.
 
-    **Missing and new features.** A column with a missing value is refused. In a row of a window a
-    variable that is absent is 0, one that is NaN or None counts as if it had its mean.
+    **Missing and new features.** A column with a missing value is refused. In a row of a window an
+    absent variable is 0, and NaN or None counts as the variable's mean.
 
     References
     ----------
@@ -130,7 +129,7 @@ class OnlineFDR(OnArrival):
 
     Examples
     --------
-    A stream of 5,000 columns, 40 of which tell something of the target:
+    A stream of 5,000 columns, 40 of which depend on the target:
 
     >>> import numpy as np
     >>> from streamsel import OnlineFDR
@@ -168,18 +167,18 @@ class OnlineFDR(OnArrival):
     def _decide(self, held: Decisions, offer: Offer) -> None:
         space, rule = held.space, _RULES[self.rule]
         assert space is not None  # noqa: S101
-        free = space.effective_rows - len(space.given), space.rank
-        if free[0] - 1 <= free[1]:
-            # The target explains every column, and no p-value is below 1.
+        dof = space.effective_rows - len(space.given), space.rank
+        if dof[0] - 1 <= dof[1]:
+            # Too few rows: the target explains every column in full, and every p-value is 1.
             return
         relevance = space.relevance(*offer.moments)
         if held.scores is not None:
-            left = space.left(*offer.moments)
+            residual_squares = space.left(*offer.moments)
             products = held.scores.products(offer.chunk, offer.places)
-            relevance = np.abs(products) / np.sqrt(left)
-        # Nearly all columns are no discoveries, and their p-values need not be known.
-        ticks = (relevance < _relevance_of(rule.above, *free)) & (
-            relevance >= _relevance_of(rule.up_to, *free)
+            relevance = np.abs(products) / np.sqrt(residual_squares)
+        # Relevance thresholds avoid computing the p-values of nearly all columns.
+        ticks = (relevance < _critical_relevance(rule.above, *dof)) & (
+            relevance >= _critical_relevance(rule.up_to, *dof)
         )
         clock = held.memory["clock"] + np.concatenate([[0.0], np.cumsum(ticks)])
         tests, start = _Tests(relevance, np.full(ticks.size, np.nan), clock), 0
@@ -188,50 +187,49 @@ class OnlineFDR(OnArrival):
         held.remember(clock=clock[start])
 
     def _decide_some(self, held: Decisions, offer: Offer, tests: _Tests, start: int) -> int:
-        """Decide from a column on, up to the next discovery; return where to go on."""
+        """Decide on columns from `start` up to the next discovery; return the index after it."""
         assert held.space is not None  # noqa: S101
-        free = held.space.effective_rows - len(held.space.given), held.space.rank
+        dof = held.space.effective_rows - len(held.space.given), held.space.rank
         relevance, p_values, clock = tests
         level = self._level(held, clock[start])
-        # The level falls until something is discovered.
-        bar = noise_floor(*free, 1, level) - _CLEARLY
-        promising = start + np.flatnonzero(relevance[start:] >= bar)
-        unknown = promising[np.isnan(p_values[promising])]
-        p_values[unknown] = chance(relevance[unknown], *free)
+        # The level only falls until the next discovery, so the first one bounds all.
+        threshold = noise_floor(*dof, 1, level) - _ROUNDING
+        promising = start + np.flatnonzero(relevance[start:] >= threshold)
+        untested = promising[np.isnan(p_values[promising])]
+        p_values[untested] = chance(relevance[untested], *dof)
         promising = promising[p_values[promising] <= level]
         for i, p_value in zip(promising.tolist(), p_values[promising].tolist(), strict=True):
             if p_value <= self._level(held, clock[i]):
-                place = int(offer.places[i])
-                m2, cxy = offer.stats.m2[place, None], offer.stats.cxy[place, None]
+                index = int(offer.places[i])
+                m2, cxy = offer.stats.m2[index, None], offer.stats.cxy[index, None]
                 score = float(held.space.relevance(m2, cxy)[0])
-                held.accept(offer, place, score=score, p_value=p_value, clock=clock[i + 1])
+                held.accept(offer, index, score=score, p_value=p_value, clock=clock[i + 1])
                 return i + 1
         return clock.size - 1
 
     def _level(self, held: Decisions, clock: float) -> float:
-        """Return the level of the next test."""
         rule = _RULES[self.rule]
         since = clock - held.noted("clock") + 1.0
-        # The first discovery pays less, for the wealth that began is part of the level.
+        # The first discovery earns less, because the initial wealth is part of the level.
         first = 0.5 * self.fdr
         level = first * self._gamma(np.array([clock + 1.0, *since[:1]])).sum()
         level += self.fdr * self._gamma(since[1:]).sum()
-        return min(rule.most, rule.share * float(level))
+        return min(rule.max_level, rule.factor * float(level))
 
     def _gamma(self, index: Floats) -> Floats:
-        """Return what part of a wealth is spent at the index-th test after it was earned."""
+        """Return the share of a wealth spent at the index-th test after it was earned."""
         if self.rule != "lord++":
             return 0.4374901658 * index**-1.6
         logs = np.log(index)
-        found: Floats = (
+        gammas: Floats = (
             0.07720838 * np.log(np.maximum(index, 2.0)) / (index * np.exp(np.sqrt(logs)))
         )
-        return found
+        return gammas
 
 
 @functools.lru_cache(maxsize=64)
-def _relevance_of(p_value: float, n: float, r: int) -> float:
-    """Return the relevance of this p-value; what is less relevant has a greater one."""
+def _critical_relevance(p_value: float, n: float, r: int) -> float:
+    """Return the relevance with this p-value; inf for a negative one."""
     if p_value < 0.0:
         return float("inf")
     return noise_floor(n, r, 1, p_value)

@@ -1,4 +1,4 @@
-"""OSFS: what stays dependent on the target, whichever few of the others are given."""
+"""OSFS: online streaming feature selection by conditional-independence tests."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from streamsel.selection._independence import bars, freedom, least_relevance, p_
 
 
 class OSFS(OnArrival):
-    r"""What depends on the target, whichever few of the other variables are given.
+    r"""Online streaming feature selection by conditional-independence tests (OSFS).
 
-    Online streaming feature selection: a variable that comes is accepted if it correlates with the
-    target, and still does once any few of those accepted are given. Whoever is accepted is asked
-    again as others come, and goes as soon as some of them, together, say all that it says. What is
-    left aims at the target's Markov blanket: its causes, its effects, and the other causes of
-    these, where the world is a linear one.
+    A new variable is selected if it depends on the target, marginally and conditional on every
+    small set of selected variables. Selected variables are tested again as others are selected, and
+    discarded once some set makes them independent of the target. In linear systems the result
+    approximates the target's Markov blanket: its causes, its effects, and the other causes of its
+    effects.
 
     Parameters
     ----------
     alpha
-        Level of every single test: the chance that a variable that is independent passes it.
+        Level of every single test: the probability that an independent variable passes it.
     depth
-        How many variables at most are given at a time.
+        Maximum number of variables in a conditioning set.
     fast
-        True (Fast-OSFS) asks the newcomer first; the others are asked about the newcomer only if it
-        stays. False (OSFS) asks the others first: a newcomer can then displace what says the same,
-        even if it is refused itself.
+        True (Fast-OSFS) tests the new variable first, and the selected ones given it only if it
+        passes. False (OSFS) tests the selected ones first: a new variable can then evict redundant
+        ones even if it is rejected itself.
 
     Attributes
     ----------
     scores, p_values
-        Relevance of each variable selected, and the chance of noise to be as relevant: of the first
-        of its tests, with nothing given.
+        Relevance of each selected variable, and its marginal p-value: that of its first test, with
+        an empty conditioning set.
 
     Raises
     ------
@@ -49,31 +49,31 @@ class OSFS(OnArrival):
 
     Notes
     -----
-    **The test** of one numeric target or two classes is Fisher's: of the partial correlation $\rho$
-    given $s$ variables, $\operatorname{atanh}(\rho) \sqrt{n - s - 3}$ is standard normal if there
-    is none. Several target columns or classes are tested together, by the F test of what they
-    explain of the variable beyond the $s$ given. A variable of which those given leave less than
-    1e-10 says nothing new. Sets that are too large for the observations are not asked about.
+    **The test** of one numeric target or two classes is Fisher's: for the partial correlation
+    $\rho$ given $s$ variables, $\operatorname{atanh}(\rho) \sqrt{n - s - 3}$ is standard normal
+    under independence. Several target columns or classes are tested jointly, by the F test of the
+    share of the variable they explain beyond the $s$ given. A variable with a residual below 1e-10
+    given a set is independent. Sets too large for the observations are not tested.
 
-    **Noise.** Each variable that is independent has the chance `alpha` to pass the first test, and
-    the later ones refuse most of those that do: of 5,000 columns of noise, $n = 500$, about 10
-    stay (9 with `fast=False`), where `SAOLA` keeps about 40.
+    **Noise.** Each independent variable passes the first test with probability `alpha`, and
+    later tests reject most of those: of 5,000 columns of noise, with $n = 500$, about 10
+    are selected (9 with `fast=False`); `SAOLA` selects about 40.
 
-    **Order** matters: what was refused is not asked again, so that a variable that tells only
-    together with a later one is lost.
+    **Order** matters: a rejected variable is not tested again, so a variable that is informative
+    only together with a later one is missed.
 
-    **Cost.** A column costs its products with the target, and nearly all are refused by those; of
-    the others each costs its products with the $h$ variables held, and $O(h^d)$ sets of up to $d$ =
-    `depth` of them, each some ten numbers; the h variables held cost as much together if it is
-    accepted.
+    **Cost.** A column costs its products with the target, by which nearly all are rejected; each of
+    the others costs its products with the $h$ tracked variables, and $O(h^d)$ sets of up to $d$ =
+    `depth` of them, about ten numbers each; testing the h tracked variables again costs as much in
+    total if it is selected.
 
-    **Memory.** $O(n)$ for each variable held, and $h^2$.
+    **Memory.** $O(n)$ for each tracked variable, and $h^2$.
 
-    **Rows** are gathered by windows, each learnt as columns, in the order of names: the answer is
-    that of the last full window, and before there is one everything passes.
+    **Rows** are buffered in windows, each learnt as columns, in the order of names: the result is
+    that of the last full window, and until then all variables pass.
 
-    **Missing and new features.** A column with a missing value is refused. In a row what is absent
-    is 0, and what is NaN or None has the mean of the window.
+    **Missing and new features.** A column with a missing value is refused. In a row an absent
+    variable is 0, and NaN or None counts as the mean of the window.
 
     References
     ----------
@@ -83,8 +83,7 @@ class OSFS(OnArrival):
 
     Examples
     --------
-    A cause, what it causes and what that causes: once the middle of the chain is there, the first
-    says nothing of the last.
+    In a causal chain, the first variable is independent of the last given the middle one:
 
     >>> import numpy as np
     >>> from streamsel import OSFS
@@ -104,7 +103,7 @@ class OSFS(OnArrival):
     >>> model.selected
     ['middle']
 
-    Two that each tell of a part stay, among a thousand that tell nothing:
+    Two of a thousand variables, each of which explains a part of the target, are selected:
 
     >>> X = rng.normal(size=(500, 1000))
     >>> y = X[:, 300] + X[:, 700] + rng.normal(size=500)
@@ -131,27 +130,30 @@ class OSFS(OnArrival):
     def _decide(self, held: Decided, offer: Offer) -> None:
         assert held.space is not None  # noqa: S101
         n, r = freedom(held)
-        up_to = bars(n, r, self.depth, self.alpha)
+        critical = bars(n, r, self.depth, self.alpha)
         m2, cxy = offer.moments
-        found = held.space.relevance(m2, cxy)
-        for i in np.flatnonzero(found > least_relevance(up_to)):
+        relevance = held.space.relevance(m2, cxy)
+        for i in np.flatnonzero(relevance > least_relevance(critical)):
             if held.is_full:
                 return
-            place = offer.places[i]
-            C, G = _joined(held, held.units(offer, place[None])[0])
+            index = offer.places[i]
+            C, G = _with_candidate(held, held.units(offer, index[None])[0])
             G[-1] = held.space.coordinates(m2[i, None], cxy[i, None])
-            stays = np.empty(len(C), dtype=np.bool_)
-            review(C, G, up_to, self.fast, stays)
-            if stays[-1]:
-                score = float(found[i])
-                held.accept(offer, int(place), score=score, p_value=p_value(score, n, r))
-            if not stays[:-1].all():
-                held.drop(np.flatnonzero(~stays[:-1]))
-            held.plan = C[np.ix_(stays, stays)], G[stays]
+            is_kept = np.empty(len(C), dtype=np.bool_)
+            review(C, G, critical, self.fast, is_kept)
+            if is_kept[-1]:
+                score = float(relevance[i])
+                held.accept(offer, int(index), score=score, p_value=p_value(score, n, r))
+            if not is_kept[:-1].all():
+                held.drop(np.flatnonzero(~is_kept[:-1]))
+            held.plan = C[np.ix_(is_kept, is_kept)], G[is_kept]
 
 
-def _joined(held: Decided, x: Floats) -> tuple[Floats, Floats]:
-    """Return correlations and coordinates of those held and, last, of x, whose coordinates lack."""
+def _with_candidate(held: Decided, x: Floats) -> tuple[Floats, Floats]:
+    """Return correlations and target coordinates of the tracked variables and, last, of x.
+
+    The coordinates of x are left unset.
+    """
     assert held.space is not None  # noqa: S101
     unit = held.table["unit"]
     if held.plan is None:

@@ -1,4 +1,4 @@
-"""ProjSe: selection of variables by projection operators (Szedmak, Huusari, Le, Rousu 2023)."""
+"""ProjSe: variable selection by projection operators (Szedmak, Huusari, Le, Rousu 2023)."""
 
 from __future__ import annotations
 
@@ -24,42 +24,42 @@ from streamsel.target.kernels import VariableKernel
 
 
 class ProjSe(Rereader[Held], Supervised):
-    r"""Selection by projection: variables that together cover the target.
+    r"""Greedy selection by projection operators (ProjSe).
 
     The first pick is the variable most relevant to the target. Its direction is then projected out
-    of the target space, so that the next pick is the variable that covers most of what is *left*.
+    of the target space, so that the next pick explains most of the *residual*.
     With $P_0$ the projector on the span of the target columns, each pick maximises $\|P_s x\|^2 /
     \|x\|^2$ and $P_{s+1} = P_s - (P_s x)(P_s x)^T / \|P_s x\|^2$.
 
-    The choice depends on the span of the target only. Everything that the method needs of a
-    variable is its moments with the target, so that one pass over the columns suffices.
+    The selection depends only on the span of the target, and on the variables' moments with the
+    target, so one pass over the columns suffices.
 
     Parameters
     ----------
     k
-        How many variables to select.
+        Number of variables to select.
     kernel
-        The kernel between variables (columns, not samples): `"linear"`, `"poly"` or `"rbf"`.
+        Kernel between variables (columns, not samples): `"linear"`, `"poly"` or `"rbf"`.
     degree, gamma, coef0
         poly: $\kappa(u, v) = (\gamma \langle u, v \rangle + c_0)^d$, with $\gamma = 1/n$ if None.
         rbf: $\kappa(u, v) = \exp(-\gamma \|u - v\|^2)$, with $\gamma = 1/(2\sigma^2)$ if None,
         $\sigma$ the mean distance between the target's columns, or $\sqrt{2n}$, the distance of
-        unrelated variables, where there are fewer than two.
+        uncorrelated variables, if there are fewer than two.
     scale
-        Whether a kernel that is not linear sees variables scaled to unit variance.
+        Whether variables are scaled to unit variance for a nonlinear kernel.
     after_rank
-        A target space of dimension $r$ gives $r$ picks a round. `"restart"` begins another round,
-        with the whole projector, over the columns not yet selected; `"stop"` leaves it at that.
+        Behaviour after $r$ picks, which exhaust a target space of dimension $r$: `"restart"` begins
+        another round with the whole projector, over the columns not yet selected; `"stop"` ends the
+        selection.
 
     Attributes
     ----------
     n_rows, n_columns, n_constant
-        Rows seen, as observations of the columns or one by one; variables seen, one that comes back
-        after it was let go counted again; those among them that do not vary, which are never
+        Number of rows seen, as observations of the columns or one by one; of variables seen, an
+        evicted one that returns counted again; of constant variables among them, which are never
         selected.
     n_passes
-        How often the columns were read, in fractions of a reading: 1, or more where `exact` had to
-        read them again.
+        Number of passes over the columns, with fractions: 1, or more if `exact` needed them.
 
     Raises
     ------
@@ -69,37 +69,38 @@ class ProjSe(Rereader[Held], Supervised):
     Notes
     -----
     **Cost.** A column costs its products with the $c$ target columns, one pass over it, and,
-    with a pool, $O(r)$ products of $r$ numbers more. Picks are computed when they are asked for,
-    $O(k p r)$ at worst, and cached until the next column or row. A row learnt costs $O(c)$ for each
-    feature that it has, a row transformed $O(k)$.
+    with a pool, $O(r)$ products of $r$ numbers. Picks are computed on demand in
+    $O(k p r)$ at worst, and cached until the next column or row. A row learnt costs $O(c)$ per
+    present feature, a row transformed $O(k)$.
 
-    **Memory.** $O(n c)$ for the target and $c + 4$ numbers a candidate; $n$ numbers a candidate
-    without a target. On rows $3c + 6$ numbers a variable, however many rows there are.
+    **Memory.** $O(n c)$ for the target and $c + 4$ numbers per candidate; $n$ numbers per candidate
+    without a target. On rows $3c + 6$ numbers per variable, for any number of rows.
 
     **Rows.** After any rows the selection is that of ProjSe on the columns of the same rows: exact
-    for every kernel, for they are functions of the moments, which rows accumulate. A model that has
-    learnt columns goes on from their moments; only a pool (`max_candidates`) has let some go, which
-    then count as not observed in the rows before.
+    for every kernel, because kernels are functions of the moments, which rows accumulate. A model
+    that has learnt columns continues from their moments; variables that a pool (`max_candidates`)
+    has discarded count as not observed in the rows before.
 
     **Ties** go to the column that arrived first; scores within 1e-12 of each other, relatively, are
-    ties. A variable of which less than 1e-12 is left under the projector is spent, and not picked
-    in that round again.
+    ties. A variable with a residual below 1e-12 under the projector is not picked
+    again in that round.
 
     **Without a target** (`learn_target(None)`) the variables explain each other: $P_0$ is the
     identity, and the greedy is the pivoted Cholesky factorisation of the variables' own kernel
-    matrix, of which only $k$ columns are made. The first variable is then always picked first, for
-    all scores begin at 1.
+    matrix, of which only $k$ columns are computed. The first variable is then always the first
+    pick, because all scores start at 1.
 
     **Two views.** Each is the target of the other: learn one's columns with `learn_target` of the
     other.
 
-    **Missing and new features.** A column with a missing value is refused. In a row a variable that
-    is absent is 0, one that is NaN or None was not observed and counts as if it had its mean; a new
-    variable, class or target was 0 before. A transform keeps the standing features that are there.
+    **Missing and new features.** A column with a missing value is refused. In a row an absent
+    variable is 0, and NaN or None was not observed and counts as the variable's mean; a new
+    variable, class or target counts as 0 in earlier rows. A transform keeps the features in use
+    that are present.
 
     The authors' published code differs from their definition: it does not project out the first
     pick before the second, so that it can pick a duplicate of it, and it centres across variables.
-    This class is the definition.
+    This class follows the definition.
 
     References
     ----------
@@ -109,7 +110,7 @@ class ProjSe(Rereader[Held], Supervised):
 
     Examples
     --------
-    Two variables that tell of the first part of a target, and one that tells of the second:
+    Two variables correlate with the first target column, one with the second:
 
     >>> import numpy as np
     >>> from streamsel import ProjSe
@@ -123,19 +124,19 @@ class ProjSe(Rereader[Held], Supervised):
     >>> model.learn_column("other", Y[:, 1] + 0.5 * rng.normal(size=100))
     >>> model.learn_column("noise", rng.normal(size=100))
 
-    The two most relevant are "strong" and "alike", but they say the same:
+    The two most relevant, "strong" and "alike", are redundant:
 
     >>> model.selected
     ['strong', 'other']
     >>> model.transform_one({"strong": 1.0, "alike": 1.1, "other": 0.3, "new": 7.0})
     {'strong': 1.0, 'other': 0.3}
 
-    What is relevant by chance is below the noise floor:
+    Relevance by chance is below the noise floor:
 
     >>> all(found > model.noise_floor() for found in model.relevance.values())
     True
 
-    The model goes on learning from rows, in a River pipeline or by itself:
+    The model continues to learn from rows, in a River pipeline or by itself:
 
     >>> for _ in range(100):
     ...     a, b = rng.normal(size=2)
@@ -173,14 +174,14 @@ class ProjSe(Rereader[Held], Supervised):
         super()._check_parameters()
         if self.permutations and self.kernel != "linear":
             raise ValueError(
-                "Expected kernel='linear' with permutations: permuted targets are compared by "
-                f"correlation. Got {self.kernel!r} instead."
+                "Expected kernel='linear' with permutations, which compare targets by "
+                f"correlation. Got: {self.kernel!r}.\nHint: leave out permutations, or the kernel."
             )
 
-    # What it keeps, and how it selects
+    # State and selection
 
     def _new_columns(self, n: int) -> ColumnHeld:
-        # Without a target the variables explain each other, which takes their samples.
+        # Without a target variables explain each other, which requires their samples.
         with_samples = self._space is None
         limit = self.max_candidates
         pool: Pool
@@ -208,7 +209,7 @@ class ProjSe(Rereader[Held], Supervised):
 
     @property
     def _score_meaning(self) -> str:
-        return "squared relevance to what the variables before it leave of the target"
+        return "squared relevance to the residual of the target given the earlier picks"
 
     def _bound(self, pool: Pool, rows: Mapping[str, Floats]) -> Floats:
         return self._candidates(pool).relevance2(rows)
@@ -219,7 +220,7 @@ class ProjSe(Rereader[Held], Supervised):
         if pool.space is None:
             kernel = self._variable_kernel()
             return sifted_samples(pool, limit, kernel, chunk, stats, places)
-        # In a space of one direction the bar rises so fast that there are hardly any cuts.
+        # In one dimension the admission threshold rises so fast that the pool is rarely cut.
         if pool.space.rank == 1:
             return None
         m2, cxy = stats.m2, stats.cxy
@@ -231,7 +232,7 @@ class ProjSe(Rereader[Held], Supervised):
         return math.sqrt(bound)
 
     def _refill(self, pool: Pool, limit: int) -> Picks:
-        # Round by round: keeping the most relevant instead would lose the rarer directions.
+        # In rounds: keeping the most relevant instead would drop the rarer directions.
         return greedy(self._candidates(pool).deflation(), limit, restart=True)
 
     def _round(self, pool: Pool) -> int:
@@ -243,7 +244,7 @@ class ProjSe(Rereader[Held], Supervised):
         rows = held.stats(places)._asdict()
         return np.sqrt(np.minimum(self._bound(held, rows), 1.0))
 
-    # Exact in a few readings
+    # Multi-pass exact selection
 
     @property
     def _one_source(self) -> bool:

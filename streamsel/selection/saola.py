@@ -1,4 +1,4 @@
-"""SAOLA: of variables that say more of each other than of the target, the more relevant one."""
+"""SAOLA: scalable online selection by pairwise redundancy tests."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from streamsel.ties import TIE
 
 
 class SAOLA(OnArrival):
-    r"""The relevant variables, of any two that tell more of each other than of the target only one.
+    r"""Online selection of relevant variables by pairwise redundancy (SAOLA).
 
-    A scalable and accurate online approach: a variable that comes is compared with those accepted
-    one by one. It is refused if one of them is at least as relevant, and correlates with it no less
-    than it does itself with the target; and those less relevant than it go that correlate with it
-    no less than with the target. What `OSFS` asks of sets of variables SAOLA asks of pairs: it
-    takes the time of a product each, and leaves more of what is redundant.
+    A new variable is compared with each selected one (*scalable and accurate online approach*). It
+    is rejected if one of them is at least as relevant, and correlates with it at least as much as
+    it correlates with the target. If it is selected, it evicts the less relevant variables that
+    correlate with it at least as much as with the target. `OSFS` tests redundancy given sets of
+    variables, SAOLA given single ones: it costs one product per pair, and leaves more redundancy.
 
     Parameters
     ----------
     alpha
-        Level of the test of relevance: the chance that a variable that is independent passes it.
+        Level of the test of relevance: the probability that an independent variable passes it.
     delta
-        Instead of alpha: the relevance that a variable must exceed.
+        Relevance that a variable must exceed, instead of the test at alpha.
 
     Attributes
     ----------
     scores, p_values
-        Relevance of each variable selected, and the chance of noise to be as relevant.
+        Relevance of each selected variable, and its p-value under independence.
 
     Raises
     ------
@@ -45,25 +45,25 @@ class SAOLA(OnArrival):
     -----
     **The test** of one numeric target or two classes is Fisher's: $\operatorname{atanh}(r)
     \sqrt{n - 3}$ is standard normal if there is no correlation. Several target columns or classes
-    are tested together, by the F test, and relevance is that in the space which they span.
+    are tested jointly, by the F test, and relevance refers to the space they span.
 
-    **Noise.** Each variable that is independent has the chance `alpha` to pass, and in noise there
-    is little to be redundant with: of 5,000 columns of it, $n = 500$, about 40 stay.
+    **Noise.** Each independent variable passes with probability `alpha`, and columns of noise are
+    rarely redundant: of 5,000 of them, with $n = 500$, about 40 are selected.
 
-    **Order** matters, for what was refused is not compared again. A newcomer that is refused
-    displaces nobody; the authors' program drops those that it meets before it is refused.
+    **Order** matters: a rejected variable is not tested again. It
+    evicts none; the authors' program evicts those it is compared with before it is rejected.
 
-    **Cost.** A column costs its products with the target, and nearly all are refused by those; the
-    others cost their products with the $h$ variables held, $O(n h)$.
+    **Cost.** A column costs its products with the target, by which nearly all are rejected; the
+    others cost their products with the $h$ tracked variables, $O(n h)$.
 
-    **Memory.** $O(n)$ for each variable held.
+    **Memory.** $O(n)$ for each tracked variable.
 
-    **Rows** are gathered by windows, each learnt as columns, in the order of names: the answer is
-    that of the last full window, and before there is one everything passes.
+    **Rows** are buffered in windows, each learnt as columns, in the order of names: the result is
+    that of the last full window, and until then all variables pass.
 
-    **Missing and new features.** A column with a missing value is refused. In a row what is absent
-    is 0, and what is NaN or None has the mean of the window. Of variables equally relevant, within
-    1e-12, the one that arrived first counts as the more relevant.
+    **Missing and new features.** A column with a missing value is refused. In a row an absent
+    variable is 0, and NaN or None counts as the mean of the window. Of equally relevant variables,
+    within 1e-12, the one that arrived first counts as the more relevant.
 
     References
     ----------
@@ -72,7 +72,7 @@ class SAOLA(OnArrival):
 
     Examples
     --------
-    Of two that measure the same the better stays, whichever comes first:
+    Of two redundant variables the more relevant is kept, in whichever order they arrive:
 
     >>> import numpy as np
     >>> from streamsel import SAOLA
@@ -108,17 +108,19 @@ class SAOLA(OnArrival):
     def _decide(self, held: Decided, offer: Offer) -> None:
         assert held.space is not None  # noqa: S101
         n, r = freedom(held)
-        found = held.space.relevance(*offer.moments)
-        for i in np.flatnonzero(found > self._refuses_below(held)):
+        relevance = held.space.relevance(*offer.moments)
+        for i in np.flatnonzero(relevance > self._refuses_below(held)):
             if held.is_full:
                 return
-            place, mine = offer.places[i], float(found[i])
-            common = np.abs(held.table["unit"] @ held.units(offer, place[None])[0])
-            theirs = held.noted("score")
-            above = theirs >= mine - TIE
-            if (common[above] >= mine - TIE).any():
+            index, own_relevance = offer.places[i], float(relevance[i])
+            correlations = np.abs(held.table["unit"] @ held.units(offer, index[None])[0])
+            selected_relevance = held.noted("score")
+            above = selected_relevance >= own_relevance - TIE
+            if (correlations[above] >= own_relevance - TIE).any():
                 continue
-            held.accept(offer, int(place), score=mine, p_value=p_value(mine, n, r))
-            redundant = np.flatnonzero(~above & (common >= theirs - TIE))
+            held.accept(
+                offer, int(index), score=own_relevance, p_value=p_value(own_relevance, n, r)
+            )
+            redundant = np.flatnonzero(~above & (correlations >= selected_relevance - TIE))
             if redundant.size:
                 held.drop(redundant)

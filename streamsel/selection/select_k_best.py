@@ -1,4 +1,4 @@
-"""SelectKBest: the k variables of the best score, each scored by itself."""
+"""SelectKBest: top k variables by a univariate score, or a false discovery rate (FDR) threshold."""
 
 from __future__ import annotations
 
@@ -27,85 +27,85 @@ from streamsel.selection._sample_scores import (
 from streamsel.target.target import Target
 from streamsel.ties import most_relevant_first
 
-_OF_MOMENTS = ("correlation", "f", "t")
-_OF_SAMPLES = ("mutual_info", "misclassification", "margin")
-# So many are selected where neither k nor fdr is given.
+_MOMENT_SCORES = ("correlation", "f", "t")
+_SAMPLE_SCORES = ("mutual_info", "misclassification", "margin")
+# Default of k when fdr is None.
 _K = 10
 _WITHOUT_P_VALUES = ("misclassification", "margin")
 _MEANINGS = {
     "correlation": "relevance",
     "f": "F statistic",
-    "t": "t statistic, without its sign",
-    "mutual_info": "mutual information in nats, less its mean under no association",
-    "misclassification": "error of the best threshold, from 0 to 1; smaller is better",
+    "t": "absolute t statistic",
+    "mutual_info": "mutual information in nats, minus its mean under independence",
+    "misclassification": "error rate of the best threshold, from 0 to 1; smaller is better",
     "margin": "smallest distance between values of different classes, in standard deviations",
 }
 
 
 class SelectKBest(Selector[Held], Supervised):
-    r"""The k variables of the best score, each scored by itself.
+    r"""Select the top k variables by a univariate score, or all below a false discovery rate.
 
-    The filter that everybody knows: no variable is asked what another has said already, so copies
-    of a good one are all good. In return it costs no more than a ranking.
+    Each variable is scored by itself, so redundant copies of a good variable are all selected. The
+    cost is that of a ranking.
 
     Parameters
     ----------
     k
-        How many variables to select: a number, or `"all"` for every variable that varies, in order
-        of score. None for 10, or, where `fdr` is given, for as many as pass.
+        Number of variables to select, or `"all"` for every variable that varies, in order of score.
+        None means 10, or, with `fdr`, as many as pass.
     score
-        `"correlation"`: relevance, for one numeric target $|r|$. `"f"`: $\frac{r^2}{1 - r^2}
-        \frac{n - 1 - d}{d}$, $d$ the rank of the target, for classes the $F$ of the analysis of
-        variance. `"t"`: $\sqrt{F}$ where $d = 1$, for two classes the $t$ of the difference of
-        their means with a pooled variance. `"mutual_info"`: of the binned variable with the classes
-        or the binned target, in nats, less its mean under independence.
-        `"misclassification"`: the error, in [0, 1], of the best threshold with the best class on
-        each side; the fewer the better. `"margin"`: the smallest distance between values of
-        different classes, in standard deviations.
+        Univariate score. `"correlation"`: relevance, for one numeric target $|r|$. `"f"`:
+        $\frac{r^2}{1 - r^2} \frac{n - 1 - d}{d}$, $d$ the rank of the target; for classes the ANOVA
+        $F$. `"t"`: $\sqrt{F}$ with $d = 1$; for two classes the pooled-variance two-sample $t$.
+        `"mutual_info"`: mutual information in nats of the binned variable with the classes or the
+        binned target, minus its mean under independence. `"misclassification"`: error rate in [0,
+        1] of the best threshold, with the best class on each side; smaller is better. `"margin"`:
+        the smallest distance between values of different classes, in standard deviations.
     fdr
-        Instead of k: the share of noise among the selected, in expectation, by the procedure of
-        Benjamini and Hochberg. For scores that have p-values: not the last two.
+        Expected share of false discoveries among the selected variables, instead of k: the
+        Benjamini-Hochberg procedure. Requires a score with p-values, i.e. not the last two.
     n_bins, binning
-        mutual_info: into how many bins numbers are cut at most, `"frequency"` into equally full
-        ones, `"width"` into equally wide ones. Fewer are made where a cell of the table would hold
-        fewer than 8 observations (but at least 3 of a variable, and 2 of a numeric target).
+        mutual_info: maximum number of bins of a numeric variable; `"frequency"` makes bins of equal
+        counts, `"width"` bins of equal width. Fewer bins are made where a cell of the contingency
+        table would hold fewer than 8 observations (but at least 3 for a variable, and 2 for a
+        numeric target).
     n_outliers
-        margin: how many of the smallest distances are overlooked.
+        margin: number of smallest distances to ignore.
     window_size
-        On rows, for the last three scores: how many rows are gathered before they are scored, as
+        On rows, for the last three scores: number of rows buffered before they are scored as
         columns.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, and, when it comes, for a target that the score does not
-        take: t takes two classes or one numeric target, mutual_info that or classes, the last two
-        classes.
+        For a parameter out of its range, and, when the target arrives, for a target that the score
+        does not support: t requires two classes or one numeric target, mutual_info one numeric
+        target or classes, the last two classes.
 
     Notes
     -----
-    **p-values of mutual information** are given the sizes of the bins on either side. For a table
-    of two by two they are exact. For a larger one $2nI$ is compared with $\chi^2$, after it was
-    scaled down by its exact mean under independence: a p-value of 5e-5 is then mostly within 20 %,
-    and too large where cells hold fewer than 4 observations. Hence `fdr=0.05` selects any of 1,000
-    columns of noise in about 5 % of streams or fewer, from 60 observations on, whether targets and
-    columns are numbers, counts or classes.
+    **p-values of mutual information** are conditional on the bin sizes of both variables. For a 2 x
+    2 table they are exact. For a larger one $2nI$ is compared with $\chi^2$, after it was scaled
+    down by its exact mean under independence: a p-value of 5e-5 is then mostly within 20 %, and too
+    large where cells hold fewer than 4 observations. Hence `fdr=0.05` selects any of 1,000 columns
+    of noise in about 5 % of streams or fewer, from 60 observations on, whether targets and columns
+    are numbers, counts or classes.
 
-    **Cost.** A column costs one pass over it, and for the last three scores a sort; a row $O(c)$
-    for each feature, $c$ the number of target columns, or its share of a window's sorts; a row
-    transformed $O(k)$.
+    **Cost.** One pass over each column, and for the last three scores a sort; per row $O(c)$
+    for each feature, $c$ the number of target columns, or its share of a window's sorts; $O(k)$ per
+    transformed row.
 
-    **Memory.** $O(n c)$ for the target and $c + 4$ numbers a candidate, one more for the last two
-    scores and three for mutual information; with `max_candidates` constant, and still exact. On
-    rows $3c + 6$ numbers a variable, or a window of rows.
+    **Memory.** $O(n c)$ for the target and $c + 4$ numbers per candidate, one more for the last two
+    scores and three for mutual information; with `max_candidates` memory is constant and the result
+    still exact. On rows $3c + 6$ numbers per variable, or a window of rows.
 
-    **Rows.** The first three scores are functions of the moments, which rows accumulate: the answer
-    is that on the columns of the same rows. The last three know no covariates and no fading; the
-    answer is that of the last full window, and before there is one everything passes.
+    **Rows.** The first three scores are functions of the moments, which rows accumulate: the result
+    equals that on the columns of the same rows. The last three support neither covariates nor
+    fading; their result is that of the last full window, and until then all variables pass.
 
-    **Missing and new features.** A column with a missing value is refused. In a row a variable that
-    is absent is 0, one that is NaN or None counts as if it had its mean; a new variable, class or
-    target was 0 before. Ties, within 1e-12, go to the column that arrived first.
+    **Missing and new features.** A column with a missing value is refused. In a row an absent
+    variable is 0, and NaN or None counts as the variable's mean; a new variable, class or target
+    counts as 0 in earlier rows. Ties, within 1e-12, go to the column that arrived first.
 
     References
     ----------
@@ -114,7 +114,7 @@ class SelectKBest(Selector[Held], Supervised):
 
     Examples
     --------
-    Three variables tell of two classes, one of them a copy:
+    Three variables separate two classes; one of them is a noisy copy:
 
     >>> import numpy as np
     >>> from streamsel import SelectKBest
@@ -133,7 +133,7 @@ class SelectKBest(Selector[Held], Supervised):
     >>> model.selected
     [20, 10, 30]
 
-    How many are no chance? At most one in twenty of these, in expectation:
+    Bound the expected share of false discoveries by 5 %:
 
     >>> model = SelectKBest(fdr=0.05)
     >>> model.learn_target(labels)
@@ -148,16 +148,16 @@ class SelectKBest(Selector[Held], Supervised):
         params.NamedOr(params.Choice((ALL,)), (params.Whole(1, optional=True),)),
         default=None,
         kw_only=False,
-        default_text=f"{_K}, or as many as fdr lets pass",
+        default_text=f"{_K}, or as many as pass fdr",
     )
-    score: str = param(params.Choice((*_OF_MOMENTS, *_OF_SAMPLES)), default="f")
+    score: str = param(params.Choice((*_MOMENT_SCORES, *_SAMPLE_SCORES)), default="f")
     fdr: float | None = param(params.Real(0.0, open=True, optional=True, below=1.0), default=None)
     n_bins: int = param(params.Whole(2), default=10)
     binning: str = param(params.Choice(("frequency", "width")), default="frequency")
     n_outliers: int = param(params.Whole(0), default=0)
     window_size: int = param(params.Whole(2), default=200)
 
-    # The target's classes, or bins, and how many there are; and the bins of a column.
+    # (class or bin of each observation, number of codes) of the target; number of bins per column.
     _codes = (np.empty(0, dtype=np.int64), 0)
     _bins = 0
 
@@ -175,24 +175,24 @@ class SelectKBest(Selector[Held], Supervised):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        given = f"Got k={self.k!r}, fdr={self.fdr!r} and score={self.score!r} instead."
+        got = f"Got k={self.k!r}, fdr={self.fdr!r} and score={self.score!r} instead."
         if self.k is not None and self.fdr is not None:
             raise ValueError(
-                f"Expected k or fdr, not both. {given}\nHint: leave out k, and as many variables "
-                "are selected as fdr lets pass."
+                f"Expected k or fdr, not both. {got}\nHint: leave out k to select all variables "
+                "that pass fdr."
             )
         if self.k == ALL and self.max_candidates is not None:
             raise ValueError(
-                f"Expected max_candidates=None where k={ALL!r}, for the score of every variable is "
-                f"kept. Got max_candidates={self.max_candidates!r} instead."
+                f"Expected max_candidates=None with k={ALL!r}, which keeps the score of every "
+                f"variable. Got max_candidates={self.max_candidates!r} instead."
             )
         if self.fdr is not None and self.score in _WITHOUT_P_VALUES:
-            raise ValueError(f"Expected a score with p-values, as fdr asks for. {given}")
+            raise ValueError(f"Expected a score with p-values, as fdr requires. {got}")
         if self.permutations and self._by_window:
             raise ValueError(
-                f"Expected permutations=0 with score={self.score!r}: permuted targets are compared "
-                f"by correlation. Got: {self.permutations}.\n"
-                f"Hint: score='f' and {', '.join(map(repr, _OF_MOMENTS[::2]))} have permutations."
+                f"Expected permutations=0 with score={self.score!r}: permutations need a score "
+                f"based on correlation. Got: {self.permutations}.\n"
+                f"Hint: use score='f' or {' or '.join(map(repr, _MOMENT_SCORES[::2]))}."
             )
 
     @property
@@ -200,30 +200,30 @@ class SelectKBest(Selector[Held], Supervised):
         return _K if self.k is None and self.fdr is None else super()._asked
 
     def _check_target(self, c: int, *, is_class: bool) -> None:
-        one, two = not is_class and c == 1, is_class and c <= 2
-        takes = {
-            "t": (one or two, "one numeric target or two classes"),
-            "mutual_info": (one or is_class, "one numeric target or classes"),
+        is_numeric, is_binary = not is_class and c == 1, is_class and c <= 2
+        supported = {
+            "t": (is_numeric or is_binary, "one numeric target or two classes"),
+            "mutual_info": (is_numeric or is_class, "one numeric target or classes"),
             "misclassification": (is_class, "classes"),
             "margin": (is_class, "classes"),
         }
-        fits, what = takes.get(self.score, (True, ""))
-        if not fits:
+        is_supported, expected = supported.get(self.score, (True, ""))
+        if not is_supported:
             raise ValueError(
-                f"Expected {what}, as score={self.score!r} requires. Got: {c} "
+                f"Expected {expected}, as score={self.score!r} requires. Got: {c} "
                 f"{'classes' if is_class else 'numeric columns'}.\n"
-                "Hint: target='class' takes numbers as classes, target='numeric' takes them as a "
-                "quantity; score='f' takes any target."
+                "Hint: target='class' treats numbers as classes, target='numeric' as a quantity; "
+                "score='f' supports any target."
             )
 
     def _take_target(self, target: Target) -> None:
         super()._take_target(target)
         if self._by_window:
-            of_target = bins_of_target(target.n, self.n_bins)
-            self._codes = codes_of(target, of_target, self.binning)
+            n_target_bins = bins_of_target(target.n, self.n_bins)
+            self._codes = codes_of(target, n_target_bins, self.binning)
             self._bins = bins_of_columns(self._codes, self.n_bins)
 
-    # Scores. Of each there is a strength, the greater the better, that ranks as it does.
+    # Scores. Each is mapped to a strength with the same ranking, for which larger is better.
 
     @property
     def _score_meaning(self) -> str:
@@ -231,7 +231,7 @@ class SelectKBest(Selector[Held], Supervised):
 
     @property
     def _by_window(self) -> bool:
-        return self.score in _OF_SAMPLES
+        return self.score in _SAMPLE_SCORES
 
     def _noted(self) -> tuple[str, ...]:
         return noted(self.score) if self._by_window else ()
@@ -254,42 +254,44 @@ class SelectKBest(Selector[Held], Supervised):
         return bound
 
     def _best(self, held: Held) -> tuple[Places, Floats]:
-        """Return the variables that vary, the best first, and their strengths."""
-        # What does not vary, beside covariates, has none, and is never selected.
-        found = held.relevance()
+        """Return the indices of the variables that vary, best first, and their strengths."""
+        # A variable that is constant after adjustment for covariates has relevance -inf.
+        strengths = held.relevance()
         if self._by_window:
-            found = np.where(found >= 0.0, strength(self.score, held.noted("score")), -np.inf)
-        order = most_relevant_first(found)
-        order = order[np.isfinite(found[order])]
-        return order, found[order]
+            strengths = np.where(
+                strengths >= 0.0, strength(self.score, held.noted("score")), -np.inf
+            )
+        order = most_relevant_first(strengths)
+        order = order[np.isfinite(strengths[order])]
+        return order, strengths[order]
 
     def _select(self, held: Held, k: int) -> Picks:
-        order, found = self._best(held)
+        order, strengths = self._best(held)
         if self.fdr is not None:
             m = max(1, self.n_columns - self.n_constant)
             passes = discoveries(self._p_values_of(held, order), m, self.fdr)
-            order, found = order[passes], found[passes]
-        return Picks(order[:k].tolist(), found[:k].tolist(), [0] * order[:k].size)
+            order, strengths = order[passes], strengths[passes]
+        return Picks(order[:k].tolist(), strengths[:k].tolist(), [0] * order[:k].size)
 
     def _refill(self, pool: Pool, limit: int) -> Picks:
-        order, found = self._best(pool)
-        return Picks(order[:limit].tolist(), found[:limit].tolist(), [0] * limit)
+        order, strengths = self._best(pool)
+        return Picks(order[:limit].tolist(), strengths[:limit].tolist(), [0] * limit)
 
-    def _p_values_of(self, held: Held, places: Places) -> Floats:
+    def _p_values_of(self, held: Held, indices: Places) -> Floats:
         if self._by_window:
-            return p_values(held.noted("statistic")[places], held.noted("dof")[places])
-        relevance, null = held.noise_relevance(places), self._null
+            return p_values(held.noted("statistic")[indices], held.noted("dof")[indices])
+        relevance, null = held.noise_relevance(indices), self._null
         return chance(relevance, *self._freedom()) if null is None else null.p_values(relevance)
 
     def _freedom(self) -> tuple[float, int]:
-        """Return how many observations there are, less covariates, and the rank of the target."""
+        """Return the number of observations minus covariates, and the rank of the target."""
         n, space = self._space_of_rows()
         return n - len(space.given), space.rank
 
     @property
     def n_certified(self) -> int:
-        """How many leading picks are proven to be those over all columns at once."""
-        # A discarded column may have had a smaller p-value than its relevance says.
+        """Number of leading picks proven equal to those of a selection over all columns at once."""
+        # With normal scores a discarded column may have a smaller p-value than its relevance shows.
         pool = self._columns
         if self.fdr is not None and isinstance(pool, Pool) and pool.scores and not pool.complete:
             return 0
@@ -297,40 +299,40 @@ class SelectKBest(Selector[Held], Supervised):
 
     @property
     def scores(self) -> dict[Hashable, float]:
-        """Score of each selected variable, in order, as the parameter `score` says."""
-        places = np.asarray(self._picks().places, dtype=np.intp)
-        if self._held is None or not places.size:
+        """Score of each selected variable, in order, as defined by the parameter `score`."""
+        indices = np.asarray(self._picks().places, dtype=np.intp)
+        if self._held is None or not indices.size:
             return {}
-        found = self._scores_of(self._held, places)
-        return dict(zip(self._selected(), found.tolist(), strict=True))
+        values = self._scores_of(self._held, indices)
+        return dict(zip(self._selected(), values.tolist(), strict=True))
 
-    def _scores_of(self, held: Held, places: Places) -> Floats:
+    def _scores_of(self, held: Held, indices: Places) -> Floats:
         if self._by_window:
-            return held.noted("score")[places]
-        found = held.relevance(places)
+            return held.noted("score")[indices]
+        values = held.relevance(indices)
         if self.score != "correlation":
-            found = f_statistic(found, *self._freedom())
-        return np.sqrt(found) if self.score == "t" else found
+            values = f_statistic(values, *self._freedom())
+        return np.sqrt(values) if self.score == "t" else values
 
     def _of_all_variables(self) -> tuple[list[Hashable], Floats, Floats | None]:
-        """Return all variables that vary, as far as they are kept, their scores and p-values."""
+        """Return the names, scores and p-values of all tracked variables that vary."""
         held = self._held
         if held is None:
             return [], np.zeros(0), np.zeros(0)
-        places = np.flatnonzero(np.isfinite(held.relevance()))
+        indices = np.flatnonzero(np.isfinite(held.relevance()))
         names = held.names
         has_p_values = self.score not in _WITHOUT_P_VALUES
-        p_values = self._p_values_of(held, places) if has_p_values else None
-        return [names[j] for j in places.tolist()], self._scores_of(held, places), p_values
+        p_values = self._p_values_of(held, indices) if has_p_values else None
+        return [names[j] for j in indices.tolist()], self._scores_of(held, indices), p_values
 
     def _told(self) -> Mapping[str, Mapping[Hashable, float]]:
         return {} if self.score in _WITHOUT_P_VALUES else {"p_value": self.p_values}
 
     @property
     def p_values(self) -> dict[Hashable, float]:
-        """Chance of noise to score as well, of each selected, in order; NaN if a score has none."""
+        """p-value of each selected variable, in order; NaN if the score has none."""
         if self.score in _WITHOUT_P_VALUES or self._held is None:
             return dict.fromkeys(self._selected(), float("nan"))
-        places = np.asarray(self._picks().places, dtype=np.intp)
-        found = self._p_values_of(self._held, places)
-        return dict(zip(self._selected(), found.tolist(), strict=True))
+        indices = np.asarray(self._picks().places, dtype=np.intp)
+        values = self._p_values_of(self._held, indices)
+        return dict(zip(self._selected(), values.tolist(), strict=True))

@@ -1,7 +1,7 @@
-"""Every learner as an estimator of scikit-learn: `from streamsel.sklearn import ProjSe`.
+"""Provide every learner as a scikit-learn estimator: `from streamsel.sklearn import ProjSe`.
 
-An estimator has the name of its learner and those of its parameters that columns need. It learns
-the X of `fit` by columns. Classes are made out of the catalogue when they are first used.
+An estimator has the name of its learner, and those of its parameters that apply to columns. `fit`
+passes the columns of X to the learner. Classes are generated from the registry on first use.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from streamsel import catalogue
 
 try:
-    import sklearn.base  # noqa: F401 (whether it is there)
+    import sklearn.base  # noqa: F401 (whether it is installed)
 except ImportError as error:
     raise ImportError(
         'Estimators need scikit-learn. Hint: pip install "streamsel[sklearn]".'
@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     SupervisedPCA: Callable[..., LinearExtractorEstimator]
 
 
-# Names are made when first asked for (PEP 562), and stay: a pickle finds its class by its name.
+# Classes are generated on first access (PEP 562) and kept, as pickle finds a class by its name.
 def __getattr__(name: str) -> Any:
     if name not in catalogue.names():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

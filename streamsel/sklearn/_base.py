@@ -1,4 +1,4 @@
-"""What the estimators have in common: they hand the columns of X to a learner."""
+"""Define the base class of the estimators, which pass the columns of X to a learner."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ from streamsel.sklearn import _inputs
 from streamsel.stream import ColumnStream
 from streamsel.target.encode import encode
 
-# Parameters that change nothing that columns do: `to_river` takes them.
+# Parameters that have no effect on columns: `to_river` accepts them.
 OF_ROWS = frozenset(
     ("fading_factor", "grace_period", "max_features", "renewal", "slack", "warm_up", "window_size")
 )
-# Parameters that scikit-learn would take for methods have another name: that of the learner -> the
-# estimator's.
+# Parameter names that clash with scikit-learn's methods: name in the learner -> in the estimator.
 CALLED = {"score": "score_func"}
-_CALLED_BY_LEARNERS = {other: name for name, other in CALLED.items()}
+_LEARNER_NAMES = {other: name for name, other in CALLED.items()}
 
 
 class Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """A learner as an estimator; which parameters it has its class says."""
+    """A learner as an estimator; its parameters are defined by the subclass."""
 
     _learner: ClassVar[Any]
-    # Of the columns of `fit`; and whether it had covariates in addition.
+    # Names of the columns of `fit`; and whether separate covariates were passed.
     _names: Sequence[Hashable]
     _covariates_apart: bool
 
@@ -48,35 +47,35 @@ class Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, covariates: Any = None
     ) -> Self:
-        """Learn the columns of X.
+        """Fit the learner to the columns of X.
 
         Parameters
         ----------
         X
-            (n, p) array, sparse matrix (best CSC), frame of pandas or polars, or AnnData.
+            (n, p) array, sparse matrix (preferably CSC), pandas or polars frame, or AnnData.
         y
             (n,) numbers or labels, or (n, c) numbers; with an AnnData also the name of a column of
-            its obs. Ignored where the learner has no target. With `target="auto"` one column of
-            whole numbers with 2 to 20 distinct values, at most n / 2 of them, is classes, unless
-            the estimator takes no classes; `target="numeric"` takes it as a quantity.
-            `learner_.report().target` shows how the target was taken.
+            its obs. Ignored by unsupervised learners. With `target="auto"` a single column of whole
+            numbers with 2 to 20 distinct values, at most n / 2 of them, is treated as classes,
+            unless the estimator does not support classes; `target="numeric"` treats it as a
+            quantity. `learner_.report().target` shows how the target was interpreted.
         sample_weight
-            (n,) how much each row counts, 0 or above: weighted means and products decide. Learners
-            whose result under weights is not that of repeated rows have no such argument.
+            (n,) weights of the rows, 0 or above: means and products are weighted. Learners for
+            which weighting a row differs from repeating it do not have this argument.
         covariates
-            What relevance is conditional on, such as age or batch: (n,) or (n, d) numbers, labels,
-            or a frame or dict of either. They are projected out of target and columns. Covariates
-            that are columns of X are named by the parameter `covariates` instead.
+            Variables to adjust for, such as age or batch: (n,) or (n, d) numbers, labels, or a
+            frame or dict of either. They are projected out of the target and the columns.
+            Covariates that are columns of X are named by the parameter `covariates` instead.
 
         Raises
         ------
         ValueError
-            For parameters, values, a target or weights that the learner does not take.
+            For parameters, values, a target or weights that the learner does not support.
 
         Notes
         -----
-        Arrays of float64, float32, int8 and uint8 in Fortran order are read in place; of others
-        pieces of a few megabytes are copied at a time.
+        Arrays of float64, float32, int8 and uint8 in Fortran order are read without a copy; others
+        are copied in pieces of a few megabytes.
         """
         return self._fit(X, y, sample_weight, covariates)
 
@@ -90,7 +89,7 @@ class Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             covariates, stream = _inputs.parted(stream, own)
         learner = self._new_learner(values)
         if covariates is not None and not learner._by_window:
-            # Rows name them; windows of rows have none.
+            # Rows refer to covariates by name; windows of rows do not support them.
             values["covariates"] = own or _inputs.names_of_covariates(covariates)
         if learner.supervised:
             y = None if y is None else self._checked_target(_inputs.target_of(stream, X, y))
@@ -106,19 +105,19 @@ class Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def to_river(self, **row_parameters: Any) -> Any:
-        """Return a copy of the fitted learner that goes on from here with rows, in River.
+        """Return a copy of the fitted learner that can continue to learn from rows, in River.
 
         Parameters
         ----------
         row_parameters
-            Parameters of the learner about rows, which the estimator does not have, as far as the
-            learner has them: `fading_factor`, `max_features`, `grace_period`, `renewal`, `warm_up`,
-            `slack`, `window_size`.
+            Parameters of the learner for rows, which the estimator does not have. Depending on the
+            learner: `fading_factor`, `max_features`, `grace_period`, `renewal`, `warm_up`, `slack`,
+            `window_size`.
 
         Raises
         ------
         ValueError
-            For a value that the learner refuses.
+            For an invalid value.
         TypeError
             For any other parameter.
         """
@@ -126,8 +125,8 @@ class Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         allowed = OF_ROWS & params.rules_of(self._learner).keys()
         if unknown := row_parameters.keys() - allowed:
             raise TypeError(
-                f"Expected parameters about rows ({', '.join(sorted(allowed)) or 'there are none'})"
-                f". Got: {', '.join(sorted(unknown))}.\nHint: others are set before fit."
+                f"Expected row parameters ({', '.join(sorted(allowed)) or 'there are none'})"
+                f". Got: {', '.join(sorted(unknown))}.\nHint: set other parameters before fit."
             )
         state = copy.deepcopy(self.learner_.__getstate__())
         learner = self._learner.__new__(self._learner)
@@ -135,12 +134,12 @@ class Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return learner
 
     def _learner_params(self) -> dict[str, Any]:
-        """Return the parameters as the learner calls them."""
+        """Return the parameters by their names in the learner."""
         mine = self.get_params(deep=False)
-        return {_CALLED_BY_LEARNERS.get(name, name): value for name, value in mine.items()}
+        return {_LEARNER_NAMES.get(name, name): value for name, value in mine.items()}
 
     def _new_learner(self, values: dict[str, Any]) -> Any:
-        """Return a learner with these parameters, whatever its default for rows has room for."""
+        """Return the learner, without `max_features` if its default is below k or q."""
         default = inspect.signature(self._learner).parameters.get("max_features")
         size = values.get("k", values.get("n_components"))
         if default is not None and isinstance(size, numbers.Integral):
@@ -150,29 +149,29 @@ class Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self._learner(**values)
 
     def _covariates_of_X(self, own: Any, others: Any) -> tuple[Hashable, ...]:
-        """Return which columns of X are covariates."""
+        """Return the names of the columns of X that are covariates."""
         if own is None:
             return ()
         if not self._learner.supervised:
-            self._learner(covariates=own)  # which refuses them
+            self._learner(covariates=own)  # raises an error
         params.check(self._learner.__name__, {"covariates": params.Names()}, {"covariates": own})
         if others is not None:
             raise ValueError(
                 f"Expected covariates in fit, or as the parameter. Got: both, {own!r} as the "
-                "parameter.\nHint: the parameter names columns of X, fit takes others."
+                "parameter.\nHint: the parameter names columns of X; pass others to fit."
             )
         names: tuple[Hashable, ...] = params.stored(params.Names(), own)
         return names
 
     def _checked_target(self, y: Any) -> Any:
-        """Return the target as the learner takes it."""
+        """Return the target after validation."""
         return y
 
     def _kind_of_target(self, learner: Any, y: Any) -> str:
-        """Return how the target is taken: as the learner takes it, if it can.
+        """Return the target type, falling back to "numeric" if the learner supports no classes.
 
-        Whole numbers that look like classes are a quantity for one that takes no classes, as for
-        the regressors of scikit-learn.
+        Whole numbers that look like classes are then treated as a quantity, as by scikit-learn's
+        regressors.
         """
         kind: str = learner.target
         if kind != "auto" or y is None:
@@ -184,9 +183,9 @@ class Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @abc.abstractmethod
     def _take(self, stream: ColumnStream, y: Any) -> None:
-        """Take from the learner, which has learnt a stream and y, what scikit-learn requires."""
+        """Set the fitted attributes from the learner, which has learnt a stream and y."""
 
     def _new_stream(self, X: Any) -> tuple[ColumnStream, Any]:
-        """Return the columns of new rows, and the type of their values."""
+        """Return the columns of new rows, and the dtype of their values."""
         check_is_fitted(self)
         return _inputs.new_stream(self, X, self._names, allow_nan=self._learner.takes_missing)

@@ -1,4 +1,4 @@
-"""PCA and PLS as estimators: the way back to the features, and predictions."""
+"""Define the estimators of PCA and PLS, with inverse transform and predictions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from streamsel.stream import ColumnStream
 def _moments(learner: Any, stream: ColumnStream) -> tuple[Floats, Floats]:
     """Return the means and the sums of squares of all columns, (p,) each.
 
-    Of constant ones too, of which a learner of components need not keep anything.
+    They include constant columns, which a component extractor need not keep.
     """
     found = [(stats.mean, stats.m2) for _, stats in learner._scanned(stream)]
     if not found:
@@ -34,27 +34,26 @@ def _moments(learner: Any, stream: ColumnStream) -> tuple[Floats, Floats]:
 
 
 class PCAEstimator(LinearExtractorEstimator):
-    """PCA as an estimator of scikit-learn, with the way back to the features.
+    """PCA as a scikit-learn estimator, with an inverse transform.
 
     Attributes
     ----------
     learner_
-        The fitted model of streamsel: `learner_.report()` shows more. `to_river()` returns a copy
-        that learns rows.
+        The fitted streamsel model: `learner_.report()` shows more. `to_river()` returns a copy that
+        can learn rows.
     components_
-        (q, p) the weight of every feature in each component: of centred features, as they come. An
-        array of this size is made whenever it is read.
+        (q, p) weight of every feature in each component, for centred features in their own units.
+        An array of this size is created on each access.
     explained_variance_, explained_variance_ratio_
-        (q,) the variance of each component, and its share in that of all features.
+        (q,) variance of each component, and its share of the variance of all features.
     mean_
-        (p,) the mean of every feature.
+        (p,) mean of every feature.
     relevance_
-        (q,) 1 for each, as there is no target.
+        (q,) 1 for each component, as there is no target.
     n_components_
-        How many components there are, q: fewer than were asked for where X varies in no more
-        directions.
+        Number of components, q: fewer than requested if X varies in fewer directions.
     n_features_in_, feature_names_in_
-        How many features X had, and their names if they were text.
+        Number of features of X, and their names if they were text.
     """
 
     def _take(self, stream: ColumnStream, y: Any) -> None:
@@ -63,13 +62,13 @@ class PCAEstimator(LinearExtractorEstimator):
         self.explained_variance_ = learner.explained_variance_[:q]
         self.explained_variance_ratio_ = learner.explained_variance_ratio_[:q]
         self.mean_, m2 = _moments(learner, stream)
-        # Components are of standardised features, and the way back returns to their own units.
+        # Components are functions of standardised features; the inverse returns original units.
         solution = learner._solution()
         standardised = learner.scale and solution is not None
         self._variance = m2 / solution.weight if standardised else np.ones(len(m2))
 
     def inverse_transform(self, X: Any) -> Floats:
-        """Return the features that components stand for, (n, p): the best approximation of rank q.
+        """Return the features reconstructed from components, (n, p): the best rank-q approximation.
 
         Parameters
         ----------
@@ -81,43 +80,42 @@ class PCAEstimator(LinearExtractorEstimator):
         if Z.shape[1] != self.n_components_:
             raise ValueError(
                 f"Expected {self.n_components_} components. Got: {Z.shape[1]} columns.\n"
-                "Hint: X is what transform returned."
+                "Hint: pass the result of transform."
             )
-        found: Floats = Z @ (self.components_ * self._variance) + self.mean_
-        return found.astype(Z.dtype, copy=False)
+        features: Floats = Z @ (self.components_ * self._variance) + self.mean_
+        return features.astype(Z.dtype, copy=False)
 
 
 class PLSEstimator(Predictor, LinearExtractorEstimator):
-    """PLS as an estimator of scikit-learn: components, and the regression of the target on them.
+    """PLS as a scikit-learn estimator: components, and the regression of the target on them.
 
-    It predicts what it has learnt, numbers or labels: of classes the one whose predicted indicator
-    is the largest. scikit-learn takes it for a regressor with `target="numeric"`, for a classifier
-    with `target="class"`; with `"auto"` only the target of `fit` decides.
+    It predicts numbers or labels, depending on the target of `fit`: for classes, the label with the
+    largest predicted indicator. scikit-learn treats it as a regressor with `target="numeric"` and
+    as a classifier with `target="class"`; with `"auto"` it depends on the target of `fit` alone.
 
     Attributes
     ----------
     learner_
-        The fitted model of streamsel: `learner_.report()` shows more. `to_river()` returns a copy
-        that learns rows.
+        The fitted streamsel model: `learner_.report()` shows more. `to_river()` returns a copy that
+        can learn rows.
     components_
-        (q, p) the weight of every feature in each component: of centred features, as they come;
-        `x_rotations_.T` of `PLSRegression`, up to sign and scale. An array of this size is made
-        whenever it is read.
+        (q, p) weight of every feature in each component, for centred features in their own units;
+        equal to `x_rotations_.T` of `PLSRegression`, up to sign and scale. An array of this size is
+        created on each access.
     coef_, intercept_
-        (c, p) and (c,), c the number of target columns, or of classes, as `PLSRegression` has them:
-        of centred features, so that predictions are `(X - mean_) @ coef_.T + intercept_`. Made
-        whenever it is read, as `components_`.
+        (c, p) and (c,), c the number of target columns, or of classes, as in `PLSRegression`: for
+        centred features, so that predictions are `(X - mean_) @ coef_.T + intercept_`. Created on
+        each access, as `components_`.
     mean_
-        (p,) the mean of every feature.
+        (p,) mean of every feature.
     classes_
-        The labels, in ascending order; only where the target was classes.
+        Labels, in ascending order; only if the target was classes.
     relevance_
-        (q,) the relevance of each component.
+        (q,) relevance of each component.
     n_components_
-        How many components there are, q: fewer than were asked for where X varies in no more
-        directions.
+        Number of components, q: fewer than requested if X varies in fewer directions.
     n_features_in_, feature_names_in_
-        How many features X had, and their names if they were text.
+        Number of features of X, and their names if they were text.
     """
 
     def __sklearn_tags__(self) -> Any:
@@ -128,7 +126,7 @@ class PLSEstimator(Predictor, LinearExtractorEstimator):
         tags.target_tags.multi_output = not is_classifier
         return with_target_tags(tags, is_classifier=is_classifier, is_binary=False)
 
-    # Where covariates are among the features, and their coefficients; None without any.
+    # Indices of covariates among the features, and their coefficients; None without covariates.
     _covariates: tuple[list[int], Floats] | None
 
     def _take(self, stream: ColumnStream, y: Any) -> None:
@@ -138,7 +136,7 @@ class PLSEstimator(Predictor, LinearExtractorEstimator):
         asked = ~target.is_given
         Y = target.Y[: target.c][asked]
         T = np.zeros((Y.shape[1], 0)) if solution is None else solution.scores
-        # Scores are uncorrelated: each is regressed on by itself.
+        # Scores are uncorrelated, so the target is regressed on each of them separately.
         self._slopes: Floats = T.T @ Y.T / np.square(T).sum(axis=0)[:, None]
         self.intercept_ = target.mean[asked]
         y = np.asarray(y)
@@ -146,11 +144,11 @@ class PLSEstimator(Predictor, LinearExtractorEstimator):
         self._labels = None
         if target.is_class:
             self._labels = np.unique(y)
-            # The learner has labels in an order of its own.
+            # Reorder from the learner's label order to ascending order.
             names = [name for name, own in zip(target.names, asked, strict=True) if own]
             order = [names.index(label) for label in self._labels.tolist()]
             self._slopes, self.intercept_ = self._slopes[:, order], self.intercept_[order]
-        self._take_means(stream)
+        self._set_means(stream)
 
     def _checked_target(self, y: Any) -> Any:
         if self.target != "class":
@@ -160,8 +158,8 @@ class PLSEstimator(Predictor, LinearExtractorEstimator):
             raise ValueError("Expected at least two classes. Got: one class.")
         return y
 
-    def _take_means(self, stream: ColumnStream) -> None:
-        """Take the means of all features, and the coefficients of covariates among them."""
+    def _set_means(self, stream: ColumnStream) -> None:
+        """Set the means of all features, and the coefficients of covariates among them."""
         learner, mean = self.learner_, _moments(self.learner_, stream)[0]
         self._covariates = None
         self.mean_ = mean
@@ -171,17 +169,17 @@ class PLSEstimator(Predictor, LinearExtractorEstimator):
         names, means, slopes = covariate_coefficients(learner._target, fitted)
         self.mean_ = np.zeros(len(self._names))
         self.mean_[_inputs.places_of(self._names, dict.fromkeys(_inputs.names_of(stream)))] = mean
-        places = _inputs.places_of(self._names, dict.fromkeys(names))
-        self.mean_[places] = means
-        self._covariates = places, slopes
+        indices = _inputs.places_of(self._names, dict.fromkeys(names))
+        self.mean_[indices] = means
+        self._covariates = indices, slopes
 
     @property
     def coef_(self) -> Floats:
-        """The coefficients of centred features, (c, p)."""
+        """Coefficients of centred features, (c, p)."""
         coef = self._slopes.T @ self.components_
         if self._covariates is not None:
-            places, slopes = self._covariates
-            coef[:, places] = slopes.T
+            indices, slopes = self._covariates
+            coef[:, indices] = slopes.T
         return coef
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -190,17 +188,17 @@ class PLSEstimator(Predictor, LinearExtractorEstimator):
         Parameters
         ----------
         X
-            (n, p) array, sparse matrix, frame or AnnData, of the features of `fit`.
+            (n, p) array, sparse matrix, frame or AnnData, with the features of `fit`.
         """
         stream, _ = self._new_stream(X)
         self._expect_covariates_in_X()
         Z = self.learner_.transform_many(stream)[:, : self.n_components_]
-        found: Floats = Z @ self._slopes + self.intercept_
+        predicted: Floats = Z @ self._slopes + self.intercept_
         if self._covariates is not None:
-            places, slopes = self._covariates
-            given = gather(stream, [self._names[place] for place in places])
-            found += (given - self.mean_[places]) @ slopes
+            indices, slopes = self._covariates
+            covariates = gather(stream, [self._names[place] for place in indices])
+            predicted += (covariates - self.mean_[indices]) @ slopes
         if self._labels is not None:
-            labels: NDArray[Any] = self._labels[found.argmax(axis=1)]
+            labels: NDArray[Any] = self._labels[predicted.argmax(axis=1)]
             return labels
-        return found.ravel() if self._is_flat else found
+        return predicted.ravel() if self._is_flat else predicted

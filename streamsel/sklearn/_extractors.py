@@ -1,4 +1,4 @@
-"""Extractors as estimators."""
+"""Define the estimators of extractors."""
 
 from __future__ import annotations
 
@@ -16,27 +16,26 @@ from streamsel.stream import ColumnStream
 
 
 class ExtractorEstimator(ClassNamePrefixFeaturesOutMixin, Estimator):  # type: ignore[misc]
-    """An extractor of streamsel as an estimator of scikit-learn.
+    """A streamsel extractor as a scikit-learn estimator.
 
     Attributes
     ----------
     learner_
-        The fitted model of streamsel: `learner_.report()` shows more. `to_river()` returns a copy
-        that learns rows.
+        The fitted streamsel model: `learner_.report()` shows more. `to_river()` returns a copy that
+        can learn rows.
     relevance_
-        (q,) the relevance of each component.
+        (q,) relevance of each component.
     n_components_
-        How many components there are, q: fewer than were asked for where X varies in no more
-        directions.
+        Number of components, q: fewer than requested if X varies in fewer directions.
     n_features_in_, feature_names_in_
-        How many features X had, and their names if they were text.
+        Number of features of X, and their names if they were text.
     """
 
     def _take(self, stream: ColumnStream, y: Any) -> None:
         del y
         learner = self.learner_
         if learner._reads_again:
-            # Of all columns: they are at hand.
+            # X is in memory, so the loadings of all columns are computed.
             learner.learn_loadings(stream, max_loadings=len(self._names))
         self.relevance_ = np.array(list(learner.relevance.values()))
         self.n_components_ = self._n_features_out = len(self.relevance_)
@@ -47,7 +46,7 @@ class ExtractorEstimator(ClassNamePrefixFeaturesOutMixin, Estimator):  # type: i
         Parameters
         ----------
         X
-            (n, p) array, sparse matrix, frame or AnnData, of the features of `fit`.
+            (n, p) array, sparse matrix, frame or AnnData, with the features of `fit`.
         """
         stream, dtype = self._new_stream(X)
         Z = self.learner_.transform_many(stream)[:, : self.n_components_]
@@ -55,34 +54,35 @@ class ExtractorEstimator(ClassNamePrefixFeaturesOutMixin, Estimator):  # type: i
 
 
 class LinearExtractorEstimator(ExtractorEstimator):
-    """A linear extractor of streamsel as an estimator of scikit-learn.
+    """A linear streamsel extractor as a scikit-learn estimator.
 
     Attributes
     ----------
     learner_
-        The fitted model of streamsel: `learner_.report()` shows more. `to_river()` returns a copy
-        that learns rows.
+        The fitted streamsel model: `learner_.report()` shows more. `to_river()` returns a copy that
+        can learn rows.
     components_
-        (q, p) the weight of every feature in each component: of centred features, as they come. An
-        array of this size is made whenever it is read.
+        (q, p) weight of every feature in each component, for centred features in their own units.
+        An array of this size is created on each access.
     relevance_
-        (q,) the relevance of each component.
+        (q,) relevance of each component.
     n_components_
-        How many components there are, q: fewer than were asked for where X varies in no more
-        directions.
+        Number of components, q: fewer than requested if X varies in fewer directions.
     n_features_in_, feature_names_in_
-        How many features X had, and their names if they were text.
+        Number of features of X, and their names if they were text.
     """
 
     @property
     def components_(self) -> Floats:
-        """The weight of every feature in each component."""
+        """Weight of every feature in each component."""
         check_is_fitted(self)
         if isinstance(self.learner_, RandomProjection):
             return np.ascontiguousarray(self.learner_.to_matrix(list(self._names)).T)
-        found = self.learner_._linear_map(self._names)
+        linear_map = self.learner_._linear_map(self._names)
         weights = np.zeros((len(self._names), self.n_components_))
-        known = dict(zip(found.names, found.weights[:, : self.n_components_], strict=True))
-        if known:
-            weights[_inputs.places_of(self._names, known)] = np.array([*known.values()])
+        weights_of = dict(
+            zip(linear_map.names, linear_map.weights[:, : self.n_components_], strict=True)
+        )
+        if weights_of:
+            weights[_inputs.places_of(self._names, weights_of)] = np.array([*weights_of.values()])
         return np.ascontiguousarray(weights.T)

@@ -1,4 +1,4 @@
-"""The X of scikit-learn as a stream of columns: arrays, sparse matrices, frames, AnnData."""
+"""Convert scikit-learn's X to a stream of columns: arrays, sparse matrices, frames, AnnData."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from streamsel.stream import ColumnStream, as_stream, iter_anndata
 
 
 def is_anndata(X: Any) -> bool:
-    """Whether X is an annotated matrix; anndata itself need not be installed."""
+    """Whether X is an AnnData; the package anndata need not be installed."""
     return hasattr(X, "obs_names") and hasattr(X, "var_names")
 
 
 def fitted_stream(estimator: Any, X: Any, y: Any) -> ColumnStream:
-    """Return the columns of the X of `fit`, and set what scikit-learn requires of them.
+    """Return the columns of the X of `fit`, and set the attributes that scikit-learn requires.
 
-    Whether values are finite the learner checks while it reads them.
+    The learner checks that values are finite while it reads them.
     """
     if is_anndata(X):
         stream = iter_anndata(X)
@@ -43,14 +43,14 @@ def fitted_stream(estimator: Any, X: Any, y: Any) -> ColumnStream:
 def new_stream(
     estimator: Any, X: Any, names: Sequence[Hashable], *, allow_nan: bool
 ) -> tuple[ColumnStream, Any]:
-    """Return the columns of new rows, named as those of `fit`, and the type of their values."""
+    """Return the columns of new rows, named as those of `fit`, and the dtype of their values."""
     if is_anndata(X):
         stream = iter_anndata(X)
-        found = names_of(stream)
-        if [*names] != [*found]:
+        new_names = names_of(stream)
+        if [*names] != [*new_names]:
             raise ValueError(
-                "Expected an AnnData with the variables that fit had, in their order. Got: "
-                f"{len(found)} variables, and {len({*found} - {*names})} that fit did not have.\n"
+                "Expected an AnnData with the variables of fit, in the same order. Got: "
+                f"{len(new_names)} variables, {len({*new_names} - {*names})} of them unknown.\n"
                 "Hint: adata[:, estimator.feature_names_in_]."
             )
         return stream, getattr(X.X, "dtype", None)
@@ -65,13 +65,13 @@ def new_stream(
 
 
 def target_of(stream: ColumnStream, X: Any, y: Any) -> Any:
-    """Return the target: y itself, or the column of this name in the obs of an AnnData."""
+    """Return the target: y, or the column of obs that it names, if X is an AnnData."""
     if not isinstance(y, str):
         return y
     if not is_anndata(X):
         raise ValueError(
             f"Expected an array of targets. Got: the text {y!r}.\n"
-            "Hint: the name of a column of obs is taken with an AnnData as X."
+            "Hint: the name of a column of obs requires an AnnData as X."
         )
     obs = stream.beside or {}
     if y not in obs:
@@ -85,11 +85,11 @@ def target_of(stream: ColumnStream, X: Any, y: Any) -> Any:
 def parted(
     stream: ColumnStream, covariates: Sequence[Hashable]
 ) -> tuple[dict[Hashable, NDArray[Any]], ColumnStream]:
-    """Return the covariates among the columns, name -> values, and the stream of the others."""
+    """Return the covariates among the columns, name -> values, and a stream of the others."""
     absent = [name for name in covariates if name not in names_of(stream)]
     if absent:
         raise ValueError(
-            f"Expected the covariates {list(covariates)} among the features of X. Got: no "
+            f"Expected the covariates {list(covariates)} among the features of X. Got: X without "
             f"{absent[0]!r}.\nHint: features of an array are named from 0."
         )
     Z = {
@@ -100,7 +100,7 @@ def parted(
 
 
 def names_of_covariates(Z: Any) -> tuple[Hashable, ...] | None:
-    """Return what the covariates of a frame or a dict are called; None for an array."""
+    """Return the names of the covariates in a frame or dict; None for an array."""
     if isinstance(Z, Mapping):
         return tuple(Z)
     if hasattr(Z, "columns"):
@@ -111,13 +111,13 @@ def names_of_covariates(Z: Any) -> tuple[Hashable, ...] | None:
 
 def names_of(stream: ColumnStream) -> Sequence[Hashable]:
     """Return the names of the columns of a matrix."""
-    assert stream.names is not None  # noqa: S101 (of a matrix they are known before it is read)
+    assert stream.names is not None  # noqa: S101 (a matrix has names before it is read)
     return stream.names
 
 
 def places_of(names: Sequence[Hashable], wanted: Collection[Hashable]) -> list[int]:
-    """Return which of the columns have these names."""
+    """Return the indices of the columns with these names."""
     if isinstance(names, range):
         return [names.index(name) for name in wanted]  # type: ignore[arg-type]
-    place = {name: j for j, name in enumerate(names) if name in wanted}
-    return [place[name] for name in wanted]
+    index_of = {name: j for j, name in enumerate(names) if name in wanted}
+    return [index_of[name] for name in wanted]

@@ -1,4 +1,4 @@
-"""Lasso as an estimator that selects and predicts."""
+"""Define the estimator of Lasso, which selects and predicts."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ def _is_logistic(estimator: Any) -> bool:
 
 
 class LassoEstimator(Predictor, SelectorEstimator):
-    """Lasso as an estimator of scikit-learn: a selector that also predicts.
+    """Lasso as a scikit-learn estimator: a selector that also predicts.
 
-    It is a regressor, and with `family="logistic"` a classifier of two classes. scikit-learn asks
-    which before `fit`: `family="auto"` is "gaussian" here.
+    It is a regressor, or a classifier of two classes with `family="logistic"`. scikit-learn
+    requires the type before `fit`, so `family="auto"` means "gaussian" here.
 
     Attributes
     ----------
     learner_
-        The fitted model of streamsel: `learner_.path` has all solutions, `learner_.report()` shows
-        more. `to_river()` returns a copy that learns rows.
+        The fitted streamsel model: `learner_.path` has all solutions, `learner_.report()` shows
+        more. `to_river()` returns a copy that can learn rows.
     coef_, intercept_
-        (p,) the coefficients of the last solution, those of covariates among the features without a
-        penalty, and a number; (1, p) and (1,) for classes, as in `LogisticRegression`.
+        (p,) coefficients of the last solution, unpenalized for covariates among the features, and a
+        number; (1, p) and (1,) for classes, as in `LogisticRegression`.
     alpha_
-        The alpha of that solution; NaN where no feature varies.
+        The alpha of that solution; NaN if all features are constant.
     classes_
         The two labels, in ascending order; only with `family="logistic"`.
     support_
-        (p,) which features are selected.
+        (p,) mask of the selected features.
     scores_
-        (p,) the alpha at which each of them entered the path, NaN for the others.
+        (p,) alpha at which each selected feature entered the path, NaN for the others.
     n_features_in_, feature_names_in_
-        How many features X had, and their names if they were text.
+        Number of features of X, and their names if they were text.
     """
 
     def __sklearn_tags__(self) -> Any:
@@ -93,9 +93,12 @@ class LassoEstimator(Predictor, SelectorEstimator):
         super()._take(stream, y)
         learner = self.learner_
         coefficients = learner.coefficients
-        w, places = np.array([*coefficients.values()]), _inputs.places_of(self._names, coefficients)
+        w, indices = (
+            np.array([*coefficients.values()]),
+            _inputs.places_of(self._names, coefficients),
+        )
         coef, intercept = np.zeros(len(self._names)), learner.intercept
-        coef[places] = w
+        coef[indices] = w
         solutions = learner.path
         self.alpha_ = float([*solutions][-1]) if solutions else float("nan")
         if not solutions:
@@ -109,11 +112,11 @@ class LassoEstimator(Predictor, SelectorEstimator):
         self._set_coefficients(coef, intercept)
 
     def _set_coefficients(self, coef: Floats, intercept: float) -> None:
-        self._places = np.flatnonzero(coef)
+        self._nonzero = np.flatnonzero(coef)
         if self._labels is None:
             self.coef_, self.intercept_ = coef, intercept
             return
-        # The learner predicts the second of its own labels.
+        # The learner's coefficients refer to the second label in its own order.
         sign = 1.0 if self.learner_._target.names[1] == self._labels[1] else -1.0
         self.coef_, self.intercept_ = sign * coef[None], np.array([sign * intercept])
 
@@ -121,10 +124,10 @@ class LassoEstimator(Predictor, SelectorEstimator):
         """Return the linear predictor of rows, (n,)."""
         stream, _ = self._new_stream(X)
         self._expect_covariates_in_X()
-        names = [self._names[place] for place in self._places.tolist()]
-        found: Floats = gather(stream, names) @ np.ravel(self.coef_)[self._places]
-        found += self.intercept_
-        return found
+        names = [self._names[index] for index in self._nonzero.tolist()]
+        predictor: Floats = gather(stream, names) @ np.ravel(self.coef_)[self._nonzero]
+        predictor += self.intercept_
+        return predictor
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted target of rows: numbers, or labels with `family="logistic"`.
@@ -132,12 +135,12 @@ class LassoEstimator(Predictor, SelectorEstimator):
         Parameters
         ----------
         X
-            (n, p) array, sparse matrix, frame or AnnData, of the features of `fit`.
+            (n, p) array, sparse matrix, frame or AnnData, with the features of `fit`.
         """
-        found = self._predicted(X)
+        predictor = self._predicted(X)
         if self._labels is None:
-            return found
-        labels: NDArray[Any] = self._labels[(found > 0.0).astype(np.intp)]
+            return predictor
+        labels: NDArray[Any] = self._labels[(predictor > 0.0).astype(np.intp)]
         return labels
 
     @available_if(_is_logistic)  # type: ignore[untyped-decorator]
@@ -148,5 +151,5 @@ class LassoEstimator(Predictor, SelectorEstimator):
     @available_if(_is_logistic)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities of both labels for rows, (n, 2)."""
-        found: Floats = expit(np.outer(self._predicted(X), [-1.0, 1.0]))
-        return found
+        probabilities: Floats = expit(np.outer(self._predicted(X), [-1.0, 1.0]))
+        return probabilities

@@ -1,4 +1,4 @@
-"""What classifiers and regressors among the estimators have in common."""
+"""Define common parts of the classifiers and regressors among the estimators."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ Floats = NDArray[np.float64]
 
 
 class Predictor:
-    """An estimator that predicts the target: labels if it has learnt classes, or numbers."""
+    """An estimator that predicts the target: labels if it was fitted to classes, or numbers."""
 
-    # The labels; None where the target is numbers.
+    # Labels; None if the target is numeric.
     _labels: NDArray[Any] | None
     _covariates_apart: bool
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The labels, in ascending order."""
+        """Labels, in ascending order."""
         labels: NDArray[Any] | None = getattr(self, "_labels", None)
         if labels is None:
             raise AttributeError(
-                f"Expected classes as the target of {type(self).__name__}. Got: numbers, or no fit."
+                f"Expected {type(self).__name__} to be fitted to classes. Got: numbers, or no fit."
             )
         return labels
 
     def _expect_covariates_in_X(self) -> None:
-        """Refuse to predict given covariates that new rows do not have."""
+        """Raise ValueError if predictions require covariates that new rows do not have."""
         if self._covariates_apart:
             raise ValueError(
                 "Expected a model without covariates, or with covariates among the features of X. "
-                "Got: one that had them apart, in fit.\nHint: make them columns of X, and name "
-                "them by the parameter covariates."
+                "Got: covariates passed separately to fit.\nHint: make them columns of X, and name "
+                "them in the parameter covariates."
             )
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy on classes, and the coefficient of determination, R², on numbers.
+        """Return the accuracy for classes, or the coefficient of determination R² for numbers.
 
         Parameters
         ----------
         X, y
             Rows, and their true target.
         sample_weight
-            (n,) how much each row counts.
+            (n,) weights of the rows.
         """
         predicted = self.predict(X)  # type: ignore[attr-defined]
         measure = r2_score if self._labels is None else accuracy_score
@@ -57,7 +57,7 @@ class Predictor:
 
 
 def labels_of(y: Any) -> NDArray[Any]:
-    """Return the labels of a classifier's target, (n,); ValueError for quantities."""
+    """Return the labels of a classifier's target, (n,); raise ValueError for quantities."""
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)
@@ -77,29 +77,29 @@ def with_target_tags(tags: Any, *, is_classifier: bool, is_binary: bool) -> Any:
 
 
 def covariate_coefficients(target: Any, fitted: Floats) -> tuple[list[Any], Floats, Floats]:
-    """Return what the covariates explain of the target beyond fitted values, by least squares.
+    """Return least-squares coefficients of the covariates on the residuals of fitted values.
 
     Parameters
     ----------
     target
         The target of a learner, with its covariates.
     fitted
-        (n, c) what the variables explain of its c columns.
+        (n, c) fitted values of its c columns from the variables.
 
     Returns
     -------
     Names of the d covariates, their means (d,), and their coefficients (d, c).
     """
-    given = target.is_given
-    Z, Y = target.Y[: target.c][given], target.Y[: target.c][~given]
+    is_covariate = target.is_given
+    Z, Y = target.Y[: target.c][is_covariate], target.Y[: target.c][~is_covariate]
     if target.weights is None:
-        seen = (fitted - fitted.mean(axis=0)).T
+        centred = (fitted - fitted.mean(axis=0)).T
     else:
-        # Where products of columns are weighted ones.
-        seen = target.weights.turned(fitted.T)[0]
+        # Transform to the space in which products of columns are weighted.
+        centred = target.weights.turned(fitted.T)[0]
     lengths = np.linalg.norm(Z, axis=1)
     lengths[lengths == 0.0] = 1.0
-    found = np.linalg.lstsq((Z / lengths[:, None]).T, (Y - seen).T, rcond=None)[0]
-    coefficients: Floats = found / lengths[:, None]
+    solution = np.linalg.lstsq((Z / lengths[:, None]).T, (Y - centred).T, rcond=None)[0]
+    coefficients: Floats = solution / lengths[:, None]
     names = [name.name for name in target.names if isinstance(name, Given)]
-    return names, target.mean[given], coefficients
+    return names, target.mean[is_covariate], coefficients

@@ -1,4 +1,4 @@
-"""How the estimator of a learner is made: its parameters, its docstring, its `fit`."""
+"""Generate the estimator class of a learner: parameters, docstring and `fit`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamsel.sklearn._extractors import ExtractorEstimator, LinearExtractorEst
 from streamsel.sklearn._lasso import LassoEstimator
 from streamsel.sklearn._selectors import SelectorEstimator, UnivariateEstimator
 
-# Estimators that have more than the others of their kind.
+# Base classes of estimators with additional attributes or methods.
 _PARENTS: dict[str, type[Estimator]] = {
     "Lasso": LassoEstimator,
     "PCA": PCAEstimator,
@@ -24,19 +24,19 @@ _PARENTS: dict[str, type[Estimator]] = {
     "RandomFourier": ExtractorEstimator,
     "SelectKBest": UnivariateEstimator,
 }
-# Where the number of rows itself decides, in a p-value, a likelihood, a variance or a batch, a row
-# of weight 2 is not two rows, which is what scikit-learn requires of sample weights.
+# Learners for which a row of weight 2 differs from two rows, which scikit-learn's sample weights
+# require to be equal: the number of rows enters a p-value, a likelihood, a variance or a batch.
 _COUNT_ROWS = {
     *("AlphaInvesting", "Discriminant", "OSFS", "OnlineFDR"),
     *("PLS", "RidgeComponents", "SAOLA", "SparsePCA"),
 }
 _ALPHA = """\
 alpha
-    A single alpha, as scikit-learn's Lasso has it: the same as `alphas=alpha`."""
+    A single alpha, as in scikit-learn's Lasso: the same as `alphas=alpha`."""
 
 
 def made(name: str) -> type[Estimator]:
-    """Return the estimator of a learner, which has its name, its parameters and its summary."""
+    """Return the estimator class of a learner, with its name, parameters and summary."""
     learner = catalogue.fetch(name)
     parent = _parent(name, learner)
     parameters = [
@@ -78,7 +78,7 @@ def _field(parameter: inspect.Parameter) -> Any:
     return dataclasses.field(default=parameter.default, kw_only=kw_only)
 
 
-# `fit` has the arguments that the learner can use, and no others: scikit-learn reads them off.
+# `fit` has only arguments that the learner supports, as scikit-learn inspects its signature.
 
 
 def _fit_of(learner: Any) -> Callable[..., Any]:
@@ -109,7 +109,7 @@ def _fit_of(learner: Any) -> Callable[..., Any]:
 
 
 def _doc(learner: type, parent: type) -> str:
-    """Return what a learner says of itself and its parameters, and what is known after a fit."""
+    """Return the docstring: summary and parameters of the learner, and the fitted attributes."""
     about = re.split(r"\n\n(?:Attributes|Raises)\n--", inspect.getdoc(learner) or "")[0]
     for name, other in CALLED.items():
         about = re.sub(rf"^{name}$", other, about, flags=re.MULTILINE)

@@ -1,7 +1,7 @@
-"""Sources: streams of columns out of arrays, frames, files, texts and generators.
+"""Readers: streams of columns from arrays, frames, files, documents and generators.
 
-Every function returns a `ColumnStream`: an iterable of (name, values) that knows its size, yields
-blocks to learners, and stays inside the memory that it promises.
+Every function returns a `ColumnStream`: an iterable of (name, values) that records its size,
+yields blocks to learners, and keeps within its documented memory bound.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ __all__ = [
     "with_dummies",
 ]
 
-# Names are fetched when first asked for (PEP 562): the import itself costs milliseconds.
-_HOMES = {
+# Names are imported lazily (PEP 562), so that importing the package costs milliseconds.
+_MODULE_OF = {
     "ColumnStream": "_base",
     "Part": "_split",
     "as_stream": "_convert",
@@ -85,8 +85,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    if name in _MODULE_OF:
+        value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

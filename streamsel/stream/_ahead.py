@@ -1,4 +1,4 @@
-"""Reading ahead: the next block is read while this one is learnt."""
+"""Prefetching: the next block is read while the current one is processed."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ if TYPE_CHECKING:
 
 
 def read_ahead(blocks: Iterator[Block]) -> Iterator[Block]:
-    """Yield the blocks of a file in their order, each read while the one before is in use.
+    """Yield the blocks of a file in order, each read in a thread while the previous one is in use.
 
     Parameters
     ----------
     blocks
-        Run in a thread of its own: it must call nothing of the user's, and most of its time belong
-        to code that does without Python's lock.
+        Iterated over in a separate thread: it must not call user code, and should spend most of
+        its time in code that releases Python's global lock.
 
     Notes
     -----
-    One block more is in memory. An error follows the blocks before it. The thread ends with the
-    iterator, when it is exhausted, closed or forgotten; nothing waits for a reader that stays away.
-    Where the process has one core, or cannot start a thread, there is none.
+    One additional block is in memory. An error is raised after the blocks before it. The thread
+    ends when the iterator is exhausted, closed or garbage-collected; it never blocks on a consumer
+    that has stopped. If the process has one core, or cannot start a thread, blocks are read without
+    one.
     """
     if _n_cores() == 1:
         yield from blocks
@@ -35,22 +36,21 @@ def read_ahead(blocks: Iterator[Block]) -> Iterator[Block]:
         try:
             following = thread.submit(next, blocks, None)
         except RuntimeError:
-            # There is no room for a thread's stack: what fits without one is read without.
+            # Memory may suffice without the stack of a thread.
             yield from blocks
             return
         while (block := following.result()) is not None:
             following = thread.submit(next, blocks, None)
             yield block
             if os.getpid() != process:
-                # A forked process has none of its parent's threads: it would wait for ever.
+                # A forked process lacks its parent's threads: it would wait forever.
                 raise RuntimeError(
-                    "Expected a stream that is read where its reading began. Got: one that goes on "
-                    "in a forked process.\nHint: begin a new iteration there."
+                    "Expected an iteration that continues in the process that began it. Got: one "
+                    "that continues in a forked process.\nHint: begin a new iteration there."
                 )
 
 
 def _n_cores() -> int:
-    """Return on how many cores this process may run."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

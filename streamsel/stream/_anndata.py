@@ -1,4 +1,4 @@
-"""Columns of AnnData: annotated matrices, in memory and in .h5ad files."""
+"""Streams of the variables of AnnData: annotated matrices, in memory and in .h5ad files."""
 
 from __future__ import annotations
 
@@ -34,43 +34,43 @@ def iter_anndata(data: Any, layer: str | None = None, *, raw: bool = False) -> C
     data
         An `anndata.AnnData`, in memory or backed by its file, or the path or URL of an .h5ad file.
     layer
-        Which of its layers to read, X by default.
+        Layer to read, X by default.
     raw
-        Whether to read what `data.raw` keeps, mostly the counts of all genes: its X, under the
-        names of its own var. It has no layers.
+        Whether to read `data.raw`, usually the counts of all genes: its X, with the names of its
+        own var. It has no layers.
 
     Returns
     -------
     ColumnStream
-        A column a variable, under its name in var; those of a name that occurs more than once get
-        -1, -2 and so on behind it, as `var_names_make_unique` does it. Its `beside` has the columns
-        of obs, and before them the names of the observations ("obs_names" if they have no other).
+        One column per variable, with its name in var; repeated names get the suffixes -1, -2 and so
+        on, as by `var_names_make_unique`. Its `beside` has the names of the observations (under
+        "obs_names" if the index has no name), followed by the columns of obs.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is not an .h5ad file, is damaged, or its chunks are too large; if it has no raw, or a
-        layer of that is asked for.
+        If it is not an .h5ad file, is damaged, or its chunks are too large; if it has no raw, or
+        both `raw` and `layer` are passed.
     KeyError
-        If there is no such layer; it says which there are, and which comes close.
+        If there is no such layer; the message lists the layers and suggests a similar name.
     TypeError
-        For a raw that is not True or False.
+        If `raw` is not True or False.
     ImportError
         If anndata is not installed: ``pip install "streamsel[anndata]"``.
 
     Notes
     -----
-    Of a file only the names and obs are held. A matrix that is stored by columns (CSC) is read
-    some 4 MiB at a time; a dense one as by `iter_zarr`. A sparse one that is stored by rows (CSR),
-    as is usual, has no column together: it is turned once, when it is first read. Its rows go by in
-    order, 32 MiB at a time, and into a temporary file of its size, in the directory that `tempfile`
-    chooses (TMPDIR); that takes about 150 MB of memory, and 8 bytes a variable for every 32 MiB.
-    Sparse columns stay sparse.
+    Of a file only the names and obs are kept in memory. A matrix stored by columns (CSC) is read
+    about 4 MiB at a time; a dense one as by `iter_zarr`. A sparse matrix stored by rows (CSR), as
+    is usual, is transposed once, at the first read: its rows are read in order, 32 MiB at a time,
+    and written to a temporary file of its size, in the directory that `tempfile` chooses (TMPDIR);
+    this takes about 150 MB of memory, and 8 bytes per variable for every 32 MiB. Sparse columns
+    stay sparse.
 
-    What is in memory is streamed as `iter_array` and `iter_sparse` do it. Only a file can be split
-    into parts, and one stored by rows is turned by every process that reads any of them.
+    Data in memory are streamed as by `iter_array` and `iter_sparse`. Only a file can be split into
+    parts; if stored by rows, it is transposed by every process that reads a part.
 
     Examples
     --------
@@ -89,11 +89,11 @@ def iter_anndata(data: Any, layer: str | None = None, *, raw: bool = False) -> C
     array(['B', 'T', 'T'], dtype=object)
     """
     if not isinstance(raw, bool | np.bool_):
-        raise TypeError(f"Expected raw=True or raw=False. Got: {shown(raw)}.")
+        raise TypeError(f"Expected raw to be True or False. Got: {shown(raw)}.")
     if raw and layer is not None:
         raise ValueError(
-            f"Expected raw=True, or a layer. Got: both, and layer={layer!r}.\n"
-            "Hint: what raw keeps has no layers."
+            f"Expected either raw=True or a layer. Got: raw=True and layer={layer!r}.\n"
+            "Hint: raw has no layers; omit one of the two."
         )
     if isinstance(data, (str, os.PathLike)):
         file = _H5adFile(data)
@@ -102,7 +102,7 @@ def iter_anndata(data: Any, layer: str | None = None, *, raw: bool = False) -> C
         return _memory_stream(data, layer, raw=raw)
     if data.is_view:
         raise ValueError(
-            "Expected a whole backed AnnData. Got: a view of one.\nHint: view.to_memory()."
+            "Expected a backed AnnData. Got: a view of one.\nHint: pass view.to_memory()."
         )
     file = _H5adFile(data.filename, data.file)
     return _file_stream(data.filename, file, (layer, raw), lambda: data.obs)
@@ -117,65 +117,66 @@ def _memory_stream(data: Any, layer: str | None, *, raw: bool) -> ColumnStream:
         raise _no_layer(layer, data.layers)
     if raw and data.raw is None:
         raise _no_raw("an AnnData")
-    of = data.raw if raw else data
-    values = of.X if layer is None else data.layers[layer]
+    source = data.raw if raw else data
+    values = source.X if layer is None else data.layers[layer]
     if values is None:
-        raise ValueError("Expected an AnnData with a matrix X. Got: one without.")
-    names = _unique(of.var_names)
+        raise ValueError("Expected an AnnData with a matrix X. Got: one without X.")
+    names = _unique(source.var_names)
     stream = iter_sparse(values, names) if is_sparse(values) else iter_array(values, names)
     stream.beside = _Obs(lambda: data.obs)
     return stream
 
 
 def _file_stream(
-    path: Any, file: _H5adFile, which: tuple[str | None, bool], obs: Callable[[], Any]
+    path: Any, file: _H5adFile, matrix_key: tuple[str | None, bool], obs: Callable[[], Any]
 ) -> ColumnStream:
     stamp = Stamp.of(path)
-    names, matrix = file.matrix(*which)
+    names, matrix = file.matrix(*matrix_key)
     p = len(names)
 
-    def how(a: int, b: int) -> partial[ColumnStream]:
-        return partial(_h5ad_part, stamp.path, which, a, b)
+    def opener(a: int, b: int) -> partial[ColumnStream]:
+        return partial(_h5ad_part, stamp.path, matrix_key, a, b)
 
     def cut(parts: int | None, start: int) -> list[Part]:
         size = max(1, matrix.n_bytes // max(1, p))
-        return parts_of_columns(path, stamp, range(0, (p + 1) * size, size), how, parts, start)
+        return parts_of_columns(path, stamp, range(0, (p + 1) * size, size), opener, parts, start)
 
     return matrix_stream(matrix, names, 0, _KIND, cut, _Obs(obs))
 
 
-def _h5ad_part(path: str, which: tuple[str | None, bool], first: int, end: int) -> ColumnStream:
-    names, matrix = kept_open(_H5adFile, path).matrix(*which)
+def _h5ad_part(
+    path: str, matrix_key: tuple[str | None, bool], first: int, end: int
+) -> ColumnStream:
+    names, matrix = kept_open(_H5adFile, path).matrix(*matrix_key)
     return matrix_stream(matrix, names[first:end], first, _KIND)
 
 
 class _H5adFile:
-    """An .h5ad file, opened.
+    """An open .h5ad file.
 
     Parameters
     ----------
     path
-        Where it is.
+        The file.
     file
-        The same, if somebody has it open.
+        The file object, if it is already open.
     """
 
     def __init__(self, path: str | os.PathLike[str], file: Any = None) -> None:
         self._read = _reader()
         self._path = path
         with reading_store(_KIND, path):
-            # A copy of what is at a URL goes with this.
+            # The local copy of a URL is removed with this object.
             self._local = local_file(path)
             self._file = _open(self._local.path) if file is None else file
             self._index("var")
 
     def _index(self, group: str) -> Any:
-        """Return the names of the variables, or of the observations."""
         found = self._file[group]
         return self._read(found[found.attrs["_index"]])
 
     def obs(self) -> Any:
-        """Return the frame of what is said of the observations."""
+        """Return the frame of the metadata of the observations."""
         with reading_store(_KIND, self._path):
             return self._read(self._file["obs"])
 
@@ -184,7 +185,7 @@ class _H5adFile:
     ) -> tuple[list[Hashable], DenseMatrix | SparseMatrix]:
         """Return X, a layer, or the X of raw, and the names of its variables."""
         with reading_store(_KIND, self._path):
-            # AnnData's own manager of its file has no get.
+            # AnnData's file manager has no get.
             layers = self._file["layers"] if "layers" in self._file else ()  # noqa: SIM401
             has_raw = "raw" in self._file
         if layer is not None and layer not in layers:
@@ -203,17 +204,17 @@ class _H5adFile:
                 matrix = DenseMatrix(found, self._path)
             expected = len(self._index("obs")), len(names)
             if matrix.shape != expected:
-                raise ValueError(f"X is {matrix.shape}, and there are {expected} names")
+                raise ValueError(f"X has shape {matrix.shape}, but there are {expected} names")
             return names, matrix
 
 
 class _Obs(Mapping[str, Any]):
-    """What a frame says of the observations, as arrays; first of all how they are called.
+    """Row metadata from the obs frame, as arrays; the first entry holds the observation names.
 
     Parameters
     ----------
     frame
-        Returns it, when it is first asked for.
+        Returns the frame; called at the first access.
     """
 
     def __init__(self, frame: Callable[[], Any]) -> None:
@@ -222,9 +223,9 @@ class _Obs(Mapping[str, Any]):
     @cached_property
     def _frame(self) -> Any:
         frame = self._fetch()
-        called = "obs_names" if frame.index.name is None else str(frame.index.name)
-        others = [name for name in frame.columns if name != called]
-        return frame[others].rename_axis(called).reset_index()
+        id_name = "obs_names" if frame.index.name is None else str(frame.index.name)
+        others = [name for name in frame.columns if name != id_name]
+        return frame[others].rename_axis(id_name).reset_index()
 
     def __getitem__(self, name: str) -> Any:
         column = self._frame[name]
@@ -243,7 +244,7 @@ class _Obs(Mapping[str, Any]):
 
 
 def _reader() -> Callable[[Any], Any]:
-    """Return what reads elements of AnnData out of a file."""
+    """Return the function of anndata that reads an element of a file."""
     try:
         from anndata.io import read_elem
     except ModuleNotFoundError as error:
@@ -257,32 +258,32 @@ def _reader() -> Callable[[Any], Any]:
 def _open(path: str | os.PathLike[str]) -> Any:
     import h5py
 
-    Stamp.of(path)  # says so if there is none
+    Stamp.of(path)  # raises FileNotFoundError if there is none
     return h5py.File(path, "r")
 
 
 def _unique(names: Any) -> list[Hashable]:
-    """Return the names of variables, told apart as AnnData does it."""
+    """Make the names of variables unique, as AnnData does."""
     import pandas as pd
     from anndata.utils import make_index_unique
 
     with warnings.catch_warnings():
-        # Of names that look as if they had been told apart before.
+        # It warns about names that already end in a number.
         warnings.simplefilter("ignore", UserWarning)
         unique: list[Hashable] = make_index_unique(pd.Index(names).astype(str)).tolist()
     return unique
 
 
 def _no_layer(layer: str, layers: Any) -> KeyError:
-    there = list(layers)
-    close = difflib.get_close_matches(layer, there)
+    available = list(layers)
+    close = difflib.get_close_matches(layer, available)
     hint = f"did you mean {close[0]!r}? There " if close else "there "
-    hint += f"are {', '.join(map(repr, there))}" if there else "are none"
+    hint += f"are {', '.join(map(repr, available))}" if available else "are none"
     return KeyError(f"Expected a layer of the AnnData. Got: {layer!r}. Hint: {hint}.")
 
 
 def _no_raw(got: str) -> ValueError:
     return ValueError(
-        f"Expected an AnnData with raw. Got: {got} without.\nHint: adata.raw = adata, before genes "
-        "are filtered or counts are scaled, keeps them."
+        f"Expected an AnnData with raw. Got: {got} without it.\nHint: set adata.raw = adata before "
+        "filtering genes or scaling counts."
     )

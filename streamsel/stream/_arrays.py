@@ -1,4 +1,4 @@
-"""Columns of arrays: in memory, and in .npy files."""
+"""Streams of the columns of dense arrays: in memory, and in .npy files."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
     from streamsel.stream._split import Cut, Part
 
-# A file in C order has the entries of a column far apart: several blocks are gathered at once, or
-# each page of the file would be read once for every few columns.
+# In C order the entries of a column are far apart: several blocks are gathered at once, as
+# otherwise each page of the file would be read once for every few columns.
 _GATHERED_BYTES = 4 * BLOCK_BYTES
-# The header is read as Python: what is none stops the tokenizer, the parser or numpy.
-_NO_NPY = (
+# The header is parsed as Python: an invalid one raises in the tokenizer, the parser or numpy.
+_HEADER_ERRORS = (
     *(ValueError, TypeError, OverflowError, EOFError, OSError, MemoryError),
     *(RecursionError, SyntaxError, tokenize.TokenError),
 )
-# Bytes of the longest header that numpy reads of a file it does not trust.
+# Longest header that numpy reads of an untrusted file, in bytes.
 _MAX_HEADER = 10_000
-# Touching one byte of a mapped file makes this much around it resident.
-_PAGES_AROUND = 2**17
+# Reading one byte of a mapped file makes this many around it resident.
+_READAHEAD_BYTES = 2**17
 
 
 def iter_array(X: npt.ArrayLike, names: Sequence[Hashable] | None = None) -> ColumnStream:
@@ -66,9 +66,8 @@ def iter_array(X: npt.ArrayLike, names: Sequence[Hashable] | None = None) -> Col
 
     Notes
     -----
-    Nothing is copied of a Fortran-contiguous array of those four dtypes or bool: the blocks are
-    views of up to 65,536 columns. Of any other array, copies of about 4 MiB are made, one at a
-    time.
+    A Fortran-contiguous array of those four dtypes or bool is not copied: the blocks are views of
+    up to 65,536 columns. Any other array is copied in blocks of about 4 MiB, one at a time.
 
     Examples
     --------
@@ -79,11 +78,11 @@ def iter_array(X: npt.ArrayLike, names: Sequence[Hashable] | None = None) -> Col
     b [2. 4.]
     """
     if is_sparse(X):
-        raise TypeError("Expected a dense array, got: a sparse one. Hint: use iter_sparse(X).")
+        raise TypeError("Expected a dense array X. Got: a sparse one.\nHint: use iter_sparse(X).")
     if isinstance(X, np.ma.MaskedArray):
         raise TypeError(
-            "Expected an array without a mask, got: a masked array. "
-            "Hint: X.astype(float).filled(numpy.nan) marks what is missing."
+            "Expected an array X without a mask. Got: a masked array.\n"
+            "Hint: X.astype(float).filled(numpy.nan) converts masked entries to NaN."
         )
     array = array_of(X, "columns")
     _check_shape_and_dtype(array.shape, array.dtype)
@@ -118,16 +117,16 @@ def iter_npy(path: str | os.PathLike[str], names: Sequence[Hashable] | None = No
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is not a .npy file, is cut short, holds Python objects, is not two-dimensional, or
+        If it is not a .npy file, is truncated, holds Python objects, is not two-dimensional, or
         there are not p distinct names.
 
     Notes
     -----
-    The file is memory-mapped one block at a time, so that resident memory does not grow with it.
-    In Fortran order (``numpy.save(path, numpy.asfortranarray(X))``) each block is a view of about
-    4 MiB. In C order the entries of a column lie apart: about 16 MiB of columns are gathered at
-    once. Save tall arrays (n above some ten thousands) in Fortran order: reading is then many
-    times faster.
+    The file is memory-mapped one block at a time, so that resident memory does not grow with the
+    file. In Fortran order (``numpy.save(path, numpy.asfortranarray(X))``) each block is a view of
+    about 4 MiB. In C order the entries of a column are not contiguous: about 16 MiB of columns are
+    gathered at once. Save tall arrays (n of tens of thousands or more) in Fortran order: reading is
+    then many times faster.
 
     Examples
     --------
@@ -145,19 +144,19 @@ def iter_npy(path: str | os.PathLike[str], names: Sequence[Hashable] | None = No
     file = _NpyFile(path)
     all_names = check_names(names, file.shape[1])
 
-    def how(a: int, b: int) -> partial[ColumnStream]:
+    def opener(a: int, b: int) -> partial[ColumnStream]:
         return partial(_npy_part, stamp.path, all_names[a:b], a)
 
     def cut(parts: int | None, start: int) -> list[Part]:
         n, p = file.shape
         size = max(1, n * file.dtype.itemsize)
-        return parts_of_columns(path, stamp, range(0, (p + 1) * size, size), how, parts, start)
+        return parts_of_columns(path, stamp, range(0, (p + 1) * size, size), opener, parts, start)
 
     return _npy_stream(file, all_names, 0, cut)
 
 
 def _npy_part(path: str, names: Sequence[Hashable], first: int) -> ColumnStream:
-    """Stream the columns of a .npy file that have these names, from a position on."""
+    """Stream consecutive columns of a .npy file, from index `first` on, under these names."""
     return _npy_stream(_NpyFile(path), names, first)
 
 
@@ -180,10 +179,10 @@ def _npy_stream(
 
 
 class _NpyFile:
-    """Where the array lies in a .npy file; maps no more of it than is asked for."""
+    """The array in a .npy file, of which only the requested columns are mapped."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        # A copy of what is at a URL goes with this.
+        # The local copy of a URL is removed with this object.
         self._local = local_file(path)
         mapped = open_npy(path)
         _check_shape_and_dtype(mapped.shape, mapped.dtype)
@@ -194,7 +193,7 @@ class _NpyFile:
         self.dtype = mapped.dtype
 
     def parts(self, start: int, end: int, width: int) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-        """Yield (position, columns from there on), at most `width` columns at a time."""
+        """Yield (index of the first column, columns), at most `width` columns at a time."""
         n = self.shape[0]
         step = width
         if not self._fortran:
@@ -205,7 +204,7 @@ class _NpyFile:
                 yield a + b, columns[:, b : b + width]
 
     def columns(self, a: int, b: int) -> npt.NDArray[Any]:
-        """Return the columns a, ..., b - 1: a view of the file in Fortran order, else a copy."""
+        """Return the columns a, ..., b - 1: a view in Fortran order, otherwise a copy."""
         n, p = self.shape
         size = self.dtype.itemsize
         if n == 0:
@@ -213,14 +212,14 @@ class _NpyFile:
         if self._fortran:
             return self._map(a * n * size, (n, b - a), "F")
         out = np.empty((n, b - a), dtype=self.dtype, order="F")
-        step = max(1, BLOCK_BYTES // min(p * size, (b - a) * size + _PAGES_AROUND))
+        step = max(1, BLOCK_BYTES // min(p * size, (b - a) * size + _READAHEAD_BYTES))
         for row in range(0, n, step):
             rows = self._map(row * p * size, (min(step, n - row), p), "C")
             out[row : row + step] = rows[:, a:b]
         return out
 
     def _map(self, offset: int, shape: tuple[int, int], order: Any) -> npt.NDArray[Any]:
-        # Copy-on-write gives writable arrays, as everywhere else, and leaves the file alone.
+        # Copy-on-write gives writable arrays, as for the other sources, and protects the file.
         mapped = np.memmap(
             self._path, self.dtype, "c", offset=self._offset + offset, shape=shape, order=order
         )
@@ -230,69 +229,69 @@ class _NpyFile:
 
 
 def check_characters(values: npt.NDArray[Any], path: str | os.PathLike[str]) -> None:
-    """Raise ValueError if texts of a file hold what is no character: numpy makes strings of it."""
+    """Raise ValueError if a text array contains invalid code points, which numpy would accept."""
     if values.dtype.kind != "U":
         return
     code = np.dtype(np.uint32).newbyteorder(values.dtype.byteorder)
     if np.ascontiguousarray(values).view(code).max(initial=0) > sys.maxunicode:
         raise ValueError(
-            f"Expected a .npy file of numbers or text, got: {os.fspath(path)!r}, with codes that "
+            f"Expected a .npy file of numbers or text. Got: {os.fspath(path)!r}, with codes that "
             "are no characters."
         )
 
 
 def open_npy(path: str | os.PathLike[str]) -> Any:
-    """Map a .npy file, to know its shape, dtype and order."""
+    """Map a .npy file into memory."""
     file_here = local_file(path)
     with Path(file_here.path).open("rb") as file:
         start = file.read(12)
     if start.startswith(b"PK"):
         raise ValueError(
-            f"Expected a .npy file, got: the archive {os.fspath(path)!r}. Hint: load the array "
-            "that you want with numpy.load and use iter_array."
+            f"Expected a .npy file. Got: the archive {os.fspath(path)!r}.\nHint: load one array of "
+            "it with numpy.load and use iter_array."
         )
-    # Not numpy.load: it would take what is no .npy file for Python objects.
+    # Not numpy.load, which would take other files for pickled Python objects.
     try:
         if int.from_bytes(start[8 : 10 if start[6:7] == b"\x01" else 12], "little") > _MAX_HEADER:
             raise ValueError("its header is too long")
-        with np.errstate(over="ignore"):  # of a shape beyond all files: refused in the end
+        with np.errstate(over="ignore"):  # a shape that overflows is refused below
             mapped = np.lib.format.open_memmap(file_here.path, mode="r")
-    except _NO_NPY as error:
+    except _HEADER_ERRORS as error:
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise
         if "Python objects" in str(error):
             raise ValueError(
-                f"Expected a .npy file of numbers, got: {os.fspath(path)!r}, "
-                "not an array of numbers."
+                f"Expected a .npy file of numbers. Got: {os.fspath(path)!r}, which holds Python "
+                "objects."
             ) from None
         raise ValueError(
-            "Expected a .npy file that numpy can map into memory, "
-            f"got: {os.fspath(path)!r} ({error})."
+            "Expected a .npy file that numpy can map into memory. "
+            f"Got: {os.fspath(path)!r} ({error})."
         ) from error
     if mapped.dtype.itemsize == 0:
-        # A header alone could claim any number of such columns.
+        # A file of a header alone could declare any number of such columns.
         raise ValueError(
-            f"Expected a .npy file of numbers, got: {os.fspath(path)!r}, entries of no bytes."
+            f"Expected a .npy file of numbers. Got: {os.fspath(path)!r}, with entries of 0 bytes."
         )
     return mapped
 
 
 def _check_shape_and_dtype(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     if len(shape) != 2:
-        hint = " Hint: X.reshape(-1, 1) makes one column of it." if len(shape) == 1 else ""
+        hint = "\nHint: X.reshape(-1, 1) makes it a single column." if len(shape) == 1 else ""
         raise ValueError(
-            "Expected a two-dimensional array, observations by columns, "
-            f"got: {len(shape)} dimensions, shape {shape}.{hint}"
+            "Expected a two-dimensional array, observations by columns. "
+            f"Got: {len(shape)} dimensions, shape {shape}.{hint}"
         )
     if dtype.kind == "V":
         raise TypeError(
-            f"Expected an array of numbers, got: the structured dtype {dtype}. "
+            f"Expected an array of numbers. Got: the structured dtype {dtype}.\n"
             "Hint: numpy.lib.recfunctions.structured_to_unstructured makes columns of its fields."
         )
 
 
 def _copied_width(n: int, dtype: np.dtype[Any]) -> int:
-    """Return the columns of a copied block; what is not a number travels alone."""
+    """Return the number of columns in a copied block, 1 for non-numeric columns."""
     if dtype.kind not in "biufc":
         return 1
     return columns_per_block(n, dtype.itemsize if dtype in KEPT_DTYPES else 8)

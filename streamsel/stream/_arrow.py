@@ -1,4 +1,4 @@
-"""Columns of Arrow: Parquet files, IPC (Feather) files, tables in memory."""
+"""Streams of Arrow columns: Parquet files, IPC (Feather) files, tables in memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from streamsel.stream._split import Cut, Part
 
-# The name that pandas gives to an index without one when it writes a file.
+# The name under which pandas stores an unnamed index.
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
@@ -61,19 +61,19 @@ def iter_parquet(
     ValueError
         If it is not a Parquet file, is damaged, or two columns have the same name.
     KeyError
-        If it lacks one of `columns`; it says which names come close.
+        If it lacks one of `columns`; the message suggests similar names.
     ImportError
         If pyarrow is not installed: ``pip install "streamsel[io]"``.
 
     Notes
     -----
-    The footer is read once, now; it takes memory in proportion to columns times row groups (some 2
-    kB for each), so that wide files are best written with few row groups. Then about 4 MiB of
-    columns are read at a time, or one column where that is more, and where there is a second core
-    the next ones meanwhile. float64, float32, int8 and uint8 keep their dtype, booleans become
-    uint8, other numbers float64; nulls become NaN in a float column. Text, dates and nested values
-    are passed on as object columns, for the learner to refuse by name. An index that pandas has
-    stored under a name of its own making is left out.
+    The footer is read once, when the function is called; it takes about 2 kB of memory for every
+    column of every row group, so that wide files are best written with few row groups. Columns are
+    then read about 4 MiB at a time, or one column if that is more; with a second core the next
+    block is prefetched. float64, float32, int8 and uint8 keep their dtype, booleans become uint8,
+    other numbers float64; nulls become NaN in a float column. Text, dates and nested values are
+    passed on as object columns, which the learner rejects with the column's name. An unnamed index
+    that pandas has stored is excluded.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def iter_parquet(
 
 
 def _is_utf8(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is UTF-8: Arrow opens no other, though the system may have it."""
+    """Return whether a path is valid UTF-8, as Arrow requires; file systems allow others."""
     try:
         os.fspath(path).encode()
     except UnicodeEncodeError:
@@ -109,12 +109,12 @@ def _parquet_part(path: str, fields: Sequence[int]) -> ColumnStream:
 
 
 class ParquetFile:
-    """A Parquet file, whose footer has been read."""
+    """An open Parquet file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.reading = partial(reading, "Parquet", path)
         with self.reading():
-            # Few files have checksums; to look at them takes an eighth of the time of decoding.
+            # Few files have checksums; verifying them takes an eighth of the decoding time.
             source: Any = path
             if is_url(path) or not _is_utf8(path):
                 source = open_binary(path, anywhere=True)
@@ -126,18 +126,18 @@ class ParquetFile:
             self.names: list[str] = self.schema.names
         self.n_rows = self._file.metadata.num_rows
         self._leaves = _leaf_ranges(self.schema, self._file.metadata.num_columns)
-        self._one_at_a_time = threading.Lock()
+        self._read_lock = threading.Lock()
 
     def table(self, fields: Sequence[int]) -> Any:
-        """Return the table of some columns, given by position."""
-        # By index: by name, pyarrow would take "x.1" for a part of "x", and read both.
+        """Return a table of the fields at these indices."""
+        # By index: by name, pyarrow would take "x.1" as a part of "x", and read both.
         indices = [leaf for k in fields for leaf in self._leaves[k]]
-        # A column may be asked for while others are read ahead.
-        with self._one_at_a_time:
+        # `take` may run while a thread prefetches.
+        with self._read_lock:
             table = self._file.reader.read_all(column_indices=indices, use_threads=False)
         if table.num_rows != self.n_rows:
             raise ValueError(
-                f"a column has {table.num_rows} entries, and {self.n_rows} by the footer"
+                f"a column has {table.num_rows} entries, but {self.n_rows} according to the footer"
             )
         return table
 
@@ -154,13 +154,13 @@ def _parquet_stream(
         a = start
         while a < len(fields):
             b = a + 1
-            # Text may be long: it is read one column at a time.
+            # The size of text is unknown: it is read one column at a time.
             while b < len(fields) and sizes[a] and sizes[b] and fits(a, b):
                 b += 1
             with file.reading():
                 yield from _blocks(file.table(fields[a:b]), names[a:b])
             a = b
-        # Not after each group: to fetch the memory anew takes longer than to decode into it.
+        # Not after each group: allocating the memory again takes longer than decoding into it.
         pa.default_memory_pool().release_unused()
 
     def fits(a: int, b: int) -> bool:
@@ -191,15 +191,15 @@ def iter_ipc(path: str | os.PathLike[str], columns: Sequence[str] | None = None)
     ValueError
         If it is not an Arrow IPC file, is damaged, or two columns have the same name.
     KeyError
-        If it lacks one of `columns`; it says which names come close.
+        If it lacks one of `columns`; the message suggests similar names.
     ImportError
         If pyarrow is not installed: ``pip install "streamsel[io]"``.
 
     Notes
     -----
-    The file is memory-mapped, and its pages are let go after each block of about 4 MiB (where the
-    platform allows: POSIX). Of a compressed file about 16 MiB of columns are decompressed at a
-    time. Dtypes, nulls and what is not a number are treated as by `iter_parquet`.
+    The file is memory-mapped, and its pages are released after each block of about 4 MiB (on
+    POSIX platforms). Of a compressed file about 16 MiB of columns are decompressed at a time.
+    Dtypes, nulls and non-numeric columns are treated as by `iter_parquet`.
 
     Examples
     --------
@@ -235,20 +235,20 @@ def _ipc_stream(file: IpcFile, fields: Sequence[int], cut: Cut | None = None) ->
                     file.let_go()
 
     def fetch(positions: list[int]) -> list[npt.NDArray[Any]]:
-        chosen = sorted(fields[k] for k in positions)
+        wanted = sorted(fields[k] for k in positions)
         with file.reading():
-            group = file.table(chosen)
-            return [_to_numpy(group.column(chosen.index(fields[k]))).copy() for k in positions]
+            group = file.table(wanted)
+            return [_to_numpy(group.column(wanted.index(fields[k]))).copy() for k in positions]
 
     def blocks_from(start: int) -> Iterator[Block]:
-        # There is nothing to decode in what is viewed.
+        # Views of a mapped file need no decoding, so that prefetching would gain nothing.
         return read(start) if file.is_viewed else read_ahead(read(start))
 
     return indexed_stream(names, file.n_rows, blocks_from, fetch, cut)
 
 
 def table_stream(table: Any) -> ColumnStream:
-    """Stream the columns of a pyarrow.Table, block by block as of a file."""
+    """Stream the columns of a pyarrow.Table."""
     names = table.column_names
     check_distinct(names)
 
@@ -268,31 +268,31 @@ def _cut_fields(
     fields: Sequence[int],
     open_part: Callable[[str, Sequence[int]], ColumnStream],
 ) -> Cut:
-    """Return what cuts the fields of a file into parts that this function opens."""
+    """Return the splitter of the fields of a file, whose parts `open_part` opens."""
 
-    def how(a: int, b: int) -> partial[ColumnStream]:
-        chosen = fields[a:b]
-        is_run = chosen[-1] - chosen[0] == b - a - 1
-        run = range(chosen[0], chosen[-1] + 1)
-        return partial(open_part, stamp.path, run if is_run else tuple(chosen))
+    def opener(a: int, b: int) -> partial[ColumnStream]:
+        indices = fields[a:b]
+        is_contiguous = indices[-1] - indices[0] == b - a - 1
+        run = range(indices[0], indices[-1] + 1)
+        return partial(open_part, stamp.path, run if is_contiguous else tuple(indices))
 
     def cut(parts: int | None, start: int) -> list[Part]:
-        # What is no number is taken to be as long as one.
+        # Non-numeric entries are assumed to be as long as numbers.
         sizes = (max(1, file.n_rows * (s or 8)) for s in _stored_sizes(file.schema, fields))
         before = [0, *itertools.accumulate(sizes)]
-        return parts_of_columns(path, stamp, before, how, parts, start)
+        return parts_of_columns(path, stamp, before, opener, parts, start)
 
     return cut
 
 
 def _choose_fields(file: ParquetFile | IpcFile, columns: Sequence[str] | None) -> Sequence[int]:
-    """Return the positions of the fields to read, in the order of the file."""
+    """Return the indices of the fields to read, in the order of the file."""
     names = file.names
     check_distinct(names)
     if columns is not None:
         if isinstance(columns, str):
             raise TypeError(
-                f"Expected a list of names, got: {columns!r}. Hint: columns=[{columns!r}]."
+                f"Expected columns to be a list. Got: {columns!r}.\nHint: columns=[{columns!r}]."
             )
         return sorted(set(find_positions(names, columns)))
     if b"pandas" in (file.schema.metadata or {}):
@@ -301,7 +301,7 @@ def _choose_fields(file: ParquetFile | IpcFile, columns: Sequence[str] | None) -
 
 
 def _leaf_ranges(schema: Any, n_leaves: int) -> list[range]:
-    """Return the Parquet columns of every field: several where it is nested."""
+    """Return the Parquet columns of every field: several if it is nested."""
     if n_leaves == len(schema):
         return [range(i, i + 1) for i in range(n_leaves)]
     ranges = []
@@ -324,7 +324,7 @@ def _count_leaves(arrow_type: Any) -> int:
 
 
 def _stored_sizes(schema: Any, fields: Sequence[int]) -> list[int]:
-    """Return the bytes of an entry of each field in a block, 0 for what is not a number."""
+    """Return the bytes per entry of each field in a block, 0 for non-numeric fields."""
     is_all = len(fields) == len(schema)
     arrow_types = schema.types if is_all else [schema.field(i).type for i in fields]
     known = {arrow_type.id: _stored_size(arrow_type) for arrow_type in _distinct(arrow_types)}
@@ -346,12 +346,12 @@ def _stored_size(arrow_type: Any) -> int:
 
 
 def _distinct(arrow_types: Sequence[Any]) -> list[Any]:
-    """Return one type of each kind: a wide file has far more columns than kinds of them."""
+    """Return the distinct types: a wide file has far more columns than types."""
     return list({arrow_type.id: arrow_type for arrow_type in arrow_types}.values())
 
 
 def _blocks(table: Any, names: Sequence[Hashable]) -> Iterator[Block]:
-    """Cut a table into blocks; all at once where its columns are numbers of one type."""
+    """Convert a table to blocks, by matrices if its columns are numbers of one type."""
     kinds = _distinct(table.schema.types)
     size = _stored_size(kinds[0]) if len(kinds) == 1 else 0
     width = columns_per_block(table.num_rows, size or 8)
@@ -370,18 +370,17 @@ def _blocks(table: Any, names: Sequence[Hashable]) -> Iterator[Block]:
 def _one_by_one(
     table: Any, names: Sequence[Hashable]
 ) -> Iterator[tuple[Hashable, npt.NDArray[Any]]]:
-    """Yield (name, values) of every column of a table."""
     return ((name, _to_numpy(table.column(j))) for j, name in enumerate(names))
 
 
 def _matrix(table: Any) -> npt.NDArray[Any] | None:
-    """Return a table of numbers of one type as a matrix, None where each needs a look of its own.
+    """Convert a table of numbers of one type to a matrix.
 
-    That are booleans, decimals, and integers with nulls.
+    Return None for booleans, decimals and integers with nulls, which are converted one by one.
     """
     pa = pyarrow()
-    # A buffer that is too small would be read beyond its end. Here, for what is looked at now is at
-    # hand when the values are read: of a wide table it would be gone.
+    # Arrow would read beyond the end of a buffer that is too small. Validated per block, so that
+    # the pages are still resident when the values are read.
     table.validate(full=True)
     arrow_type = table.schema.types[0]
     is_float = pa.types.is_floating(arrow_type)
@@ -402,7 +401,7 @@ def _matrix(table: Any) -> npt.NDArray[Any] | None:
 
 
 def _to_numpy(column: Any) -> npt.NDArray[Any]:
-    """Return a column of Arrow in a dtype that blocks hold, with NaN for nulls."""
+    """Convert an Arrow column to a dtype that blocks hold, with NaN for nulls."""
     pa = pyarrow()
     types = pa.types
     arrow_type = column.type
@@ -414,7 +413,7 @@ def _to_numpy(column: Any) -> npt.NDArray[Any]:
     elif types.is_null(arrow_type):
         return np.full(len(column), np.nan)
     elif types.is_dictionary(arrow_type):
-        # Before 23 pyarrow makes no array of a dictionary whose indices have no sign.
+        # pyarrow before version 23 cannot convert a dictionary with unsigned indices.
         column = column.cast(arrow_type.value_type)
     try:
         values: npt.NDArray[Any] = column.to_numpy()

@@ -1,4 +1,4 @@
-"""A stream of columns: the one thing that every source is and every learner takes."""
+"""`ColumnStream`, the common type of all sources and the input of all learners."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from streamsel.stream._split import Cut, Part
 
-# A misspelt name is compared with this many names at most: difflib takes microseconds for each.
+# Cap on the names that a misspelt one is compared with: difflib takes microseconds for each.
 _MAX_COMPARED = 20_000
 
 
 class ColumnStream:
-    """An iterable of (name, values) that knows its size and how to yield blocks.
+    """An iterable of (name, values) with a known size that yields columns in blocks.
 
     Parameters
     ----------
@@ -32,37 +32,36 @@ class ColumnStream:
     n_columns
         Columns in the stream, None if unknown.
     rereadable
-        Whether `blocks` may be called again and then yields the same columns in the same order.
+        Whether `blocks` can be called again and yields the same columns in the same order.
     take
-        A faster way to fetch a few columns by name than reading the whole stream.
+        Fetches a few columns by name, faster than a pass over the stream.
     names
-        The names of all columns in order, where they are known before reading.
+        The names of all columns in order, None if unknown before reading.
     blocks_from
-        A faster way to reach the n-th column (counted from 0) than reading those before it: called
-        with n, it yields the blocks from there on.
+        Called with n, yields the blocks from the n-th column (counted from 0) on, faster than by
+        reading the columns before it.
     cut
-        How `split` makes parts of it: called with the number of parts (None for as many as it
-        takes) and with the first column that is wanted. None where no other process can open it.
+        Makes the parts that `split` returns: called with the number of parts (None for the
+        default) and the index of the first column. None if no other process can open the source.
     beside
-        What the source says of the rows beside its columns, by name: values (n,) each, the first
-        of them what the rows are called.
+        Row metadata of the source by name, arrays of shape (n,); the first holds the row names.
 
     Attributes
     ----------
     n_rows, n_columns
-        As given; what was unknown is filled in by the first block and by the first whole pass.
+        As passed; an unknown one is set by the first block, or by the first complete pass.
     names
-        As given, or None.
+        As passed, or None.
     rereadable
-        As given.
+        As passed.
     beside
-        As given; empty where there is nothing. It is never streamed.
+        As passed; empty if there is no row metadata. It is never streamed.
 
     Notes
     -----
-    A block holds a bounded number of bytes (about 4 MiB) where a source reads or copies; blocks
-    that are views of an array in memory hold up to 65,536 columns. Every method but `take`
-    returns at once; the reading is done by the loop over the result.
+    A block holds about 4 MiB at most where a source reads or copies; blocks that are views of an
+    array in memory hold up to 65,536 columns. Every method except `take` returns at once; columns
+    are read while the result is iterated over.
 
     Examples
     --------
@@ -99,7 +98,7 @@ class ColumnStream:
         self._take = take
         self._blocks_from = blocks_from
         self._cut = cut
-        self._spent = False
+        self._is_consumed = False
 
     def __repr__(self) -> str:
         return (
@@ -108,7 +107,7 @@ class ColumnStream:
         )
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the columns, block by block.
+        """Iterate over the columns in blocks.
 
         Returns
         -------
@@ -119,14 +118,14 @@ class ColumnStream:
         RuntimeError
             If the stream can be read only once, and has been.
         """
-        if self._spent and not self.rereadable:
+        if self._is_consumed and not self.rereadable:
             raise RuntimeError(
-                "Expected a stream of columns that is still to be read, got: a one-shot stream "
-                "that has been read. Hint: make it anew, or hand iter_columns a function that "
-                "returns a fresh iterator, and it can be read again."
+                "Expected a stream that can still be read. Got: a one-shot stream that has been "
+                "read.\nHint: create it again, or pass iter_columns a function that returns a new "
+                "iterator, so that the stream can be read more than once."
             )
-        self._spent = True
-        return self._observed(self._blocks())
+        self._is_consumed = True
+        return self._track_size(self._blocks())
 
     def __iter__(self) -> Iterator[tuple[Hashable, Any]]:
         """Yield (name, values) one column at a time; values are (n,), or CSC (n, 1) if sparse."""
@@ -138,7 +137,7 @@ class ColumnStream:
                 yield from zip(names, values.T, strict=True)
 
     def take(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
-        """Fetch a few columns by name, reading no more than needed.
+        """Fetch a few columns by name, reading as little as possible.
 
         Parameters
         ----------
@@ -152,14 +151,14 @@ class ColumnStream:
         Raises
         ------
         KeyError
-            If the stream has no column of that name; it says which names come close.
+            If the stream has no column of that name; the message suggests similar names.
 
         Notes
         -----
-        Files and arrays fetch these columns alone. Other sources are read until all are found; a
-        one-shot stream is then spent.
+        Files and arrays fetch only these columns. Other sources are read until all are found,
+        which consumes a one-shot stream.
         """
-        wanted = _names_asked_for(names)
+        wanted = _requested_names(names)
         if self.names is not None:
             find_positions(self.names, wanted)
         if self._take is not None:
@@ -171,7 +170,7 @@ class ColumnStream:
             for j, name in enumerate(block.names):
                 if name in missing:
                     missing.remove(name)
-                    found[name] = _own_column(block.values, j)
+                    found[name] = _copy_column(block.values, j)
             if not missing:
                 break
             seen.extend(islice(block.names, max(0, _MAX_COMPARED - len(seen))))
@@ -180,71 +179,73 @@ class ColumnStream:
         return {name: found[name] for name in wanted}
 
     def without(self, names: Iterable[Hashable]) -> ColumnStream:
-        """Return the same stream but for the columns of these names.
+        """Return the stream without the columns of these names.
 
         Parameters
         ----------
         names
-            Names to leave out. Where the stream does not know its names before reading, `n_columns`
-            takes it that all of them occur.
+            Names to exclude. If the names of the stream are unknown before reading, `n_columns`
+            assumes that all of them occur.
         """
-        left_out = frozenset(_names_asked_for(names))
+        excluded = frozenset(_requested_names(names))
         kept = None
         n_columns = self.n_columns
         if self.names is not None:
-            kept = [name for name in self.names if name not in left_out]
+            kept = [name for name in self.names if name not in excluded]
             n_columns = len(kept)
         elif n_columns is not None:
-            n_columns = max(0, n_columns - len(left_out))
+            n_columns = max(0, n_columns - len(excluded))
 
         def take(wanted: Sequence[Hashable]) -> dict[Hashable, Any]:
-            if refused := [name for name in wanted if name in left_out]:
+            if refused := [name for name in wanted if name in excluded]:
                 raise_missing(refused, kept or ())
             return self.take(wanted)
 
         cut = self._cut
         return ColumnStream(
-            lambda: (part for block in self.blocks() for part in _without(block, left_out)),
+            lambda: (part for block in self.blocks() for part in _drop_columns(block, excluded)),
             n_rows=self.n_rows,
             n_columns=n_columns,
             rereadable=self.rereadable,
             take=take,
             names=kept,
-            cut=None if cut is None else partial(cut_without, cut, self.names, left_out),
+            cut=None if cut is None else partial(cut_without, cut, self.names, excluded),
             beside=self.beside,
         )
 
     def skip(self, n: int) -> ColumnStream:
-        """Return the same stream but for its first n columns (to resume a long run).
+        """Return the stream without its first n columns (to resume a long run).
 
         Parameters
         ----------
         n
-            Columns not yielded. Arrays and column-wise files do not read them either.
+            Number of columns to skip. Arrays and column-wise files do not read them.
         """
         if n < 0:
-            raise ValueError(f"Expected a number of columns to skip of 0 or more, got: {n}.")
-        jump, cut = self._blocks_from, self._cut
+            raise ValueError(f"Expected n, the number of columns to skip, to be >= 0. Got: {n}.")
+        blocks_from, cut = self._blocks_from, self._cut
         rest = None if self.names is None else self.names[n:]
         return ColumnStream(
-            (lambda: drop_first(self.blocks(), n)) if jump is None else (lambda: jump(n)),
+            (lambda: drop_first(self.blocks(), n))
+            if blocks_from is None
+            else (lambda: blocks_from(n)),
             n_rows=self.n_rows,
             n_columns=None if self.n_columns is None else max(0, self.n_columns - n),
             rereadable=self.rereadable,
             take=None if rest is None else self._take,
             names=rest,
-            blocks_from=None if jump is None else (lambda m: jump(n + m)),
+            blocks_from=None if blocks_from is None else (lambda m: blocks_from(n + m)),
             cut=None if cut is None else (lambda parts, start: cut(parts, n + start)),
             beside=self.beside,
         )
 
     def split(self, parts: int | None = None) -> list[Part]:
-        """Cut the stream into parts that other processes can open and read.
+        """Split the stream into parts that other processes can open and read.
 
         Parameters
         ----------
         parts
-            How many there are to be, at most; by default as many as hold about 128 MB each.
+            Maximum number of parts; by default parts of about 128 MB each.
 
         Returns
         -------
@@ -253,32 +254,32 @@ class ColumnStream:
         Raises
         ------
         ValueError
-            For a number of parts below 1; if the columns are in memory, or follow from those
-            before them, so that no other process can open them from somewhere on.
+            If `parts` is below 1; if the columns are in memory or depend on preceding columns, so
+            that no other process can open the stream at an arbitrary column.
 
         Notes
         -----
-        Streams of files of any format can be split, and what `without`,
-        `skip` and `screen` make of them. Parts hold about equally many bytes; where they end does
-        not depend on the machine. Text with one variable a line is cut where lines begin, and how
-        many columns a part has is not known before it is read; if gzipped it is one part. Text
-        with one observation a line is written by columns anew in each process that reads of it.
+        Streams of files of any format can be split, also after `without`, `skip` and `screen`.
+        Parts hold about equally many bytes; their limits do not depend on the machine. Text with
+        one variable per line is cut at line starts, and the number of columns of a part is unknown
+        before it is read; a gzipped file is one part. Text with one observation per line is
+        transposed again by each process that reads a part of it.
 
-        `on_bad` of `iter_lines` and `report` of `screen` go with the parts, which can be pickled if
-        these can: they are called where a part is read.
+        `on_bad` of `iter_lines` and `report` of `screen` travel with the parts, which can be
+        pickled if these can: they are called in the process that reads the part.
         """
         check_parts(parts)
         if self._cut is None:
             raise ValueError(
-                "Expected a stream of columns that another process can open from any column on. "
-                "Got: one of what is in memory, or of what is made of the columns before.\n"
-                "Hint: split a stream of a file, such as of a .npy or Parquet file, before prune "
-                "and with_dummies."
+                "Expected a stream that another process can open at any column. Got: one that is "
+                "in memory, or whose columns depend on preceding ones.\n"
+                "Hint: split a stream of a file, such as .npy or Parquet, before prune and "
+                "with_dummies."
             )
         return self._cut(parts, 0)
 
-    def _observed(self, blocks: Iterable[Block]) -> Iterator[Block]:
-        """Pass the blocks on, and learn the size of the stream from them."""
+    def _track_size(self, blocks: Iterable[Block]) -> Iterator[Block]:
+        """Yield the blocks, and set the size of the stream from them."""
         n_columns = 0
         for block in blocks:
             if self.n_rows is None:
@@ -297,7 +298,7 @@ def indexed_stream(
     cut: Cut | None = None,
     beside: Mapping[str, Any] | None = None,
 ) -> ColumnStream:
-    """Make a stream of a source that knows its names and can start at any column.
+    """Create a stream of a source with known names that can start at any column.
 
     Parameters
     ----------
@@ -306,13 +307,13 @@ def indexed_stream(
     n_rows
         Observations.
     read
-        Yields the blocks from a position on.
+        Yields the blocks from a column index on.
     fetch
-        Returns the values of the columns at some positions, in their order.
+        Returns the values of the columns at some indices, in their order.
     cut
-        Makes parts of it.
+        Makes the parts of the stream.
     beside
-        What is said of the rows.
+        Row metadata.
     """
 
     def take(wanted: Sequence[Hashable]) -> dict[Hashable, Any]:
@@ -330,36 +331,36 @@ def indexed_stream(
 
 
 def check_names(names: Any, n_columns: int) -> Sequence[Hashable]:
-    """Return the names of the columns of an array: a range, or a list of distinct hashables."""
+    """Check the column names of an array; return a range, or a list of distinct hashables."""
     if names is None:
         return range(n_columns)
     if isinstance(names, str) or is_sparse(names):
         got = f"the string {names!r}" if isinstance(names, str) else type(names).__name__
-        raise TypeError(f"Expected a sequence of names, got: {got}.")
+        raise TypeError(f"Expected names to be a sequence of names. Got: {got}.")
     if isinstance(names, range) and len(names) == n_columns:
         return names
     try:
-        # tolist() makes plain Python objects of the entries of arrays and pandas indexes.
+        # tolist() converts the entries of arrays and pandas indexes to plain Python objects.
         result: list[Hashable] = list(names.tolist() if hasattr(names, "tolist") else names)
     except (TypeError, ValueError, IndexError, NotImplementedError) as error:
         raise TypeError(
-            f"Expected a sequence of names, got: {type(names).__name__} ({error})."
+            f"Expected names to be a sequence of names. Got: {type(names).__name__} ({error})."
         ) from error
     if len(result) != n_columns:
         raise ValueError(
-            f"Expected {n_columns} names, one for each column, got: {len(result)} names."
+            f"Expected {n_columns} names, one for each column. Got: {len(result)} names."
         )
     check_distinct(result)
     return result
 
 
 def check_distinct(names: Sequence[Hashable]) -> None:
-    """Raise ValueError if a name occurs twice, and say which."""
+    """Raise ValueError if a name occurs more than once."""
     try:
         seen = set(names)
     except TypeError as error:
         raise TypeError(
-            f"Expected names that can be hashed, got: {error}. Hint: tuples can be, lists cannot."
+            f"Expected hashable column names. Got: {error}.\nHint: use tuples instead of lists."
         ) from error
     if len(seen) == len(names):
         return
@@ -371,24 +372,24 @@ def check_distinct(names: Sequence[Hashable]) -> None:
             repeated.append(name)
     listed = ", ".join(map(repr, repeated[:5])) + (", ..." if len(repeated) > 5 else "")
     raise ValueError(
-        f"Expected distinct names of columns, got: {listed} more than once. "
+        f"Expected distinct column names. Got: {listed} more than once.\n"
         "Hint: rename or drop the repeated columns."
     )
 
 
 def find_positions(names: Sequence[Hashable], wanted: Sequence[Hashable]) -> list[int]:
-    """Return where the wanted names stand among all names, or raise KeyError."""
+    """Return the indices of the wanted names among all names, or raise KeyError."""
     if len(wanted) == 0:
         return []
-    sought = set(wanted)
-    found = {name: i for i, name in enumerate(names) if name in sought}
-    if len(found) < len(sought):
+    wanted_set = set(wanted)
+    found = {name: i for i, name in enumerate(names) if name in wanted_set}
+    if len(found) < len(wanted_set):
         raise_missing([name for name in wanted if name not in found], names)
     return [found[name] for name in wanted]
 
 
 def raise_missing(missing: Sequence[Hashable], known: Iterable[Hashable]) -> Never:
-    """Raise the KeyError for names that a source does not have, with those that come close."""
+    """Raise a KeyError for names that a source does not have, with similar names as a hint."""
     known = list(islice(known, _MAX_COMPARED))
     texts = [name for name in known if isinstance(name, str)]
     close = [
@@ -406,18 +407,17 @@ def raise_missing(missing: Sequence[Hashable], known: Iterable[Hashable]) -> Nev
     raise KeyError(f"Expected names of columns in the stream, got: {listed}. Hint: {hint}")
 
 
-def _names_asked_for(names: Iterable[Hashable]) -> list[Hashable]:
-    """Return the distinct names in their order; a lone string is a mistake, not its letters."""
+def _requested_names(names: Iterable[Hashable]) -> list[Hashable]:
+    """Return the distinct names in order; refuse a string, which would be split into letters."""
     if isinstance(names, str):
-        raise TypeError(f"Expected a list of names, got: {names!r}. Hint: write [{names!r}].")
+        raise TypeError(f"Expected names to be a list. Got: {names!r}.\nHint: write [{names!r}].")
     return list(dict.fromkeys(names))
 
 
-def _own_column(values: Any, j: int) -> Any:
-    """Copy a column out of a block, so that the block can go."""
+def _copy_column(values: Any, j: int) -> Any:
+    """Copy a column of a block, so that the block can be freed."""
     return csc_columns(values, j, j + 1).copy() if is_sparse(values) else values[:, j].copy()
 
 
-def _without(block: Block, left_out: frozenset[Hashable]) -> Iterator[Block]:
-    """Yield what remains of a block without the columns of some names, in parts."""
-    return cut_out(block, [j for j, name in enumerate(block.names) if name in left_out])
+def _drop_columns(block: Block, excluded: frozenset[Hashable]) -> Iterator[Block]:
+    return cut_out(block, [j for j, name in enumerate(block.names) if name in excluded])

@@ -1,4 +1,4 @@
-"""Columns of genotypes: the .bed, .bim and .fam files of PLINK 1."""
+"""Streams of genotypes: the .bed, .bim and .fam files of PLINK 1."""
 
 from __future__ import annotations
 
@@ -30,54 +30,55 @@ if TYPE_CHECKING:
 
 _BY_VARIANT = b"\x6c\x1b\x01"
 _BY_SAMPLE = b"\x6c\x1b\x00"
-# Copies of the first allele that two bits say; 01 is missing.
+# Number of copies of the first allele encoded by two bits; 01 is missing.
 _COPIES = {"int8": (2, -1, 1, 0), "float32": (2.0, np.nan, 1.0, 0.0)}
-# Whether a column has missing values is asked of so many neighbours together, which then have one
-# dtype: single ones would make blocks of single columns.
-_NEIGHBOURS = 64
+# Columns that share a dtype, which depends on whether any of them has missing values: a dtype per
+# column would make blocks of single columns.
+_GROUP_SIZE = 64
 
 
 def iter_bed(
     path: str | os.PathLike[str], *, missing: Literal["mean", "keep"] = "mean"
 ) -> ColumnStream:
-    r"""Stream the variants of a PLINK 1 file of genotypes that may exceed memory.
+    r"""Stream the variants of a PLINK 1 genotype file that may exceed memory.
 
     Parameters
     ----------
     path
-        The .bed file, or its URL, variant-major as PLINK writes it; the .bim and .fam files lie
-        beside it.
+        The .bed file, or its URL, variant-major as PLINK writes it; the .bim and .fam files must be
+        in the same folder, with the same stem.
     missing
-        What stands for a missing genotype: the "mean" of the variant's others, or "keep" for NaN.
+        Treatment of missing genotypes: "mean" imputes the mean of the variant, "keep" yields NaN.
 
     Returns
     -------
     ColumnStream
-        A column a variant: how many copies of the first allele of the .bim file (A1, as a rule the
-        minor one) each sample has, 0, 1 or 2. Its `beside` has what the .fam file says of the
-        samples: "IID", "FID", "sex" and "phenotype".
+        One column per variant: the number of copies (0, 1 or 2) of the first allele of the .bim
+        file (A1, usually the minor one) in each sample. Its `beside` has the sample metadata of the
+        .fam file: "IID", "FID", "sex" and "phenotype".
 
     Raises
     ------
     FileNotFoundError
         If one of the three files is missing.
     ValueError
-        If it is not such a .bed file, is sample-major, or has another size than the variants of the
-        .bim and the samples of the .fam file make; if a line of these has too few cells; if
-        `missing` is neither.
+        If it is not such a .bed file, is sample-major, or its size does not match the numbers of
+        variants and samples in the .bim and .fam files; if a line of these has too few cells; if
+        `missing` is neither "mean" nor "keep".
 
     Notes
     -----
-    Variants are called by their identifiers. Those that are "." or occur more than once are called
-    chromosome:position:A1:A2 instead, and where that is taken already :2, :3 and so on follow.
+    Columns are named by the identifiers of the variants. Identifiers that are "." or occur more
+    than once are replaced by chromosome:position:A1:A2, with :2, :3 and so on appended if that name
+    is already used.
 
-    The .bim and .fam files are read once, now. About 1 MiB of genotypes is unpacked at a time, into
-    int8. Where one is missing, some neighbouring variants (64 or as many as make a block, if that
-    is less) are float32. Hardly a variant of a cohort is complete, and means are what association
-    tests put in place; `screen(iter_bed(path, missing="keep"), missing="mean")` counts them. A
-    variant without any genotype stays NaN.
+    The .bim and .fam files are read once, when the function is called. About 1 MiB of genotypes is
+    unpacked at a time, to int8. If one is missing, its group of neighbouring variants (64, or as
+    many as make a block if that is less) is float32. Few variants of a cohort are complete, and
+    association tests usually impute means; `screen(iter_bed(path, missing="keep"),
+    missing="mean")` counts them. A variant without any genotype stays NaN.
 
-    Missing phenotypes (-9, what is no number, and 0 where the others are 1 and 2: control and case)
+    Missing phenotypes (-9, non-numeric values, and 0 if the others are 1 and 2: control and case)
     are NaN; so is a sex other than 1 (male) and 2 (female).
 
     Examples
@@ -105,13 +106,13 @@ def iter_bed(
     file = _BedFile(path, missing)
     p = len(file.names)
 
-    def how(a: int, b: int) -> partial[ColumnStream]:
+    def opener(a: int, b: int) -> partial[ColumnStream]:
         return partial(_bed_part, files[0].path, missing, a, b)
 
     def cut(parts: int | None, start: int) -> list[Part]:
-        size = max(1, file.packed)
+        size = max(1, file.variant_bytes)
         before = range(0, (p + 1) * size, size)
-        made = parts_of_columns(path, files[0], before, how, parts, start)
+        made = parts_of_columns(path, files[0], before, opener, parts, start)
         return [replace(part, files=files) for part in made]
 
     return _bed_stream(file, 0, p, cut)
@@ -123,51 +124,51 @@ def _bed_part(path: str, missing: str, first: int, end: int) -> ColumnStream:
 
 def _bed_stream(file: _BedFile, first: int, end: int, cut: Cut | None = None) -> ColumnStream:
     def read(start: int) -> Iterator[Block]:
-        # The neighbours of a column are the same wherever one begins.
-        ahead = (first + start) % file.width
-        for a, values in file.read(first + start - ahead, end):
+        # From the start of a group, so that the dtype of a column does not depend on `start`.
+        n_before = (first + start) % file.width
+        for a, values in file.read(first + start - n_before, end):
             block = Block(file.names[a : a + values.shape[1]], values)
-            yield from drop_first([block], ahead)
-            ahead = max(0, ahead - values.shape[1])
+            yield from drop_first([block], n_before)
+            n_before = max(0, n_before - values.shape[1])
 
     def fetch(positions: list[int]) -> Iterator[npt.NDArray[Any]]:
         for j in positions:
-            place = first + j
-            yield file.neighbours(place)[:, place % file.width].copy()
+            column = first + j
+            yield file.group_of(column)[:, column % file.width].copy()
 
     return indexed_stream(file.names[first:end], file.n_rows, read, fetch, cut, file.samples)
 
 
 class _BedFile:
-    """A .bed file, and what the files beside it say.
+    """A .bed file with its .bim and .fam files.
 
     Parameters
     ----------
     path, missing
-        As of `iter_bed`.
+        As in `iter_bed`.
 
     Attributes
     ----------
     names
-        Of the variants.
+        Names of the variants.
     samples
-        What is said of the samples.
+        Metadata of the samples.
     n_rows
         Number of samples.
-    packed
+    variant_bytes
         Bytes of a variant in the file.
     width
-        How many neighbours have one dtype.
+        Number of neighbouring variants that share a dtype.
     """
 
     def __init__(self, path: str | os.PathLike[str], missing: str) -> None:
         self._path, bim, fam = _triple(path)
-        self._fills = missing == "mean"
+        self._imputes = missing == "mean"
         self.names = _variants(bim)
         self.samples = _samples(fam)
         self.n_rows = len(self.samples["IID"])
-        self.packed = -(-self.n_rows // 4)
-        self.width = min(_NEIGHBOURS, columns_per_block(self.n_rows, 4))
+        self.variant_bytes = -(-self.n_rows // 4)
+        self.width = min(_GROUP_SIZE, columns_per_block(self.n_rows, 4))
         self._check()
 
     def _check(self) -> None:
@@ -176,70 +177,73 @@ class _BedFile:
             size = file.seek(0, os.SEEK_END)
         if start == _BY_SAMPLE:
             raise ValueError(
-                f"Expected a .bed file with one variant after the other. Got: {self._path!r}, with "
-                "one sample after the other.\nHint: plink --bfile NAME --make-bed writes it so."
+                f"Expected a variant-major .bed file. Got: {self._path!r}, which is sample-major.\n"
+                "Hint: convert it with plink --bfile NAME --make-bed."
             )
         if start != _BY_VARIANT:
             raise ValueError(
-                f"Expected a .bed file of PLINK 1. Got: {self._path!r}, which begins otherwise."
+                f"Expected a .bed file of PLINK 1. Got: {self._path!r}, with other first bytes."
             )
-        if size != 3 + len(self.names) * self.packed:
+        expected = 3 + len(self.names) * self.variant_bytes
+        if size != expected:
             raise ValueError(
-                f"Expected {3 + len(self.names) * self.packed:,} bytes for {len(self.names):,} "
-                f"variants of the .bim and {self.n_rows:,} samples of the .fam file. Got: "
-                f"{size:,} bytes in {self._path!r}."
+                f"Expected {expected:,} bytes for {len(self.names):,} variants of the .bim and "
+                f"{self.n_rows:,} samples of the .fam file. Got: {size:,} bytes in {self._path!r}."
             )
 
     def read(self, start: int, end: int) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-        """Yield (position, columns from there on) from a first of neighbours on."""
+        """Yield (index of the first column, columns); `start` must be the start of a group."""
         step = self.width * max(1, columns_per_block(self.n_rows, 4) // self.width)
         with open_binary(self._path, anywhere=True) as file:
-            file.seek(3 + start * self.packed)
+            file.seek(3 + start * self.variant_bytes)
             for a in range(start, end, step):
-                # Neighbours to the last, whose dtype they share.
+                # To the end of the last group, whose columns share a dtype.
                 b = min(a + step, -(-end // self.width) * self.width, len(self.names))
-                raw = self._packed(file.read((b - a) * self.packed), b - a)
-                for place, values in self._unpacked(raw):
-                    if a + place < end:
-                        yield a + place, values[:, : end - a - place]
+                raw = self._packed(file.read((b - a) * self.variant_bytes), b - a)
+                for j, values in self._unpacked(raw):
+                    if a + j < end:
+                        yield a + j, values[:, : end - a - j]
 
-    def neighbours(self, place: int) -> npt.NDArray[Any]:
-        """Return a column, and those whose dtype it shares."""
-        first = place - place % self.width
+    def group_of(self, column: int) -> npt.NDArray[Any]:
+        """Return the group of columns that share a dtype with a column."""
+        first = column - column % self.width
         b = min(first + self.width, len(self.names))
         with open_binary(self._path, anywhere=True) as file:
-            file.seek(3 + first * self.packed)
-            raw = self._packed(file.read((b - first) * self.packed), b - first)
+            file.seek(3 + first * self.variant_bytes)
+            raw = self._packed(file.read((b - first) * self.variant_bytes), b - first)
         ((_, values),) = self._unpacked(raw)
         return values
 
     def _packed(self, data: bytes, n: int) -> npt.NDArray[np.uint8]:
-        if len(data) != n * self.packed:
-            raise ValueError(f"Expected {self._path!r} as it was. Got: fewer bytes than before.")
-        return np.frombuffer(data, np.uint8).reshape(n, self.packed)
+        if len(data) != n * self.variant_bytes:
+            raise ValueError(
+                f"Expected {self._path!r} to be unchanged. Got: fewer bytes than before."
+            )
+        return np.frombuffer(data, np.uint8).reshape(n, self.variant_bytes)
 
     def _unpacked(self, raw: npt.NDArray[np.uint8]) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-        """Yield (place, columns), neighbours without missing values as int8, others as float32."""
-        whole = self._copies(raw, "int8")
-        lacks = whole.min(axis=1, initial=0) < 0
-        kinds = np.logical_or.reduceat(lacks, range(0, len(raw), self.width))
-        edges = np.flatnonzero(np.diff(kinds)) + 1
+        """Yield (first index, columns): complete groups as int8, others as float32."""
+        counts = self._allele_counts(raw, "int8")
+        has_missing = counts.min(axis=1, initial=0) < 0
+        groups = np.logical_or.reduceat(has_missing, range(0, len(raw), self.width))
+        edges = np.flatnonzero(np.diff(groups)) + 1
         starts = [0, *(self.width * edges).tolist(), len(raw)]
         for a, b in pairwise(starts):
-            if not lacks[a:b].any():
-                yield a, whole[a:b].T
+            missing = np.flatnonzero(has_missing[a:b])
+            if not missing.size:
+                yield a, counts[a:b].T
                 continue
-            columns = self._copies(raw[a:b], "float32").T
-            yield a, filled_in(columns, np.flatnonzero(lacks[a:b]))[0] if self._fills else columns
+            columns = self._allele_counts(raw[a:b], "float32").T
+            yield a, filled_in(columns, missing)[0] if self._imputes else columns
 
-    def _copies(self, raw: npt.NDArray[np.uint8], dtype: str) -> npt.NDArray[Any]:
-        """Unpack variants, one a row: each byte is looked up as a whole, four samples at once."""
+    def _allele_counts(self, raw: npt.NDArray[np.uint8], dtype: str) -> npt.NDArray[Any]:
+        """Unpack variants, one per row, by a table lookup of each byte: four samples at once."""
         rows = _TABLES[dtype][raw].view(dtype)
         return np.ascontiguousarray(rows[:, : self.n_rows])
 
 
 def _table(dtype: str) -> npt.NDArray[Any]:
-    """Return, for every byte, the four values that it packs, as if they were one number."""
+    """Return, for every byte, its four values viewed as a single number."""
     four = (np.arange(256)[:, None] >> np.array([0, 2, 4, 6])) & 3
     values = np.array(_COPIES[dtype], dtype)[four]
     packed: npt.NDArray[Any] = values.view("u4" if dtype == "int8" else "c16")[:, 0]
@@ -250,14 +254,13 @@ _TABLES = {dtype: _table(dtype) for dtype in _COPIES}
 
 
 def _triple(path: str | os.PathLike[str]) -> tuple[str, str, str]:
-    """Return the names of the three files."""
     bed = os.fspath(path)
     stem = bed[:-4] if bed.lower().endswith(".bed") else bed
     return bed, f"{stem}.bim", f"{stem}.fam"
 
 
 def _cells(path: str, n: int, what: str) -> Iterator[list[str]]:
-    """Yield the cells of every line, which has at least n."""
+    """Yield the cells of every line; raise ValueError if one has fewer than n."""
     with open_text(path, LINE_BYTES) as file:
         for number, line in numbered_lines(file, path):
             cells = line.split()
@@ -279,16 +282,15 @@ def _variants(path: str) -> list[Hashable]:
     taken = counts.keys() - repeated
     for i, cells in enumerate(_cells(path, 6, "variant")):
         if names[i] in repeated:
-            place = ":".join((cells[0], *cells[3:6]))
-            names[i], again = place, 2
+            locus = ":".join((cells[0], *cells[3:6]))
+            names[i], number = locus, 2
             while names[i] in taken:
-                names[i], again = f"{place}:{again}", again + 1
+                names[i], number = f"{locus}:{number}", number + 1
             taken.add(names[i])
     return list(names)
 
 
 def _samples(path: str) -> dict[str, npt.NDArray[Any]]:
-    """Return what is said of the samples; first of all how they are called."""
     lines = list(_cells(path, 6, "sample"))
     columns: Sequence[Sequence[str]] = list(zip(*lines, strict=False)) or [()] * 6
     family, individual, _, _, sex, phenotype = columns[:6]
@@ -304,7 +306,7 @@ def _samples(path: str) -> dict[str, npt.NDArray[Any]]:
 
 
 def _numbers(cells: Sequence[str], is_missing: Callable[[float], bool]) -> npt.NDArray[np.float64]:
-    """Return numbers, NaN for what is none, or stands for none."""
+    """Convert cells to numbers, with NaN for text and for codes of missing values."""
 
     def number(cell: str) -> float:
         try:
@@ -317,7 +319,7 @@ def _numbers(cells: Sequence[str], is_missing: Callable[[float], bool]) -> npt.N
 
 
 def _whole(numbers: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
-    """Return codes as integers, if none is missing: they may be taken for classes."""
+    """Convert codes to integers if none is missing, so that they can serve as classes."""
     is_whole = np.isfinite(numbers) & (np.abs(numbers) < 2**53) & (numbers == np.floor(numbers))
     if is_whole.all():
         return numbers.astype(np.int64)

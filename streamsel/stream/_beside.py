@@ -1,4 +1,4 @@
-"""What files say of their rows beside their columns: how the rows are called, before all."""
+"""Row metadata of files: row names, and other values that are not streamed as columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def calling_rows(member: Member, ids: str) -> Member:
-    """Return a file without the column that says what its rows are called: that stands beside."""
+    """Move the column `ids` of a file from its columns to its row metadata."""
     values = np.asarray(member.open().take([ids])[ids])
     if may_be_inexact(values):
         exact = exact_column(member.path, ids, "", AS_FOUND)
@@ -29,21 +29,21 @@ def calling_rows(member: Member, ids: str) -> Member:
 
 
 def beside_of(members: Sequence[Member]) -> Mapping[str, Any]:
-    """Return what the first file that says something of the rows says; others name them alike."""
-    saying = [member for member in members if member.beside]
-    if not saying:
+    """Return the row metadata of the first file with any; check that the row names agree."""
+    with_metadata = [member for member in members if member.beside]
+    if not with_metadata:
         return {}
-    first, *others = saying
-    called = next(iter(first.beside))
-    names = np.asarray(first.beside[called])
+    first, *others = with_metadata
+    id_name = next(iter(first.beside))
+    names = np.asarray(first.beside[id_name])
     for other in others:
-        if called not in other.beside:
+        if id_name not in other.beside:
             continue
-        found = np.asarray(other.beside[called])
+        found = np.asarray(other.beside[id_name])
         if (differs := np.flatnonzero(found != names)).size:
             row = int(differs[0])
             raise ValueError(
-                f"Expected the same {called} in every file. Got in row {row:,}: {names[row]!r} in "
+                f"Expected the same {id_name} in every file. Got in row {row:,}: {names[row]!r} in "
                 f"{first.path!r}, and {found[row]!r} in {other.path!r}."
             )
     return first.beside

@@ -1,4 +1,4 @@
-"""How blocks are made: their size, the dtypes they keep, columns gathered one by one."""
+"""Construction of blocks: their size and dtypes, parts of them, and gathering of columns."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from streamsel.columns import Block
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
 
-# Bytes in a block that is read or copied: large enough to amortise a call for each block, small
-# enough to stay in the cache of the processor, and to be forgotten beside the data.
+# Bytes in a block that is read or copied: large enough to amortise the calls per block, small
+# enough to stay in the processor's cache and to be negligible compared with the data.
 BLOCK_BYTES = 4 * 2**20
 # Columns in any block: views cost no bytes, but their names may.
 MAX_COLUMNS = 65_536
-# Up to this many columns are cut out of a block by views of what lies between them, not by a copy.
+# Up to this many columns are removed from a block by views of the columns between, without a copy.
 _MAX_CUTS = 16
-# What learners read in place; everything else becomes float64 (bool becomes uint8).
+# Dtypes that learners read in place; other numbers become float64 (bool becomes uint8).
 KEPT_DTYPES = frozenset(np.dtype(name) for name in ("float64", "float32", "int8", "uint8"))
 
 
 def columns_per_block(n_rows: int, itemsize: int = 8) -> int:
-    """Return how many columns of so many bytes an entry make a block."""
+    """Return the number of columns in a block, for entries of `itemsize` bytes."""
     return min(MAX_COLUMNS, max(1, BLOCK_BYTES // max(1, n_rows * itemsize)))
 
 
 def is_sparse(values: Any) -> bool:
-    """Tell whether values are a scipy.sparse array or matrix, without importing scipy."""
+    """Return whether values are a scipy.sparse array or matrix, without importing scipy."""
     return not isinstance(values, np.ndarray) and hasattr(values, "tocsc")
 
 
 def stored(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return an array in a dtype that blocks hold, as it is if its dtype is one of them.
+    """Convert an array to a dtype that blocks hold; return it unchanged if it has one.
 
-    Complex numbers are left alone and everything without a number is made an object array: it is
-    for the learner to refuse them by name.
+    Complex numbers are unchanged and non-numeric values become an object array: the learner
+    rejects them, with the column's name.
     """
     dtype = values.dtype
     if dtype in KEPT_DTYPES or dtype.kind in "cO":
@@ -47,7 +47,7 @@ def stored(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if dtype.kind in "iuf":
         return values.astype(np.float64, order="F")
     if dtype.kind in "mM":
-        # Python has no nanoseconds: numpy would make integers of them.
+        # Python has no nanoseconds: numpy would convert them to integers.
         return values.astype(f"{dtype.kind}8[us]").astype(object)
     return values.astype(object)
 
@@ -55,17 +55,17 @@ def stored(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def csc_columns(matrix: Any, start: int, stop: int) -> Any:
     """Return the columns start, ..., stop - 1 of a CSC matrix as views of its data.
 
-    The slicing of scipy copies the entries.
+    Slicing by scipy would copy the entries.
     """
     from scipy.sparse import csc_array
 
     indptr = matrix.indptr[start : stop + 1]
     first, last = indptr[0], indptr[-1]
-    # Given to the constructor, indices of 64 bits would be looked at one by one, and copied.
+    # The constructor would check 64-bit indices one by one, and copy them.
     part = csc_array((matrix.shape[0], stop - start), dtype=matrix.dtype)
     part.data, part.indices = matrix.data[first:last], matrix.indices[first:last]
     part.indptr = indptr - first
-    # Known of the whole once it has been asked: nobody need look at every entry again.
+    # scipy caches this flag of the whole matrix; setting it here avoids a check of every entry.
     part.has_canonical_format = matrix.has_canonical_format
     return part
 
@@ -89,18 +89,18 @@ def part_of(block: Block, start: int, stop: int) -> Block:
     return Block(names[start:stop], values[:, start:stop])
 
 
-def cut_out(block: Block, gone: Sequence[int]) -> Iterator[Block]:
-    """Yield what remains of a block without the columns at these places, ascending, in parts."""
+def cut_out(block: Block, dropped: Sequence[int]) -> Iterator[Block]:
+    """Yield a block without the columns at these ascending indices, in one or more parts."""
     width = len(block.names)
-    if not gone:
+    if not dropped:
         yield block
-    elif len(gone) <= _MAX_CUTS:
-        for start, stop in zip([-1, *gone], [*gone, width], strict=True):
+    elif len(dropped) <= _MAX_CUTS:
+        for start, stop in zip([-1, *dropped], [*dropped, width], strict=True):
             if stop - start > 1:
                 yield part_of(block, start + 1, stop)
     else:
-        # Copies of bounded size: the block may be a view of far more than should be copied.
-        kept = np.delete(np.arange(width), gone)
+        # Copies of bounded size: the block may be a view that is too large to be copied at once.
+        kept = np.delete(np.arange(width), dropped)
         step = columns_per_block(block.values.shape[0])
         for start in range(0, kept.size, step):
             chosen = kept[start : start + step]
@@ -111,7 +111,7 @@ def cut_out(block: Block, gone: Sequence[int]) -> Iterator[Block]:
 
 
 def gather(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[Block]:
-    """Gather columns that come one by one into blocks, in their order.
+    """Collect single columns into blocks, in their order.
 
     Parameters
     ----------
@@ -121,10 +121,10 @@ def gather(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[Block]:
 
     Notes
     -----
-    A change of dtype or of length ends a block. If `pairs` raises, the columns before are yielded
-    first, and the error follows.
+    A change of dtype or of length ends a block. If `pairs` raises, the columns before the error are
+    yielded first.
     """
-    gathered: _Dense | _Sparse | None = None
+    gathered: _DenseBuilder | _SparseBuilder | None = None
     iterator = iter(pairs)
     while True:
         try:
@@ -135,8 +135,8 @@ def gather(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[Block]:
             if gathered is not None:
                 yield gathered.block()
             raise
-        kind = _Sparse if is_sparse(values) else _Dense
-        if kind is _Dense:
+        kind = _SparseBuilder if is_sparse(values) else _DenseBuilder
+        if kind is _DenseBuilder:
             values = stored(values)
         if gathered is not None and not (type(gathered) is kind and gathered.fits(values)):
             yield gathered.block()
@@ -148,8 +148,8 @@ def gather(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[Block]:
         yield gathered.block()
 
 
-class _Dense:
-    """Dense columns of one dtype and length on their way into a block."""
+class _DenseBuilder:
+    """Builder of a block of dense columns of one dtype and length."""
 
     def __init__(self, first: npt.NDArray[Any]) -> None:
         width = 1 if first.dtype == object else columns_per_block(first.size, first.itemsize)
@@ -172,8 +172,8 @@ class _Dense:
         return Block(self._names, self._rows[: len(self._names)].T)
 
 
-class _Sparse:
-    """Sparse columns of one dtype and length on their way into a block."""
+class _SparseBuilder:
+    """Builder of a block of sparse columns of one dtype and length."""
 
     def __init__(self, first: Any) -> None:
         self._n_rows = first.shape[0]

@@ -1,4 +1,4 @@
-"""Columns that come one by one: generators, lists, dictionaries' items."""
+"""Columns from iterables of (name, values): generators, lists, items of a dictionary."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ def iter_columns(
     n_rows: int | None = None,
     n_columns: int | None = None,
 ) -> ColumnStream:
-    """Stream columns that come one by one, from a generator say.
+    """Stream columns from an iterable of (name, values), such as a generator.
 
     Parameters
     ----------
     pairs
         Iterable of (name, values), or a function without arguments that returns one. Values are
-        an array-like of shape (n,), or a column (n, 1) of scipy.sparse. A function, a list and
-        any other iterable that is not its own iterator can be read again; a generator cannot.
+        an array-like of shape (n,), or a scipy.sparse column (n, 1). A function, a list and any
+        other iterable that is not its own iterator can be read more than once; a generator cannot.
     n_rows
-        Observations, if known.
+        Number of observations, if known.
     n_columns
-        Columns, if known: for progress bars.
+        Number of columns, if known, for progress bars.
 
     Raises
     ------
     TypeError
         If `pairs` cannot be iterated; while reading, if an item is not a pair.
     ValueError
-        While reading, if the values of a column have more or fewer than one dimension.
+        While reading, if the values of a column are not one-dimensional.
 
     Notes
     -----
-    Columns are copied into blocks of about 4 MiB. When an item is bad, or the generator itself
-    fails, the columns before it are yielded first. Lengths are for the learner to judge.
+    Columns are copied into blocks of about 4 MiB. If an item is invalid or the generator fails,
+    the columns before it are yielded first. Column lengths are checked by the learner.
 
     Examples
     --------
@@ -59,35 +59,35 @@ def iter_columns(
     """
     if callable(pairs):
         return ColumnStream(
-            lambda: gather(_checked(_returned(pairs))), n_rows=n_rows, n_columns=n_columns
+            lambda: gather(_checked_pairs(_call(pairs))), n_rows=n_rows, n_columns=n_columns
         )
     if not is_many(pairs):
-        raise TypeError(f"Expected an iterable of (name, values), got: {type(pairs).__name__}.")
+        raise TypeError(f"Expected an iterable of (name, values). Got: {type(pairs).__name__}.")
     return ColumnStream(
-        lambda: gather(_checked(pairs)),
+        lambda: gather(_checked_pairs(pairs)),
         n_rows=n_rows,
         n_columns=n_columns,
         rereadable=iter(pairs) is not pairs,
     )
 
 
-def _returned(pairs: Callable[[], Any]) -> Iterable[tuple[Hashable, Any]]:
+def _call(pairs: Callable[[], Any]) -> Iterable[tuple[Hashable, Any]]:
     returned: Iterable[tuple[Hashable, Any]] = pairs()
     if not is_many(returned):
         raise TypeError(
-            f"Expected a function that returns an iterable of (name, values). Got: one that "
+            f"Expected pairs to return an iterable of (name, values). Got: a function that "
             f"returned {shown(returned)}."
         )
     return returned
 
 
-def _checked(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[tuple[Hashable, Any]]:
-    """Yield (name, array) or (name, CSC column) for what a user calls a pair."""
+def _checked_pairs(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[tuple[Hashable, Any]]:
+    """Validate the pairs of a user; yield (name, array) or (name, CSC column)."""
     for position, item in enumerate(pairs):
         if not isinstance(item, tuple) or len(item) != 2 or isinstance(item, Block):
             raise TypeError(
-                f"Expected a pair (name, values) as item {position} of the stream, "
-                f"got: {type(item).__name__}."
+                f"Expected a pair (name, values) as item {position} of the stream. "
+                f"Got: {type(item).__name__}."
             )
         name, values = item
         if isinstance(values, np.ma.MaskedArray):
@@ -100,11 +100,11 @@ def _checked(pairs: Iterable[tuple[Hashable, Any]]) -> Iterator[tuple[Hashable, 
                 values = np.asarray(values)
             except ValueError as error:
                 raise ValueError(
-                    f"Expected one value for each observation in column {name!r}, got: {error}."
+                    f"Expected one value per observation in column {name!r}. Got: {error}."
                 ) from error
         if values.ndim != 1:
             raise ValueError(
-                f"Expected values of one dimension in column {name!r}, got: shape {values.shape}."
+                f"Expected one-dimensional values in column {name!r}. Got: shape {values.shape}."
             )
         yield name, values
 
@@ -115,7 +115,7 @@ def _sparse_column(name: Hashable, values: Any) -> Any:
         values = values.reshape(-1, 1)
     if values.shape[1] != 1:
         raise ValueError(
-            f"Expected a sparse column of shape (n, 1) for {name!r}, got: shape {values.shape}."
+            f"Expected a sparse column of shape (n, 1) for {name!r}. Got: shape {values.shape}."
         )
     column = values.tocsc()
     if not column.has_canonical_format:

@@ -1,4 +1,4 @@
-"""Whatever a learner takes, as a stream of columns."""
+"""Conversion of any input that learners accept to a stream of columns."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from streamsel.stream._sparse import iter_sparse
 
 
 def as_stream(X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream:
-    """Make a stream of columns of anything that a learner takes.
+    """Convert any input that learners accept to a stream of columns.
 
     Parameters
     ----------
     X
         A `ColumnStream` (returned as it is), two-dimensional array, scipy.sparse matrix, eager
-        frame that narwhals knows (pandas, polars, pyarrow), AnnData, iterable of (name, values), or
-        the path or URL of a file of any format that `iter_files` reads.
+        frame that narwhals supports (pandas, polars, pyarrow), AnnData, iterable of (name, values),
+        or the path or URL of a file of any format that `iter_files` reads.
     names
-        Names of the columns of an array or a sparse matrix, which have none of their own.
+        Column names of an array or a sparse matrix; other inputs have their own.
 
     Raises
     ------
     TypeError
-        If X is none of these, or brings its own names and `names` are given.
+        If X is none of these, or has its own names and `names` is passed.
     ValueError
-        If an array is not two-dimensional or the names do not fit it; if it cannot be told whether
-        a line of a text is a sample or a variable.
+        If an array is not two-dimensional or the names do not fit it; if it is ambiguous whether
+        the lines of a text file are samples or variables.
     FileNotFoundError
         If there is no such file.
 
     See Also
     --------
-    iter_array, iter_sparse, iter_frame, iter_columns, iter_anndata, iter_files : what it chooses
-        from; those of files have options.
+    iter_array, iter_sparse, iter_frame, iter_columns, iter_anndata, iter_files : the readers that
+        it dispatches to; those of files have options.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def as_stream(X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream:
     >>> as_stream(np.zeros((5, 3)))
     ColumnStream(n_rows=5, n_columns=3, rereadable=True)
     """
-    if isinstance(X, np.ma.MaskedArray):  # what is masked is missing
+    if isinstance(X, np.ma.MaskedArray):  # masked entries are missing values
         X = np.ma.filled(X.astype(np.float64), np.nan)
     if isinstance(X, np.ndarray):
         return iter_array(X, names)
@@ -56,8 +56,8 @@ def as_stream(X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream:
         return iter_sparse(X, names)
     if names is not None:
         raise TypeError(
-            f"Expected names with an array or a sparse matrix only, got: {type(X).__name__}, "
-            "whose columns bring their names."
+            f"Expected names only with an array or a sparse matrix. Got: {type(X).__name__}, whose "
+            "columns have names."
         )
     if isinstance(X, ColumnStream):
         return X
@@ -71,7 +71,8 @@ def as_stream(X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream:
         return iter_anndata(X)
     if isinstance(X, Mapping):
         raise TypeError(
-            f"Expected an iterable of (name, values), got: {type(X).__name__}. Hint: X.items()."
+            f"Expected an iterable of (name, values). Got: {type(X).__name__}.\n"
+            "Hint: pass X.items()."
         )
     from streamsel.stream._frames import is_frame, iter_frame
 
@@ -81,10 +82,10 @@ def as_stream(X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream:
         return iter_columns(X)
     raise TypeError(
         "Expected a ColumnStream, a two-dimensional array, a scipy.sparse matrix, a frame, an "
-        f"AnnData, a path or an iterable of (name, values), got: {type(X).__name__}."
+        f"AnnData, a path or an iterable of (name, values). Got: {type(X).__name__}."
     )
 
 
 def _is_anndata(X: Any) -> bool:
-    """Return whether this is an AnnData, without importing anndata."""
+    """Return whether X is an AnnData, without importing anndata."""
     return type(X).__module__.split(".")[0] == "anndata" and hasattr(X, "var_names")

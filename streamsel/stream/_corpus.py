@@ -1,4 +1,4 @@
-"""Documents as numbers: what the sources of text read, and their checks of what they are given."""
+"""Tokenised documents, and validation of the parameters of the text readers."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 # Runs of two or more word characters: the words of scikit-learn's CountVectorizer.
 _WORDS = re.compile(r"\w{2,}")
 
-GAP = "*"  # stands in a name for a word that may be any
+GAP = "*"  # placeholder of an arbitrary word in a name
 
 
 class Corpus(NamedTuple):
-    """Documents as numbers: the words of all of them, end to end.
+    """Tokenised documents, concatenated.
 
     Parameters
     ----------
     words
         The distinct words, sorted.
     tokens
-        The number of the word at each position.
+        Index of the word at each position.
     document
-        The number of the document of each position; never decreasing.
+        Index of the document of each position; non-decreasing.
     n_documents
-        How many documents there are, those without a word included.
+        Number of documents, including those without words.
     """
 
     words: list[str]
@@ -53,17 +53,17 @@ def read(
     lowercase: bool,
     spaces: bool = False,
 ) -> Corpus:
-    """Read the documents once and number their words in alphabetical order."""
+    """Tokenise the documents and index their words in alphabetical order."""
     if isinstance(documents, str | bytes):
         raise TypeError(
-            "Expected documents to be an iterable of str, one a document. "
+            "Expected documents to be an iterable of str, one per document. "
             f"Got: a single {type(documents).__name__}.\nHint: put it in a list."
         )
     if not is_many(documents):
         raise TypeError(f"Expected documents to be iterable. Got: {type(documents).__name__}.")
     params.check("text", {"lowercase": params.Flag()}, {"lowercase": lowercase})
     if tokenizer is not None and not callable(tokenizer):
-        raise TypeError(f"Expected a function as tokenizer. Got: {type(tokenizer).__name__}.")
+        raise TypeError(f"Expected tokenizer to be a function. Got: {type(tokenizer).__name__}.")
     tokenize = _WORDS.findall if tokenizer is None else tokenizer
     number: defaultdict[str, int] = defaultdict()
     number.default_factory = number.__len__
@@ -72,7 +72,7 @@ def read(
         if not isinstance(document, str):
             raise TypeError(
                 f"Expected documents of type str. Got: {type(document).__name__} at document {i}.\n"
-                "Hint: decode bytes, and leave out or fill in what is missing."
+                "Hint: decode bytes, and exclude or replace missing documents."
             )
         text = document.lower() if lowercase else document
         ids = [number[word] for word in tokenize(text)]
@@ -82,11 +82,11 @@ def read(
         raise ValueError("Expected at least one document. Got: none.")
     for word in number:
         if not isinstance(word, str):
-            raise TypeError(f"Expected the tokenizer to return str. Got: {word!r}.")
+            raise TypeError(f"Expected tokenizer to return str. Got: {word!r}.")
         if " " in word and not spaces:
             raise ValueError(
-                "Expected the tokenizer to return words without spaces, which join them in names. "
-                f"Got: {word!r}.\nHint: join the parts of a phrase by underscores."
+                "Expected tokenizer to return words without spaces, which separate words in names. "
+                f"Got: {word!r}.\nHint: join the words of a phrase by underscores."
             )
     words = sorted(number)
     rank = np.empty(len(words), dtype=np.int32)
@@ -96,17 +96,17 @@ def read(
 
 
 def among(corpus: Corpus, wanted: set[str]) -> NDArray[np.bool_]:
-    """Say of each word of the corpus whether it is among the wanted ones."""
+    """Return a mask of the words of the corpus that are wanted."""
     return np.fromiter((word in wanted for word in corpus.words), np.bool_, len(corpus.words))
 
 
 def is_int(value: object) -> bool:
-    """Say whether a value is a whole number, True and False not among them."""
+    """Return whether a value is an integer, and not a bool."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def check_lengths(n: tuple[int, int]) -> tuple[int, int]:
-    """Check the pair of lengths."""
+    """Validate the pair of n-gram lengths."""
     if (
         not isinstance(n, tuple | list)
         or len(n) != 2
@@ -121,7 +121,7 @@ def check_lengths(n: tuple[int, int]) -> tuple[int, int]:
 
 
 def check_slots(offsets: Sequence[int]) -> tuple[int, ...]:
-    """Check the offsets and turn them into places counted from the first word."""
+    """Validate the offsets and convert them to positions relative to the first word."""
     values = list(offsets) if isinstance(offsets, tuple | list | set | frozenset | range) else []
     if (
         not values
@@ -130,59 +130,60 @@ def check_slots(offsets: Sequence[int]) -> tuple[int, ...]:
         or len(set(values)) < len(values)
     ):
         raise ValueError(
-            f"Expected offsets to be distinct ints >= 1, at least one of them. Got: {offsets!r}."
+            f"Expected offsets to be one or more distinct ints >= 1. Got: {offsets!r}."
         )
     return tuple(max(values) - offset for offset in sorted([0, *values], reverse=True))
 
 
 def least_documents(min_df: float, corpus: Corpus) -> float:
-    """Check min_df and turn a share of the documents into a number of them."""
+    """Validate `min_df` and convert a proportion of the documents to a number of them."""
     if is_int(min_df) and min_df >= 1:
         return min_df
     if isinstance(min_df, Real) and not isinstance(min_df, Integral) and 0 < min_df <= 1:
         return min_df * corpus.n_documents
     raise ValueError(
-        "Expected min_df to be an int >= 1, a number of documents, or a float in (0, 1], a share "
-        f"of them. Got: {min_df!r}."
+        "Expected min_df to be a number of documents, an int >= 1, or a proportion, a float in "
+        f"(0, 1]. Got: {min_df!r}."
     )
 
 
-def _distinct(vocabulary: Iterable[Any]) -> list[Any]:
-    """Check that no name is in the vocabulary twice."""
+def _distinct_names(vocabulary: Iterable[Any]) -> list[Any]:
     if isinstance(vocabulary, str):
-        raise TypeError("Expected the vocabulary to be an iterable of names. Got: a single str.")
+        raise TypeError("Expected vocabulary to be an iterable of names. Got: a single str.")
     if not is_many(vocabulary):
         got = type(vocabulary).__name__
-        raise TypeError(f"Expected the vocabulary to be an iterable of names. Got: {got}.")
+        raise TypeError(f"Expected vocabulary to be an iterable of names. Got: {got}.")
     names = list(vocabulary)
     check_distinct(names)
     return names
 
 
 def ngram_names(vocabulary: Iterable[str]) -> list[str]:
-    """Check a vocabulary of names joined by spaces."""
-    names = _distinct(vocabulary)
+    """Validate a vocabulary of n-grams, words joined by spaces."""
+    names = _distinct_names(vocabulary)
     for name in names:
         if not isinstance(name, str):
-            raise TypeError(f"Expected str in the vocabulary. Got: {name!r}.")
+            raise TypeError(f"Expected str in vocabulary. Got: {name!r}.")
     return names
 
 
-def skipgram_names(vocabulary: Iterable[str], slots: tuple[int, ...]) -> list[str]:
-    """Check a vocabulary of names with gaps."""
+def skipgram_names(vocabulary: Iterable[str], word_positions: tuple[int, ...]) -> list[str]:
+    """Validate a vocabulary of n-grams with gaps."""
     names = ngram_names(vocabulary)
     for name in names:
         parts = name.split(" ")
-        gaps = [part for i, part in enumerate(parts) if i not in slots]
-        if len(parts) != slots[-1] + 1 or gaps != [GAP] * len(gaps):
-            shape = " ".join("word" if i in slots else GAP for i in range(slots[-1] + 1))
-            raise ValueError(f"Expected names like {shape!r} in the vocabulary. Got: {name!r}.")
+        gaps = [part for i, part in enumerate(parts) if i not in word_positions]
+        if len(parts) != word_positions[-1] + 1 or gaps != [GAP] * len(gaps):
+            shape = " ".join(
+                "word" if i in word_positions else GAP for i in range(word_positions[-1] + 1)
+            )
+            raise ValueError(f"Expected names like {shape!r} in vocabulary. Got: {name!r}.")
     return names
 
 
 def pair_names(vocabulary: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Check a vocabulary of pairs (word, position)."""
-    names = _distinct(vocabulary)
+    """Validate a vocabulary of pairs (word, position)."""
+    names = _distinct_names(vocabulary)
     for name in names:
         if not (
             isinstance(name, tuple)
@@ -190,5 +191,5 @@ def pair_names(vocabulary: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
             and isinstance(name[0], str)
             and is_int(name[1])
         ):
-            raise TypeError(f"Expected pairs (word, position) in the vocabulary. Got: {name!r}.")
+            raise TypeError(f"Expected pairs (word, position) in vocabulary. Got: {name!r}.")
     return names

@@ -1,4 +1,4 @@
-"""Columns of the usual text file, which holds one observation a line."""
+"""Streams of the columns of delimited text with one observation per line (CSV)."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from streamsel.stream._read_options import Decimal, NaValues
     from streamsel.stream._split import Cut, Part
 
-# Rows turned at a time: the more, the fewer the pieces that a column is read from.
+# Bytes of rows transposed at a time: with more, a column is read from fewer pieces.
 _TILE_BYTES = 2 * BLOCK_BYTES
-# Of the temporary file.
-_SIZE = "8 bytes a cell"
+# Size of the temporary file, for error messages.
+_SIZE = "8 bytes per cell"
 
 
 def iter_csv(
@@ -51,7 +51,7 @@ def iter_csv(
     decimal: Decimal | None = None,
     na_values: NaValues = None,
 ) -> ColumnStream:
-    r"""Stream the columns of a text file that holds one observation a line, and names in the first.
+    r"""Stream the columns of a text file with a header and one observation per line (CSV).
 
     Parameters
     ----------
@@ -60,11 +60,11 @@ def iter_csv(
     delimiter
         One character; by default the first of tab, comma and semicolon that is in the first line.
     decimal
-        The decimal mark, "." or ",". By default a comma if the first lines have numbers that only a
-        comma can be the mark of, and none for a point: `1,5` or `1.304,25` between semicolons or
-        tabs, but not `1,304`.
+        The decimal mark, "." or ",". By default a comma if the first lines contain numbers that
+        are valid only with a decimal comma, and none valid only with a point: `1,5` or `1.304,25`
+        between semicolons or tabs, but not `1,304`.
     na_values
-        Cells that stand for a missing value, texts or numbers, besides the usual ones.
+        Cells that denote a missing value, texts or numbers, in addition to the usual ones.
 
     Raises
     ------
@@ -72,23 +72,23 @@ def iter_csv(
         If there is no such file.
     ValueError
         If the file is empty, has no line below the header, a name occurs twice in the header, or a
-        line has more or fewer cells than the header, or a null byte in a cell: it gives the line's
-        number.
+        line has more or fewer cells than the header or a null byte in a cell; the message gives the
+        line number.
     OSError
         If the temporary file cannot be written.
 
     Notes
     -----
-    A column can only be had by reading the whole file. So it is read once, now, and its numbers
-    are written by columns to a temporary file of 8 bytes a cell, in the directory that `tempfile`
-    chooses (set by TMPDIR); it goes when the stream does. Memory: some ten megabytes, or a few
-    lines where they are longer, and the distinct texts of the columns of text.
+    Any column requires a pass over the whole file. The file is therefore read once, when the
+    function is called, and transposed to a temporary file of 8 bytes per cell, in the directory
+    that `tempfile` chooses (set by TMPDIR); it is deleted together with the stream. Memory: tens of
+    megabytes, or a few lines if these are longer, plus the distinct texts of text columns.
 
     Empty cells, NA, N/A, NaN, null, None and #N/A in any case are NaN, and so is a dash among
-    numbers. Separators of thousands (`1,304.25`, `1 304`) are read where a column is consistent
-    about them, and where a comma cannot be a decimal one. A column with any other cell is passed on
-    as an object column of its texts, None where missing, for the learner to refuse by name; if its
-    first text comes late in the file, the file is read once more. Blank lines are skipped.
+    numbers. Thousands separators (`1,304.25`, `1 304`) are read if the column uses them
+    consistently and a comma cannot be a decimal mark. A column with any other cell is passed on
+    as an object column of its texts, None where missing, which the learner rejects with its name;
+    if its first text comes late in the file, the file is read again. Blank lines are skipped.
 
     Examples
     --------
@@ -107,25 +107,25 @@ def iter_csv(
 
 
 def open_csv(path: str | os.PathLike[str], options: ReadOptions) -> ColumnStream:
-    """Stream the columns of a text, as `iter_csv` does it."""
+    """Stream the columns of a text file, as `iter_csv` does."""
     stamp = Stamp.of(path)
-    turned = _Turned(path, options)
-    p = len(turned.names)
-    cut = cut_csv(path, stamp, options, p, 8 * turned.n_rows * p)
-    return _csv_stream(turned, 0, p, cut)
+    transposed = _Turned(path, options)
+    p = len(transposed.names)
+    cut = cut_csv(path, stamp, options, p, 8 * transposed.n_rows * p)
+    return _csv_stream(transposed, 0, p, cut)
 
 
 def cut_csv(
     path: str | os.PathLike[str], stamp: Stamp, options: ReadOptions, p: int, n_bytes: int
 ) -> Cut:
-    """Return what cuts a file of p columns and about so many bytes into parts."""
+    """Return the splitter of a file of p columns and about `n_bytes` bytes."""
 
-    def how(a: int, b: int) -> partial[ColumnStream]:
+    def opener(a: int, b: int) -> partial[ColumnStream]:
         return partial(_csv_part, stamp.path, options, a, b)
 
     def cut(parts: int | None, start: int) -> list[Part]:
         size = max(1, n_bytes // p)
-        return parts_of_columns(path, stamp, range(0, (p + 1) * size, size), how, parts, start)
+        return parts_of_columns(path, stamp, range(0, (p + 1) * size, size), opener, parts, start)
 
     return cut
 
@@ -134,48 +134,52 @@ def _csv_part(path: str, options: ReadOptions, first: int, end: int) -> ColumnSt
     return _csv_stream(kept_open(_Turned, path, options), first, end)
 
 
-def _csv_stream(turned: _Turned, first: int, end: int, cut: Cut | None = None) -> ColumnStream:
-    n = turned.n_rows
+def _csv_stream(transposed: _Turned, first: int, end: int, cut: Cut | None = None) -> ColumnStream:
+    n = transposed.n_rows
 
     def read(start: int) -> Iterator[Block]:
         width = columns_per_block(n)
         a = first + start
         while a < end:
             b = a + 1
-            while b < min(a + width, end) and a not in turned.decoded and b not in turned.decoded:
+            while (
+                b < min(a + width, end)
+                and a not in transposed.decoded
+                and b not in transposed.decoded
+            ):
                 b += 1
-            yield Block(turned.names[a:b], turned.columns(a, b))
+            yield Block(transposed.names[a:b], transposed.columns(a, b))
             a = b
 
     def fetch(positions: list[int]) -> list[npt.NDArray[Any]]:
-        places = (first + j for j in positions)
-        return [turned.columns(j, j + 1)[:, 0] for j in places]
+        columns = (first + j for j in positions)
+        return [transposed.columns(j, j + 1)[:, 0] for j in columns]
 
-    return indexed_stream(turned.names[first:end], n, read, fetch, cut)
+    return indexed_stream(transposed.names[first:end], n, read, fetch, cut)
 
 
 class _Turned:
-    """The cells of a text file by columns, in a temporary file.
+    """The cells of a text file, transposed in a temporary file.
 
     Parameters
     ----------
     path
         The text file.
     options
-        How it is to be read.
+        Read options.
 
     Notes
     -----
-    The temporary file is a sequence of tiles, each a few rows of the text file by columns, so
-    that it is written from start to end whatever the number of rows. Texts are stored as codes.
+    The temporary file is a sequence of tiles, each a few transposed rows of the text file, so that
+    it is written sequentially for any number of rows. Texts are stored as codes.
     """
 
     def __init__(self, path: str | os.PathLike[str], options: ReadOptions) -> None:
         self._path = path
-        # position of a column of text -> its texts -> their codes
+        # index of a text column -> its texts -> their codes
         self._codes: dict[int, dict[str, int]] = {}
         self._tile_rows: list[int] = []
-        self._one_at_a_time = threading.Lock()
+        self._file_lock = threading.Lock()
         self._file = temporary_file(self, path, _SIZE)
         with open_text(path) as file, text_of(path):
             lines = numbered_lines(file, path)
@@ -186,8 +190,7 @@ class _Turned:
         self.n_rows = sum(self._tile_rows)
         if self.n_rows == 0:
             raise ValueError(
-                f"Expected a line for each observation, got: nothing but a header in "
-                f"{os.fspath(path)!r}."
+                f"Expected one line per observation. Got: only a header in {os.fspath(path)!r}."
             )
         if found_late:
             self._write_texts_again(found_late)
@@ -197,9 +200,9 @@ class _Turned:
         self._codes.clear()
 
     def _decoded(self, codes: dict[str, int]) -> npt.NDArray[Any]:
-        """Return what the codes of a column stand for: texts, or numbers with separators."""
+        """Return the values of the codes of a column: texts, or numbers with separators."""
         numbers = self._numerals.numbers(codes)
-        # A NaN is no code: the last entry stands for it.
+        # The last entry is for NaN, which is not a code.
         if numbers is not None:
             return np.append(numbers, np.nan)
         return np.array([*codes, None], dtype=object)
@@ -209,8 +212,8 @@ class _Turned:
         out = np.empty((b - a, self.n_rows))
         row = 0
         for rows, offset in self._tiles():
-            # Several parts may be read at once.
-            with self._one_at_a_time:
+            # Several threads may read parts of the stream.
+            with self._file_lock:
                 self._file.seek(offset + a * rows * 8)
                 tile = np.frombuffer(self._file.read((b - a) * rows * 8))
             out[:, row : row + rows] = tile.reshape(b - a, rows)
@@ -230,9 +233,9 @@ class _Turned:
             offset += rows * len(self.names) * 8
 
     def _batches(self, lines: Iterator[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
-        """Yield the lines of one tile after the other, with their numbers."""
+        """Yield the numbered lines of each tile."""
         p = len(self.names)
-        joined = _joined(lines, self._path)
+        joined = _join_quoted_lines(lines, self._path)
         height = max(1, _TILE_BYTES // (8 * p))
         while numbered := list(itertools.islice(joined, height)):
             for number, line in numbered:
@@ -241,12 +244,12 @@ class _Turned:
                     raise ValueError(
                         null_in(line, self._path, f"line {number}")
                         or f"Expected {p} cells in line {number} of {os.fspath(self._path)!r}, "
-                        f"as in its header, got: {found}."
+                        f"as in its header. Got: {found}."
                     )
             yield numbered
 
     def _write_tiles(self, lines: Iterator[tuple[int, str]]) -> list[int]:
-        """Write all tiles; return the columns that turned out to be text after the first."""
+        """Write all tiles; return the columns whose first text comes after the first tile."""
         parser = NumberParser(self._delimiter, self._numerals)
         found_late: list[int] = []
         for batch in self._batches(lines):
@@ -257,13 +260,13 @@ class _Turned:
         return found_late
 
     def _parse(self, numbered: Sequence[tuple[int, str]], parser: NumberParser) -> list[int]:
-        """Write a tile; return the columns that are now known to be text."""
+        """Write a tile; return the columns that are found to be text in it."""
         p = len(self.names)
         batch = [line for _, line in numbered]
         tile = np.empty((p, len(batch)))
         new = []
         if not self._tile_rows:
-            # Most columns of text show it in the first line.
+            # Most text columns have text in the first line.
             new = self._find_texts(numbered[:1])
         for _ in range(2):
             used = [j for j in range(p) if j not in self._codes]
@@ -286,7 +289,7 @@ class _Turned:
         return new
 
     def _find_texts(self, numbered: Sequence[tuple[int, str]]) -> list[int]:
-        """Note the columns with a cell in these lines that is not a number; return the new ones."""
+        """Register the columns with a non-numeric cell in these lines; return the new ones."""
         new = []
         for number, line in numbered:
             for j, cell in enumerate(split_cells(line, self._delimiter)):
@@ -307,13 +310,13 @@ class _Turned:
         return codes.setdefault(text, len(codes))
 
     def _write_texts_again(self, columns: list[int]) -> None:
-        """Write the columns that were taken for numbers at first as texts, from the start."""
+        """Rewrite, as texts, the columns that were first assumed to be numbers."""
         for j in columns:
             self._codes[j] = {}
         longest = line_bound(len(self.names))
         with open_text(self._path, other=longest) as file, text_of(self._path):
             lines = numbered_lines(file, self._path)
-            next(_joined(lines, self._path))
+            next(_join_quoted_lines(lines, self._path))
             for batch, (rows, offset) in zip(self._batches(lines), self._tiles(), strict=True):
                 cells = [split_cells(line, self._delimiter) for _, line in batch]
                 for j in columns:
@@ -326,20 +329,20 @@ class _Turned:
 def cells_of(
     path: str | os.PathLike[str], options: ReadOptions, name: Hashable
 ) -> list[str | None] | None:
-    """Return the cells of a column as they are, None for a missing one; None without the column."""
+    """Return the raw cells of a column, None for a missing one; None without the column."""
     with open_text(path) as file, text_of(path):
         lines = numbered_lines(file, path)
-        names, mark = _read_header(lines, path, options.delimiter)
+        names, delimiter = _read_header(lines, path, options.delimiter)
         if name not in names:
             return None
-        j, numerals = names.index(name), find_numerals(path, mark, options)
+        j, numerals = names.index(name), find_numerals(path, delimiter, options)
         expect_cells(file, len(names))
-        cells = (split_cells(line, mark)[j] for _, line in _joined(lines, path))
+        cells = (split_cells(line, delimiter)[j] for _, line in _join_quoted_lines(lines, path))
         return [None if numerals.is_missing(cell) else cell for cell in cells]
 
 
 def header_of(path: str | os.PathLike[str], delimiter: str | None) -> list[Hashable]:
-    """Return the names of the columns, and read no more."""
+    """Return the column names, reading only the header."""
     with open_text(path) as file, text_of(path):
         return _read_header(numbered_lines(file, path), path, delimiter)[0]
 
@@ -347,23 +350,23 @@ def header_of(path: str | os.PathLike[str], delimiter: str | None) -> list[Hasha
 def _read_header(
     lines: Iterator[tuple[int, str]], path: str | os.PathLike[str], delimiter: str | None
 ) -> tuple[list[Hashable], str]:
-    """Return the names in the first line, and what stands between cells."""
-    header = next(_joined(lines, path), None)
+    """Return the names in the first line, and the delimiter."""
+    header = next(_join_quoted_lines(lines, path), None)
     if header is None:
         raise ValueError(
-            f"Expected a header and a line for each observation, got: the empty file "
+            f"Expected a header and one line per observation. Got: the empty file "
             f"{os.fspath(path)!r}."
         )
-    mark = find_delimiter(header[1], delimiter)
-    names: list[Hashable] = [cell.strip() for cell in split_cells(header[1], mark)]
+    delimiter = find_delimiter(header[1], delimiter)
+    names: list[Hashable] = [cell.strip() for cell in split_cells(header[1], delimiter)]
     check_distinct(names)
-    return names, mark
+    return names, delimiter
 
 
-def _joined(
+def _join_quoted_lines(
     lines: Iterator[tuple[int, str]], path: str | os.PathLike[str]
 ) -> Iterator[tuple[int, str]]:
-    """Join lines that a line ending inside quotes has split."""
+    """Join lines that are split by a line ending inside quotes."""
     for number, line in lines:
         if line.count('"') % 2 == 0:
             yield number, line
@@ -371,15 +374,15 @@ def _joined(
         parts, is_open, since, length = [line], True, 0, len(line)
         while is_open:
             text = next(lines, (0, None))[1]
-            # The longest cell that the module csv takes: no need to look for the quote any further.
+            # Beyond the longest cell that the csv module accepts, do not look for the quote.
             if text is None or since > csv.field_size_limit() or length > FIRST_BYTES:
                 raise ValueError(
-                    f"Expected quotes that are closed, got: line {number} of {os.fspath(path)!r}, "
-                    "which opens them for the rest of the file."
+                    f"Expected closing quotes. Got: line {number} of {os.fspath(path)!r}, whose "
+                    "quotes are not closed in the rest of the file."
                 )
             parts.append(text)
             since = 0 if '"' in text else since + len(text)
-            # An object of Python has as many bytes of its own.
+            # The overhead of a Python object is about CELL_BYTES.
             length += len(text) + CELL_BYTES
             is_open ^= text.count('"') % 2 == 1
         yield number, "\n".join(parts)

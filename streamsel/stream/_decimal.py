@@ -1,4 +1,4 @@
-"""How the numbers of a text are written, by its first lines."""
+"""Inference of the number format of a text file from its first lines."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ from streamsel.stream._read_options import AS_FOUND, ReadOptions
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# So many characters behind the first line are looked at, and of that itself.
+# Characters inspected of the first line, and of the lines after it.
 _HEAD = 2**18
 _LISTED = re.compile(r"[\d,.\s]+")
-# Most numbers with a mark are of these; the second may have a separator of thousands for it.
+# Most numbers with a mark match the first; the mark of the second may separate thousands.
 _PLAIN = re.compile(r"[+-]?[0-9]+([,.])[0-9]*(?:[eE][+-]?[0-9]+)?")
-_EITHER = re.compile(r"[+-]?[1-9][0-9]{0,2}[,.][0-9]{3}")
+_AMBIGUOUS = re.compile(r"[+-]?[1-9][0-9]{0,2}[,.][0-9]{3}")
 
 
 def find_numerals(
     path: str | os.PathLike[str], delimiter: str, options: ReadOptions = AS_FOUND
 ) -> Numerals:
-    """Return how numbers are written, as asked for, or else as the first lines of a text show.
+    """Return the number format of a text file, from the options or inferred from its first lines.
 
     Parameters
     ----------
     path
-        The text.
+        The text file.
     delimiter
-        Between its cells: a comma is then no decimal mark.
+        Delimiter of its cells; if it is a comma, the decimal mark is not.
     options
-        What was asked for.
+        Read options.
 
     Raises
     ------
     ValueError
-        For a decimal mark other than "." and ",", or one that is the delimiter.
+        If the decimal mark is neither "." nor ",", or is the delimiter.
     """
     decimal, na_values = options.decimal, options.na_values
     if decimal is not None:
         if decimal not in (".", ",") or decimal == delimiter:
             raise ValueError(
                 f"Expected decimal to be '.' or ',', and not the delimiter. Got: {shown(decimal)}, "
-                f"and cells of {os.fspath(path)!r} with {delimiter!r} between.\n"
-                "Hint: give the delimiter."
+                f"and the delimiter {delimiter!r} in {os.fspath(path)!r}.\n"
+                "Hint: pass the delimiter."
             )
         return Numerals(decimal, na_values=na_values)
     if delimiter == ",":
@@ -59,16 +59,17 @@ def find_numerals(
     lines = [line for line in _first_lines(path) if "," in line or "." in line]
     cells = (cell for line in lines for cell in _cells(line, delimiter))
     if not any("," in line for line in lines):
-        # The first number with a point is enough to tell what a comma further on is.
-        return Numerals(is_sure=any(_marks_of(c) == "." for c in cells), na_values=na_values)
+        # One number with a decimal point determines the role of a comma further on.
+        return Numerals(is_sure=any(_mark_in(c) == "." for c in cells), na_values=na_values)
     return numerals_of(cells, options)
 
 
 def numerals_of(cells: Iterable[str], options: ReadOptions = AS_FOUND) -> Numerals:
-    """Return how the numbers among some cells are written.
+    """Infer the number format of some cells.
 
-    The decimal mark is a comma where that of some numbers can only be a comma, and of none a point.
-    Where every comma may set off thousands, or numbers differ, it is a point, and not sure to be.
+    The decimal mark is a comma if some numbers are valid only with a decimal comma, and none only
+    with a point. If every comma may separate thousands, or numbers differ, the mark is a point, and
+    marked as not certain.
 
     Examples
     --------
@@ -86,23 +87,23 @@ def numerals_of(cells: Iterable[str], options: ReadOptions = AS_FOUND) -> Numera
     na_values = options.na_values
     if options.decimal is not None:
         return Numerals(options.decimal, na_values=na_values)
-    found = {_marks_of(cell) for cell in cells} & {",", ".", "list"}
+    found = {_mark_in(cell) for cell in cells} & {",", ".", "list"}
     if found == {","}:
         return Numerals(",", na_values=na_values)
     return Numerals(is_sure=found == {"."}, na_values=na_values)
 
 
-def _marks_of(cell: str) -> str:
-    """Return the decimal mark that a number has for certain, "list" for several of them."""
+def _mark_in(cell: str) -> str:
+    """Return the decimal mark of a number, "" if not certain, "list" for several numbers."""
     has_comma, has_point = "," in cell, "." in cell
     if not (has_comma or has_point):
         return ""
     text = cell.strip()
     if plain := _PLAIN.fullmatch(text):
-        return "" if _EITHER.fullmatch(text) else plain[1]
+        return "" if _AMBIGUOUS.fullmatch(text) else plain[1]
     for mark, is_there, other in ((",", has_comma, "."), (".", has_point, ",")):
         if is_grouped(text, mark) and not is_grouped(text, other):
-            # 1.304,25, or 1.304.250; what has one separator, and nothing behind it, has either.
+            # 1.304,25, or 1.304.250; a single separator without decimals is ambiguous.
             return mark if is_there or text.count(other) > 1 else ""
         if is_there and not is_grouped(text, other) and to_number(text, mark) is not None:
             return mark
@@ -110,10 +111,10 @@ def _marks_of(cell: str) -> str:
 
 
 def _first_lines(path: str | os.PathLike[str]) -> list[str]:
-    """Return the first lines of a text, or the beginning of long ones."""
+    """Return the first lines of a text file, the long ones truncated."""
     lines, size = [], 0
     with open_text(path) as file, suppress(EOFError, UnicodeDecodeError, zlib.error, BadGzipFile):
-        # What is damaged is not for us to say: columns before it may be read.
+        # Damage is reported by the reader, which can first yield the columns before it.
         lines.append(file.readline()[:_HEAD])
         while size < _HEAD and (line := file.readline(_HEAD - size)):
             lines.append(line)
@@ -123,8 +124,8 @@ def _first_lines(path: str | os.PathLike[str]) -> list[str]:
 
 def _cells(line: str, delimiter: str) -> list[str]:
     if not line.endswith("\n"):
-        line = line.rpartition(delimiter)[0] or line  # the last cell may be cut in two
+        line = line.rpartition(delimiter)[0] or line  # the last cell may be truncated
     try:
         return split_cells(line, delimiter)
     except csv.Error:
-        return []  # a quote that is open: reading it all says so
+        return []  # an unclosed quote, which is reported when the line is read

@@ -1,4 +1,4 @@
-"""Dummies: columns of random numbers that compete with those of a source."""
+"""Random probes: columns of random numbers that compete with the columns of a source."""
 
 from __future__ import annotations
 
@@ -15,49 +15,50 @@ from streamsel.stream._base import ColumnStream
 from streamsel.stream._blocks import columns_per_block, part_of
 from streamsel.stream._convert import as_stream
 
-# Dummies come behind so many columns of the source: where they stand depends on places alone, and
-# blocks remain that learners take at a time.
-_TOGETHER = 64
+# Number of source columns between groups of probes: the positions of probes depend only on column
+# indices, and blocks remain large enough for learners.
+_GROUP_SIZE = 64
 _DUMMY = "dummy"
 
 
 def with_dummies(X: Any, per_column: int = 1, seed: int = 0) -> ColumnStream:
-    """Let columns of random numbers compete with the columns of a source.
+    """Add random probes, columns of random numbers, that compete with the columns of a source.
 
-    A selector that takes a dummy has run out of what is better than chance, given what it took
-    before. [`before_dummies`](evaluate.md#streamsel.evaluate.before_dummies) says what was selected
-    up to there. Any selector can be asked so: to it a dummy is a column like others.
+    When a selector selects a random probe, the remaining columns are no better than chance,
+    conditional on those selected before.
+    [`before_dummies`](evaluate.md#streamsel.evaluate.before_dummies) returns the columns selected
+    up to there. The method works with any selector, which treats probes as ordinary columns.
 
     Parameters
     ----------
     X
-        The columns: a `ColumnStream`, or anything that `as_stream` takes.
+        The columns: a `ColumnStream`, or any input that `as_stream` accepts.
     per_column
-        How many dummies there are for each column of `X`, at least 1.
+        Number of probes for each column of `X`, at least 1.
     seed
-        Of the random numbers, from 0 to 2**128 - 1.
+        Seed of the random numbers, from 0 to 2**128 - 1.
 
     Returns
     -------
     ColumnStream
-        A stream of the columns of `X` in their order and, behind every 64 of them and behind the
-        last, their dummies: columns of standard normal numbers, named `("dummy", 0)`, `("dummy",
-        1)` and so on. It is re-readable if `X` is.
+        A stream of the columns of `X` in their order, with the probes after every 64 of them and
+        after the last: columns of standard normal numbers, named `("dummy", 0)`, `("dummy", 1)`
+        and so on. It is re-readable if `X` is.
 
     Raises
     ------
     ValueError
-        For a `per_column` or a seed out of range.
+        If `per_column` or `seed` is out of range.
 
     Notes
     -----
-    The numbers of a dummy depend on the seed, on its own number and on the number of rows alone:
-    they are the same at every reading, however the columns are cut into blocks, and `take` makes
-    them without reading. They are made when read, and not kept. A dummy costs about 4 µs and 20 ns
-    a row. The columns of `X` are passed on as they are, not copied.
+    The values of a probe depend only on the seed, its number and the number of rows: they are the
+    same in every pass and for any partition into blocks, and `take` generates them without reading.
+    They are generated when read, and not stored. A probe costs about 4 µs plus 20 ns per row. The
+    columns of `X` are passed on unchanged, without a copy.
 
-    The selector needs room for the dummies among what it selects: `k` is to be larger than the
-    number of columns expected, by about as many as are thought false.
+    The selector needs room for probes in its selection: choose `k` larger than the number of
+    columns expected, by about the number of false ones.
 
     Examples
     --------
@@ -89,16 +90,16 @@ def with_dummies(X: Any, per_column: int = 1, seed: int = 0) -> ColumnStream:
             n, width = block.values.shape
             start = 0
             while start < width:
-                stop = min(width, start + _TOGETHER - n_read % _TOGETHER)
+                stop = min(width, start + _GROUP_SIZE - n_read % _GROUP_SIZE)
                 yield part_of(block, start, stop)
                 n_read += stop - start
                 start = stop
-                if n_read % _TOGETHER == 0:
+                if n_read % _GROUP_SIZE == 0:
                     yield from _dummies(seed, n_made, n_read * per_column, n)
                     n_made = n_read * per_column
         yield from _dummies(seed, n_made, n_read * per_column, n)
 
-    # As long as the number of rows is unknown, columns are found by reading.
+    # Without the number of rows, columns are found by reading.
     fetch = None if n_rows is None else partial(_fetch, source, per_column, seed, n_rows)
     return ColumnStream(
         blocks,
@@ -110,7 +111,7 @@ def with_dummies(X: Any, per_column: int = 1, seed: int = 0) -> ColumnStream:
 
 
 def number_of_dummy(name: Hashable) -> int | None:
-    """Return the number of the dummy of this name; None if it is the name of another column."""
+    """Return the number of the random probe of this name, None for another column."""
     if isinstance(name, tuple) and len(name) == 2 and name[0] == _DUMMY:
         number = name[1]
         return number if type(number) is int and number >= 0 else None
@@ -120,7 +121,7 @@ def number_of_dummy(name: Hashable) -> int | None:
 def _fetch(
     source: ColumnStream, per_column: int, seed: int, n_rows: int, names: Sequence[Hashable]
 ) -> dict[Hashable, Any]:
-    """Fetch columns of the source, and make dummies, by name."""
+    """Fetch columns of the source and generate probes, by name."""
     end = None if source.n_columns is None else source.n_columns * per_column
     numbers = {name: number_of_dummy(name) for name in names}
     found: dict[Hashable, Any] = {
@@ -133,7 +134,7 @@ def _fetch(
 
 
 def _dummies(seed: int, start: int, stop: int, n_rows: int) -> Iterator[Block]:
-    """Yield the dummies of numbers start, ..., stop - 1."""
+    """Yield the probes with numbers start, ..., stop - 1."""
     step = columns_per_block(n_rows)
     for first in range(start, stop, step):
         numbers = range(first, min(stop, first + step))
@@ -141,9 +142,9 @@ def _dummies(seed: int, start: int, stop: int, n_rows: int) -> Iterator[Block]:
 
 
 def _normal(seed: int, numbers: Sequence[int], n_rows: int) -> NDArray[np.float64]:
-    """Return the dummies of these numbers, one a row."""
-    # A counter of four words, of which the draws of a dummy only ever reach the first: the last
-    # is its number. To set it takes half the time of a new generator.
+    """Return the probes of these numbers, one per row."""
+    # The counter of Philox has four words: the draws of a probe advance only the first, and its
+    # number is the last. Setting the counter takes half the time of creating a generator.
     bits = np.random.Philox(key=seed)
     generator, state = np.random.Generator(bits), bits.state
     values = np.empty((len(numbers), n_rows))

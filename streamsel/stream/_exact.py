@@ -1,4 +1,4 @@
-"""Integers that a float64 does not hold exactly, such as identifiers, read as they are."""
+"""Exact reading of integers that float64 cannot represent, such as identifiers."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from streamsel.stream._read_options import ReadOptions
 
-# From here on not every integer is a float64.
+# Above this, float64 does not represent every integer.
 LARGE = 2.0**53
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 def may_be_inexact(values: Any) -> bool:
-    """Return whether floats may be integers that have lost their last digits."""
+    """Return whether the values are floats that may be rounded integers."""
     if getattr(values, "ndim", 0) != 1 or values.dtype.kind != "f":
         return False
     finite = values[np.isfinite(values)]
@@ -36,12 +36,12 @@ def may_be_inexact(values: Any) -> bool:
 
 
 def integers_of(cells: Sequence[Any]) -> npt.NDArray[Any] | None:
-    """Return the integers in cells, None for a missing one; None if some are something else.
+    """Convert cells to integers, None for a missing one; return None if any is not an integer.
 
     Parameters
     ----------
     cells
-        Texts, integers, or None where one is missing.
+        Texts, integers, or None for a missing value.
     """
     texts = [None if cell is None else str(cell).strip() for cell in cells]
     if not all(text is None or _INTEGER.fullmatch(text) for text in texts):
@@ -55,21 +55,21 @@ def integers_of(cells: Sequence[Any]) -> npt.NDArray[Any] | None:
 def exact_column(
     path: str, name: Hashable, orientation: str, options: ReadOptions
 ) -> npt.NDArray[Any] | None:
-    """Read a column of integers of a file as they are.
+    """Read an integer column of a file exactly.
 
     Returns
     -------
-    None where the file does not have the column, or keeps it as floats, or as something else.
+    The integers; None if the file lacks the column or does not store it as integers.
     """
     kind = file_format(path)
     if kind == "text" and orientation == "samples":
-        marked = options._replace(delimiter=delimiter_of(path, options.delimiter))
-        cells = cells_of(path, marked, name)
+        options = options._replace(delimiter=delimiter_of(path, options.delimiter))
+        cells = cells_of(path, options, name)
         return None if cells is None else integers_of(cells)
     if kind == "npy":
         array = open_npy(path)
-        is_there = isinstance(name, int) and array.ndim == 2 and name < array.shape[1]
-        return np.array(array[:, name]) if is_there and array.dtype.kind in "iu" else None
+        has_column = isinstance(name, int) and array.ndim == 2 and name < array.shape[1]
+        return np.array(array[:, name]) if has_column and array.dtype.kind in "iu" else None
     if kind in ("parquet", "ipc"):
         file = ParquetFile(path) if kind == "parquet" else IpcFile(path)
         if name not in file.names:

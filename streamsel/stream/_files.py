@@ -1,4 +1,4 @@
-"""Many files as one stream: their columns side by side."""
+"""Several files as one stream, with their columns concatenated."""
 
 from __future__ import annotations
 
@@ -47,61 +47,61 @@ def iter_files(
     on_bad: OnBad | None = None,
     ids: str | None = None,
 ) -> ColumnStream:
-    """Stream the columns of many files, side by side, as if they were one table.
+    """Stream the columns of several files as one table, concatenated by columns.
 
     Parameters
     ----------
     paths
-        Files, in the order in which their columns come; or a pattern such as
-        ``"data/part-*.parquet"``, whose files come by name, with numbers in their order: part-2
-        before part-10. Two stars stand for any folders. URLs may be among them, or be the pattern,
-        with stars.
+        Files, in the order of their columns; or a pattern such as ``"data/part-*.parquet"``, whose
+        files are sorted by name with numbers in numerical order: part-2 before part-10. Two stars
+        match any folders. Files can be URLs, and so can the pattern, with stars.
     orientation
-        What a line of a text file is: "samples", below a header that names the columns, or
-        "variables", behind its name. Text needs it.
+        The content of a line of a text file: "samples" (one sample per line, below a header with
+        the column names) or "variables" (one variable per line, after its name). Required for text.
     delimiter
-        Of text files, one character; by default each file's suffix and first line say.
+        Delimiter of text files, one character; by default inferred from the suffix and first line
+        of each file.
     decimal
-        Of text files, "." or ","; by default each file's first lines say, as in `iter_lines`.
+        Decimal mark of text files, "." or ","; by default inferred from the first lines of each
+        file, as in `iter_lines`.
     na_values
-        Of text files: cells that stand for a missing value, besides the usual ones.
+        Cells of text files that denote a missing value, in addition to the usual ones.
     on_bad
-        Of text files with one variable a line, as in `iter_lines`: what becomes of one with a cell
-        that is not a number.
+        Handling of non-numeric cells in text files with one variable per line, as in `iter_lines`.
     ids
-        A column that says what the rows are called, and may be in several files (not of text): it
-        must be the same in all that have it, and is no column of the stream but stands in
-        `beside`. Of one file it is a column.
+        Column with the row names, which several files (other than text) may contain: it must be
+        the same in all of them, and is row metadata in `beside` instead of a column of the stream.
+        With a single file it is a column.
 
     Returns
     -------
     ColumnStream
-        Re-readable. It knows `names` and `n_columns` unless there is text with one variable a line.
+        Re-readable; `names` and `n_columns` are known unless there is text with one variable per
+        line.
 
     Raises
     ------
     FileNotFoundError
-        If there is no such file, or no file of this pattern.
+        If there is no such file, or no file matches the pattern.
     ValueError
-        If a file is not what it should be; two files differ in the number of rows, or in what the
-        rows are called, or have a column of the same name. Of text this may be found only while
-        reading.
+        If a file is invalid; if two files differ in the number of rows or in the row names, or
+        have a column of the same name. With text, some of this is detected only while reading.
 
     Notes
     -----
-    Formats are told by suffix, or else by the first bytes: Parquet, Arrow IPC, `.npy`, `.bed`,
-    `.h5ad`, Zarr, text; they may be mixed. Each file is looked into once, now, and closed; one file
-    at a time is open while reading, and the last text with one sample a line stays as the temporary
-    file that it was turned into. A file that has changed by then is refused. Memory is that of the
-    file that is open, and the names of all columns; where there is text with one variable a line,
-    12 bytes a column.
+    Formats are inferred from the suffix, or else from the first bytes: Parquet, Arrow IPC, `.npy`,
+    `.bed`, `.h5ad`, Zarr, text; they may be mixed. Each file is inspected once, when the function
+    is called, and closed. While reading, one file at a time is open; the transposed temporary copy
+    of the last text file with one sample per line is kept. A file that has changed in the meantime
+    is refused. Memory is that of the open file plus all column names; with text of one variable per
+    line, 12 bytes per column.
 
-    The columns of `.npy` files have no names. They are numbered on from each such file to the next,
-    as those of one array made of all by `numpy.hstack` would be.
+    The columns of `.npy` files have no names. They are numbered consecutively over these files, as
+    in the array that `numpy.hstack` would make of them.
 
-    `take` opens only files that have one of the columns, and reads text with one variable a line
-    until all are found. `split` makes parts of about equally many bytes: a large file is cut, small
-    ones go together.
+    `take` opens only files that contain one of the columns, and reads text with one variable per
+    line until all are found. `split` makes parts of about equally many bytes: large files are cut,
+    small ones are grouped.
 
     Examples
     --------
@@ -130,15 +130,15 @@ def open_files(
     on_bad: OnBad | None = None,
     ids: str | None = None,
 ) -> ColumnStream:
-    """Stream the columns of files, as `iter_files` does it."""
+    """Stream the columns of files, as `iter_files` does."""
     if len(found) == 1:
         return open_columns(found[0], orientation, options, on_bad)
     members: list[_Member] = []
     n_numbered = 0
-    # Who looks at the first block, and then reads, is not to turn a text twice.
-    turned = lru_cache(maxsize=1)(open_columns)
+    # Cached, so that looking at the first block and then reading transposes a text file only once.
+    open_cached = lru_cache(maxsize=1)(open_columns)
     for path in found:
-        member = _look_into(path, n_numbered, orientation, options, on_bad, turned)
+        member = _inspect(path, n_numbered, orientation, options, on_bad, open_cached)
         if ids is not None and member.cut is None and ids in (member.names or ()):
             member = calling_rows(member, ids)
         n_numbered += len(member.names) if isinstance(member.names, range) else 0
@@ -148,42 +148,44 @@ def open_files(
 
 
 def paths_of(paths: Paths) -> list[str]:
-    """Return the files that are meant by a list of them, or by a pattern.
+    """Return the files of a list, or those that match a pattern.
 
     Raises
     ------
     FileNotFoundError
-        If there is no file of this pattern.
+        If no file matches the pattern.
     ValueError
         For an empty list.
     """
     if not isinstance(paths, (str, os.PathLike)):
         if not is_many(paths):
-            raise TypeError(f"Expected a list of files, or a pattern. Got: {shown(paths)}.")
+            raise TypeError(f"Expected paths to be a list or a pattern. Got: {shown(paths)}.")
         listed = [os.fspath(path) for path in paths]
         if not listed:
-            raise ValueError("Expected at least one file. Got: none.")
+            raise ValueError("Expected at least one file in paths. Got: none.")
         return listed
     pattern = os.fspath(paths)
     if is_url(pattern):
-        # A question mark begins a query.
-        return _some(pattern, files_like(pattern)) if "*" in pattern else [pattern]
+        # Only stars: in a URL a question mark begins a query.
+        return _sorted_files(pattern, files_like(pattern)) if "*" in pattern else [pattern]
     if not glob.has_magic(pattern) or Path(pattern).exists():
         return [pattern]
-    return _some(pattern, glob.glob(pattern, recursive=True))  # noqa: PTH207 (as the user has them)
+    # Not Path.glob, which would normalise the paths of the user.
+    return _sorted_files(pattern, glob.glob(pattern, recursive=True))  # noqa: PTH207
 
 
-def _some(pattern: str, found: Sequence[str]) -> list[str]:
-    """Return the files that were found of a pattern in their order, if there are any."""
+def _sorted_files(pattern: str, found: Sequence[str]) -> list[str]:
+    """Sort the files that match a pattern; raise FileNotFoundError if there are none."""
     if not found:
         raise FileNotFoundError(
-            f"Expected files of the pattern {pattern!r}. Got: none.\nHint: ls says what there is."
+            f"Expected files that match the pattern {pattern!r}. Got: none.\n"
+            "Hint: list the folder with ls."
         )
     return sorted(found, key=_natural)
 
 
 def _natural(path: str) -> tuple[list[str | int], str]:
-    """Order by name, numbers by their size."""
+    """Return a sort key: by name, with numbers in numerical order."""
     pieces = re.split(r"(\d+)", path)
     return [int(piece) if i % 2 else piece for i, piece in enumerate(pieces)], path
 
@@ -196,21 +198,21 @@ class _Member(NamedTuple):
     path
         The file.
     stamp
-        As it was when it was looked into.
+        Its state when it was inspected.
     n_rows
-        None if only reading it all would tell.
+        Number of rows, None if unknown before the whole file is read.
     n_bytes
-        About how many are read.
+        Approximate number of bytes that are read.
     names
-        Of its columns; None if only reading it all would tell.
+        Column names, None if unknown before the whole file is read.
     read
-        Opens it.
+        Opens the file.
     cut
-        Cuts it into parts, if there is a cheaper way than to open it.
+        Cuts it into parts without opening it, where that is possible.
     options, on_bad
-        How it is read.
+        Read options.
     beside
-        What it says of the rows.
+        Row metadata.
     """
 
     path: str
@@ -234,40 +236,40 @@ class _Member(NamedTuple):
         return self.open().skip(start).split(parts)
 
     def n_columns(self) -> int:
-        """Return how many columns it has; lines have to be counted."""
+        """Return the number of columns; of text with one variable per line, count the lines."""
         return count_variables(self.path, self.options) if self.names is None else len(self.names)
 
     def take_some(self, wanted: Sequence[Hashable]) -> dict[Hashable, Any]:
-        """Fetch those of the columns that are there."""
+        """Fetch the wanted columns that the file contains."""
         if self.names is None:
             self.stamp.check()
             return take_some(self.path, self.options, self.on_bad, wanted)
-        there = set(wanted).intersection(self.names)
-        return self.open().take([name for name in wanted if name in there]) if there else {}
+        present = set(wanted).intersection(self.names)
+        return self.open().take([name for name in wanted if name in present]) if present else {}
 
 
-def _look_into(
+def _inspect(
     path: str,
     first: int,
     orientation: Orientation | None,
     options: ReadOptions,
     on_bad: OnBad | None,
-    turned: Callable[..., ColumnStream],
+    open_cached: Callable[..., ColumnStream],
 ) -> _Member:
-    """Open a file, see what it is, and close it; columns without names get numbers from `first`."""
+    """Open a file, inspect and close it; columns without names are numbered from `first`."""
     stamp = Stamp.of(path)
     if file_format(path) == "text" and orientation == "samples":
-        # Only its header: to know the number of rows is to have turned it into columns.
-        marked = options._replace(delimiter=delimiter_of(path, options.delimiter))
-        names = header_of(path, marked.delimiter)
-        read = partial(turned, path, orientation, options)
-        cut = cut_csv(path, stamp, marked, len(names), stamp.size)
+        # Only the header: to count the rows would be to transpose the file.
+        with_delimiter = options._replace(delimiter=delimiter_of(path, options.delimiter))
+        names = header_of(path, with_delimiter.delimiter)
+        read = partial(open_cached, path, orientation, options)
+        cut = cut_csv(path, stamp, with_delimiter, len(names), stamp.size)
         return _Member(path, stamp, None, stamp.size, names, read, cut)
     read = partial(open_columns, path, orientation, options, on_bad)
     stream = read()
     if isinstance(stream.names, range):
-        numbered = {"npy": iter_npy, "zarr": iter_zarr}[file_format(path)]
-        read = partial(numbered, path, range(first, first + len(stream.names)))
+        reader = {"npy": iter_npy, "zarr": iter_zarr}[file_format(path)]
+        read = partial(reader, path, range(first, first + len(stream.names)))
         stream = read()
     if stream.names is None:
         options = options._replace(delimiter=delimiter_of(path, options.delimiter))
@@ -291,7 +293,7 @@ class Files(ColumnStream):
             n_rows=known[0] if known else None,
             names=names,
             take=self._fetch,
-            # Which lines are left out is not known before they are parsed.
+            # on_bad excludes lines only when they are parsed, so that none can be skipped before.
             blocks_from=None if callable(on_bad) and names is None else partial(_read, members),
             cut=partial(_cut, members, on_bad),
             beside=beside_of(members),
@@ -299,7 +301,7 @@ class Files(ColumnStream):
         self._members = members
 
     def take_some(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
-        """Fetch those of some columns that are there, in any order."""
+        """Fetch the named columns that the files contain, in any order."""
         found: dict[Hashable, Any] = {}
         for member in self._members:
             if len(found) < len(names):
@@ -309,13 +311,13 @@ class Files(ColumnStream):
     def _fetch(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
         found = self.take_some(names)
         if len(found) < len(names):
-            # Reading them all says what comes close.
+            # A full pass raises the KeyError, with similar names.
             return ColumnStream(partial(_read, self._members, 0)).take(names)
         return {name: found[name] for name in names}
 
 
 def _all_names(members: Sequence[_Member]) -> Sequence[Hashable] | None:
-    """Return the names of all columns; None where only reading tells."""
+    """Return the names of all columns, None if unknown before reading."""
     if any(member.names is None for member in members):
         return None
     if all(isinstance(member.names, range) for member in members):
@@ -326,13 +328,14 @@ def _all_names(members: Sequence[_Member]) -> Sequence[Hashable] | None:
         for member in members:
             for name in member.names or ():
                 if first.setdefault(name, member) is not member:
-                    _refuse_twice(name, first[name], member)
+                    _raise_duplicate(name, first[name], member)
     return names
 
 
 def _read(members: Sequence[_Member], start: int) -> Iterator[Block]:
-    """Yield the blocks of one file after the other, from a column on."""
-    seen = None if all(member.names is not None for member in members) else _Seen(members)
+    """Yield the blocks of one file after the other, from a column index on."""
+    known = all(member.names is not None for member in members)
+    seen = None if known else _DuplicateCheck(members)
     opened: list[_Member] = []
     for i, member in enumerate(members):
         if start and (n_columns := member.n_columns()) <= start:
@@ -345,7 +348,7 @@ def _read(members: Sequence[_Member], start: int) -> Iterator[Block]:
             if seen is not None:
                 seen.check(block.names, i)
             yield block
-        # Gone before the next file is opened.
+        # Freed before the next file is opened.
         del stream
         start = 0
 
@@ -353,7 +356,7 @@ def _read(members: Sequence[_Member], start: int) -> Iterator[Block]:
 def _cut(
     members: Sequence[_Member], on_bad: OnBad | None, parts: int | None, start: int
 ) -> list[Part]:
-    """Cut large files into pieces, and put small ones together."""
+    """Cut large files into pieces, and group small ones."""
     rest = list(members)
     while start and rest:
         if rest[0].names is None:
@@ -374,24 +377,23 @@ def _cut(
 
 
 def _check_rows(earlier: Sequence[_Member], member: _Member) -> None:
-    """Raise ValueError if a file has another number of rows than one before it."""
     for other in earlier:
         if None not in (other.n_rows, member.n_rows) and other.n_rows != member.n_rows:
             raise ValueError(
-                f"Expected as many rows in every file. Got: {other.n_rows:,} in {other.path!r}, "
-                f"and {member.n_rows:,} in {member.path!r}."
+                f"Expected the same number of rows in every file. Got: {other.n_rows:,} in "
+                f"{other.path!r}, and {member.n_rows:,} in {member.path!r}."
             )
 
 
-def _refuse_twice(name: Hashable, first: _Member, second: _Member) -> Never:
+def _raise_duplicate(name: Hashable, first: _Member, second: _Member) -> Never:
     raise ValueError(
-        f"Expected distinct names of columns. Got: {name!r} in {first.path!r}, and in "
-        f"{second.path!r}.\nHint: rename one of them, or leave out a file that repeats another."
+        f"Expected distinct column names. Got: {name!r} in {first.path!r}, and in "
+        f"{second.path!r}.\nHint: rename one of them, or exclude a file that repeats another."
     )
 
 
-class _Seen:
-    """Which names there were in the files before, where no list of them is kept.
+class _DuplicateCheck:
+    """Detection of column names that occur in several files, without keeping all names.
 
     Parameters
     ----------
@@ -400,7 +402,7 @@ class _Seen:
 
     Notes
     -----
-    A name is known again by its hash, and then looked for in the file that had the same.
+    Names are compared by hash; a match is confirmed in the file that had the same hash.
     """
 
     def __init__(self, members: Sequence[_Member]) -> None:
@@ -411,22 +413,22 @@ class _Seen:
         self._new: list[np.ndarray[Any, np.dtype[np.int64]]] = []
 
     def check(self, names: Sequence[Hashable], i: int) -> None:
-        """Raise ValueError if one of these names of the i-th file was in a file before."""
+        """Raise ValueError if one of these names of the i-th file occurs in an earlier file."""
         if i != self._current:
             self._next_file(i)
         hashes = np.fromiter(map(hash, names), np.int64, len(names))
         self._new.append(hashes)
         if not self._hashes.size:
             return
-        places = np.minimum(np.searchsorted(self._hashes, hashes), self._hashes.size - 1)
-        for j in np.flatnonzero(self._hashes[places] == hashes).tolist():
-            earlier = self._members[self._member_of[places[j]]]
+        positions = np.minimum(np.searchsorted(self._hashes, hashes), self._hashes.size - 1)
+        for j in np.flatnonzero(self._hashes[positions] == hashes).tolist():
+            earlier = self._members[self._member_of[positions[j]]]
             if earlier.take_some([names[j]]):
-                _refuse_twice(names[j], earlier, self._members[i])
+                _raise_duplicate(names[j], earlier, self._members[i])
 
     def _next_file(self, i: int) -> None:
         new = np.sort(np.concatenate(self._new)) if self._new else self._hashes[:0]
-        places = np.searchsorted(self._hashes, new)
-        self._hashes = np.insert(self._hashes, places, new)
-        self._member_of = np.insert(self._member_of, places, self._current)
+        positions = np.searchsorted(self._hashes, new)
+        self._hashes = np.insert(self._hashes, positions, new)
+        self._member_of = np.insert(self._member_of, positions, self._current)
         self._current, self._new = i, []

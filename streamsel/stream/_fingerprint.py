@@ -1,4 +1,4 @@
-"""What is remembered of columns, to know them again later without reading all of them."""
+"""Fingerprints of columns, to detect later changes without reading all of them."""
 
 from __future__ import annotations
 
@@ -15,32 +15,31 @@ if TYPE_CHECKING:
     from streamsel.columns import Block
     from streamsel.stream._base import ColumnStream
 
-# Columns whose values are remembered: at even distances, and half as many at least.
+# Maximum number of evenly spaced columns with a checksum of their values; the minimum is half.
 MAX_SAMPLES = 64
-# Values of a column that are looked at: all of them, or as many at even distances.
+# Maximum number of evenly spaced values of a column in its checksum.
 MAX_VALUES = 65_536
-_DIGITS = 8  # hexadecimal ones, of what is remembered of a column's values
+_DIGITS = 8  # hexadecimal digits of the checksum of a column's values
 
 
 class Fingerprint:
-    """Of the columns of a stream so far: how many, their names in order, values of some of them.
+    """Fingerprint of the columns read so far: their number, ordered names, and sampled values.
 
-    It does not depend on how the columns are cut into blocks. Memory is constant, and the columns
-    that are looked at grow with the logarithm of their number.
+    It does not depend on the partition into blocks. Memory is constant, and the number of columns
+    whose values are read grows with the logarithm of their number.
 
     Attributes
     ----------
     n_columns
-        How many columns it is of.
+        Number of columns included.
     last
         Name of the last of them; None before the first.
 
     Notes
     -----
-    Another name, order or number of columns is found with certainty. Of values those of 32 to 64
-    columns are compared, all of them in up to 65,536 rows: rows that were put in another order,
-    another dtype and data made anew are found, but a value that was changed in one column of many
-    is most likely not.
+    A change in the names, order or number of columns is always detected. Values are compared in 32
+    to 64 columns, and there in up to 65,536 rows: a different row order, a different dtype and
+    regenerated data are detected, but a single changed value in one of many columns usually is not.
 
     Examples
     --------
@@ -58,27 +57,27 @@ class Fingerprint:
         self.n_columns = 0
         self.last: Hashable = None
         self._names = blake2b(digest_size=16)
-        # What is remembered of the columns 0, step, 2 step, ..., and what these are called.
+        # Checksums and names of the columns 0, step, 2 step, ...
         self._step = 1
         self._samples: list[str] = []
-        self._called: list[Hashable] = []
+        self._sample_names: list[Hashable] = []
 
     def look_at(self, stream: ColumnStream, n: int) -> None:
-        """Take note of the first n columns of a stream that knows its names; few of them are read.
+        """Add the first n columns of a stream with known names, reading only a few of them.
 
-        If it has fewer, all are taken note of.
+        If the stream has fewer columns, all are added.
         """
         names = (stream.names or ())[:n]
         self._names.update(_bytes_of(names))
         self.n_columns, self.last = len(names), names[-1] if len(names) else None
         while -(-len(names) // self._step) >= MAX_SAMPLES:
             self._step *= 2
-        self._called = list(names[:: self._step])
-        columns = stream.take(self._called)
-        self._samples = [_of_values(values) for values in columns.values()]
+        self._sample_names = list(names[:: self._step])
+        columns = stream.take(self._sample_names)
+        self._samples = [_checksum(values) for values in columns.values()]
 
     def add(self, block: Block, at: int) -> None:
-        """Take note of columns that begin at this place, and of none for a second time."""
+        """Add the columns of a block that begins at index `at`, without those already added."""
         start = self.n_columns
         if at + len(block.names) <= start:
             return
@@ -86,15 +85,15 @@ class Fingerprint:
             block = part_of(block, start - at, len(block.names))
         self._names.update(_bytes_of(block.names))
         self.n_columns, self.last = start + len(block.names), block.names[-1]
-        while (place := len(self._samples) * self._step) < self.n_columns:
-            self._samples.append(_of_values(block.values[:, place - start]))
-            self._called.append(block.names[place - start])
+        while (index := len(self._samples) * self._step) < self.n_columns:
+            self._samples.append(_checksum(block.values[:, index - start]))
+            self._sample_names.append(block.names[index - start])
             if len(self._samples) == MAX_SAMPLES:
-                self._samples, self._called = self._samples[::2], self._called[::2]
+                self._samples, self._sample_names = self._samples[::2], self._sample_names[::2]
                 self._step *= 2
 
     def as_notes(self) -> dict[str, Any]:
-        """Return it as plain values, to be compared later."""
+        """Return the fingerprint as JSON-compatible values, for a later comparison."""
         return {
             "columns": self.n_columns,
             "names": self._names.hexdigest(),
@@ -102,53 +101,53 @@ class Fingerprint:
         }
 
     def differences(self, known: Mapping[str, Any]) -> list[str]:
-        """Say what is not as it was when these notes were made; nothing, if all is."""
+        """Describe the differences from a stored fingerprint; return an empty list without any."""
         if self.n_columns != known["columns"]:
             return [f"it has {self.n_columns:,} columns of the {known['columns']:,} that were read"]
-        told = []
+        changes = []
         if self._names.hexdigest() != known["names"]:
-            told.append("names of columns that were read, or their order, are others")
+            changes.append("the names or the order of the columns that were read have changed")
         before = known["values"]
         samples = [before[i : i + _DIGITS] for i in range(0, len(before), _DIGITS)]
-        pairs = zip(self._called, self._samples, samples, strict=True)
+        pairs = zip(self._sample_names, self._samples, samples, strict=True)
         if others := [name for name, found, sample in pairs if found != sample]:
             text = f"column {others[0]} has other values"
             if more := len(others) - 1:
                 text += f", and so have {more} more of the {len(samples)} that were looked at"
-            told.append(text)
-        return told
+            changes.append(text)
+        return changes
 
 
-def _of_values(values: Any) -> str:
+def _checksum(values: Any) -> str:
     return digest(values, most=MAX_VALUES)[:_DIGITS]
 
 
 def digest(values: Any, most: int | None = None) -> str:
-    """Return a checksum of an array, by its dtype, its shape and its values.
+    """Return a checksum of the dtype, shape and values of an array.
 
     Parameters
     ----------
     values
-        Numbers, or objects with a repr that tells them apart.
+        Numbers, or objects with a distinct repr.
     most
-        If there are more values than this, as many of them at even distances are looked at.
+        Maximum number of values to include, evenly spaced; all by default.
     """
     array = np.asarray(values)
-    known = blake2b(f"{array.dtype.str} {array.shape}".encode(), digest_size=16)
+    checksum = blake2b(f"{array.dtype.str} {array.shape}".encode(), digest_size=16)
     if most is not None and array.size > most:
         array = array.ravel()[:: -(-array.size // most)]
     if array.dtype.kind == "O":
-        known.update("\0".join(map(repr, array.ravel().tolist())).encode("utf-8", "replace"))
+        checksum.update("\0".join(map(repr, array.ravel().tolist())).encode("utf-8", "replace"))
     else:
         if array.dtype.kind == "f":
-            # Other bits of a NaN are no other value.
+            # All bit patterns of NaN are equivalent.
             array = np.where(np.isnan(array), np.nan, array).astype(array.dtype, copy=False)
-        known.update(np.ascontiguousarray(array).tobytes())
-    return known.hexdigest()
+        checksum.update(np.ascontiguousarray(array).tobytes())
+    return checksum.hexdigest()
 
 
 def _bytes_of(names: Sequence[Hashable]) -> bytes:
-    """Return the names, each as bytes that tell where it ends."""
+    """Return the names as bytes, each with its end marked."""
     if isinstance(names, range):  # as _bytes_of_one has numbers
         return np.arange(names.start, names.stop, names.step, dtype="<i8").tobytes()
     try:

@@ -1,4 +1,4 @@
-"""Which format a file of columns has, and what opens it."""
+"""Formats of files: detection, and dispatch to the reader of each."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ _BINARY: dict[str, Callable[[str], ColumnStream]] = {
     "zarr": iter_zarr,
 }
 _LIKELY_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-_OF_ZARR = ("zarr.json", ".zarray", ".zgroup")
-# Lines of a text, and cells of each, that show which way it lies.
+_ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
+# Lines of a text file, and cells of each, from which the orientation is inferred.
 _LINES, _CELLS = 20, 200
 _MAGIC = {
     b"PAR1": "parquet",
@@ -71,16 +71,16 @@ def open_columns(
     options: ReadOptions = AS_FOUND,
     on_bad: OnBad | None = None,
 ) -> ColumnStream:
-    """Open a file of columns, in the format that its name or its first bytes say.
+    """Open a file of columns, in the format that its name or its first bytes indicate.
 
     Parameters
     ----------
     path
         The file.
     orientation, on_bad
-        Of text.
+        Orientation and handling of bad lines of text files, as in `iter_files`.
     options
-        How it is read.
+        Read options.
     """
     format_ = file_format(path)
     if format_ == "bed":
@@ -95,51 +95,51 @@ def open_columns(
     if orientation == "samples":
         return open_csv(path, options)
     raise ValueError(
-        f"Expected to be told what a line of text is. Got: {path!r}, and orientation="
-        f"{orientation!r}.\nHint: 'samples' (a header names the columns) or 'variables' (a line "
-        "begins with its name)."
+        f"Expected orientation to be 'samples' or 'variables' for the text file {path!r}. Got: "
+        f"{orientation!r}.\nHint: 'samples' has a header with the column names, 'variables' a "
+        "variable name at the start of each line."
     )
 
 
 def open_by_name(path: str | os.PathLike[str]) -> ColumnStream:
-    """Open a file of columns by its name alone; of text its first lines show which way it lies.
+    """Open a file of columns by its path alone; infer the orientation of text.
 
     Raises
     ------
     ValueError
-        For text whose lines may be either, and for what `open_columns` refuses.
+        If the orientation of text is ambiguous, and where `open_columns` raises it.
     """
     name = os.fspath(path)
     if file_format(name) != "text":
         return open_columns(name, None)
-    lies = orientation_of(name)
-    if lies is None:
+    orientation = infer_orientation(name)
+    if orientation is None:
         raise ValueError(
-            f"Expected a text whose lines are samples, or variables. Got: {name!r}, which may be "
-            "either.\nHint: streamsel.stream.iter_csv(path) takes a line for a sample, "
-            "iter_lines(path) for a variable."
+            f"Expected a text file whose lines are samples or variables. Got: {name!r}, which may "
+            "be either.\nHint: use streamsel.stream.iter_csv(path) for one sample per line, "
+            "iter_lines(path) for one variable per line."
         )
-    return open_columns(name, lies)
+    return open_columns(name, orientation)
 
 
-def orientation_of(path: str) -> str | None:
-    """Return "samples" or "variables", as the first lines of a text look; None for either.
+def infer_orientation(path: str) -> str | None:
+    """Infer "samples" or "variables" from the first lines of a text; None if ambiguous.
 
     Lines below a header of names are samples if each begins with a number, or if every column is
     all numbers or all text and not every line is. Lines are variables if numbers follow a name in
-    each; whole numbers that differ, in the first, may be a header.
+    each; distinct integers in the first line may be a header.
     """
-    mark = delimiter_of(path, None)
+    delimiter = delimiter_of(path, None)
     with open_text(path) as file, text_of(path):
         lines = itertools.islice(numbered_lines(file, path), _LINES)
-        first, *rest = [split_cells(line, mark)[:_CELLS] for _, line in lines] or [[]]
+        first, *rest = [split_cells(line, delimiter)[:_CELLS] for _, line in lines] or [[]]
     header = [cell for cell in first[1:] if cell.strip()]
     kinds = [[_kind(cell) for cell in row] for row in rest]
     if any(map(is_number, header)):
         is_header = all(map(str.isdigit, header)) and len({*header}) == len(header)
-        named = not any(is_number(row[0]) for row in (first, *rest))
-        numbers = all(_kind(cell) != "text" for row in (first, *rest) for cell in row[1:])
-        return "variables" if named and numbers and not is_header else None
+        has_names = not any(is_number(row[0]) for row in (first, *rest))
+        has_numbers = all(_kind(cell) != "text" for row in (first, *rest) for cell in row[1:])
+        return "variables" if has_names and has_numbers and not is_header else None
     if not rest or (first[0].strip() and is_number(first[0])):
         return None
     if all(row[0] != "text" for row in kinds):
@@ -150,7 +150,6 @@ def orientation_of(path: str) -> str | None:
 
 
 def _kind(cell: str) -> str:
-    """Return "number" or "text"; nothing for a missing value."""
     value = to_number(cell)
     if value is not None:
         return "" if math.isnan(value) else "number"
@@ -164,44 +163,43 @@ def _are_pure(lines: Sequence[Sequence[str]]) -> bool:
 def file_format(path: str) -> str:
     """Return "parquet", "ipc", "npy", "bed", "h5ad", "zarr" or "text".
 
-    A file's name says it, or else its first bytes.
+    The format is inferred from the file's name, or else from its first bytes.
 
     Raises
     ------
     ValueError
-        For a file that is empty, not regular, or of no format that is known.
+        If the file is empty, not regular, or of an unknown format.
     """
     if is_url(path):
-        return _format_at(path)
+        return _format_of_url(path)
     if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):  # noqa: PTH112, PTH116
         raise ValueError(
-            f"Expected a file whose columns can be read more than once. Got: {path!r}, which is "
-            "not a regular file.\nHint: write them to a file first."
+            f"Expected a file that can be read more than once. Got: {path!r}, which is not a "
+            "regular file.\nHint: write the data to a file first."
         )
-    # Zarr arrays are folders; those of a group need no suffix.
-    if any(Path(path, name).is_file() for name in _OF_ZARR):
+    # Zarr arrays are folders, which need no suffix inside a group.
+    if any(Path(path, name).is_file() for name in _ZARR_FILES):
         return "zarr"
-    with open(path, "rb") as file:  # noqa: PTH123 (the error names the file as the user did)
+    with open(path, "rb") as file:  # noqa: PTH123 (the error shows the path as the user wrote it)
         start = file.read(8)
-    return _format_by(path, start)
+    return _format_of_bytes(path, start)
 
 
-def _format_at(url: str) -> str:
-    """Return the format of a file at a URL."""
+def _format_of_url(url: str) -> str:
     suffix = suffix_of(url)
     if suffix == ".zarr" or (
         suffix not in {*BINARY_SUFFIXES, *TEXT_SUFFIXES}
-        and any(is_file(f"{url}/{name}") for name in _OF_ZARR)
+        and any(is_file(f"{url}/{name}") for name in _ZARR_FILES)
     ):
         return "zarr"
     with open_binary(url) as file:
-        return _format_by(url, file.read(8))
+        return _format_of_bytes(url, file.read(8))
 
 
-def _format_by(path: str, start: bytes) -> str:
-    """Return the format that a file's name says, or else its first bytes."""
+def _format_of_bytes(path: str, start: bytes) -> str:
+    """Return the format by the file's suffix, or else by its first bytes."""
     if not start:
-        raise ValueError(f"Expected a file of columns. Got: {path!r}, and the file is empty.")
+        raise ValueError(f"Expected a file of columns. Got: {path!r}, which is empty.")
     suffix = suffix_of(path)
     if suffix in BINARY_SUFFIXES:
         return BINARY_SUFFIXES[suffix]
@@ -211,19 +209,19 @@ def _format_by(path: str, start: bytes) -> str:
     if suffix in TEXT_SUFFIXES:
         return "text"
     raise ValueError(
-        f"Expected a file of columns. Got: {path!r}, of an unknown format.\nHint: its name must "
-        f"end in one of {', '.join([*BINARY_SUFFIXES, *TEXT_SUFFIXES])} (text also in .gz)."
+        f"Expected a file of columns. Got: {path!r}, of an unknown format.\nHint: supported "
+        f"suffixes are {', '.join([*BINARY_SUFFIXES, *TEXT_SUFFIXES])} (for text also with .gz)."
     )
 
 
 def suffix_of(path: str) -> str:
-    """Return the suffix that says the format, in lower case: the one before .gz."""
+    """Return the suffix that indicates the format, in lower case and without .gz."""
     name = "".join(urlsplit(path)[1:3]) if is_url(path) else path
     return Path(name.lower().removesuffix(".gz")).suffix
 
 
 def delimiter_of(path: str, delimiter: str | None) -> str:
-    """Return the delimiter asked for, or else what the file's suffix and first line suggest."""
+    """Return `delimiter`, or by default infer it from the file's suffix and first line."""
     with open_text(path) as file:
         _, line = next(numbered_lines(file, path), (0, ""))
     return find_delimiter(line, delimiter, _LIKELY_DELIMITERS.get(suffix_of(path), ""))

@@ -1,4 +1,4 @@
-"""Columns of data frames in memory, of any library that narwhals knows."""
+"""Streams of the columns of data frames in memory, of any library that narwhals supports."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ def iter_frame(df: Any) -> ColumnStream:
     Parameters
     ----------
     df
-        Frame of pandas, polars, pyarrow, or another library that narwhals knows, with distinct
+        Frame of pandas, polars, pyarrow, or another library that narwhals supports, with distinct
         column names. float64, float32, int8 and uint8 keep their dtype, booleans become uint8,
-        other numbers (decimals too) become float64. Nulls become NaN, in a float column.
+        other numbers (also decimals) become float64. Nulls become NaN, in a float column.
 
     Raises
     ------
     TypeError
-        If it is no frame, or a lazy one.
+        If `df` is not a data frame, or is lazy.
     ValueError
         If two columns have the same name.
 
     Notes
     -----
-    A few megabytes of columns are taken out of the frame at a time. Text, categories, dates and
-    nested values are passed on as object columns, for the learner to refuse by name.
+    A few megabytes of columns are converted at a time. Text, categories, dates and nested values
+    are passed on as object columns, which the learner rejects with the column's name.
 
     Examples
     --------
@@ -54,12 +54,13 @@ def iter_frame(df: Any) -> ColumnStream:
     frame = nw.from_native(native, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
         raise TypeError(
-            f"Expected an eager frame, got: the lazy {type(native).__module__.partition('.')[0]}."
-            f"{type(native).__name__}. Hint: call .collect() first."
+            "Expected an eager data frame df. Got: a lazy "
+            f"{type(native).__module__.partition('.')[0]}.{type(native).__name__}.\n"
+            "Hint: call .collect() first."
         )
     if not isinstance(frame, nw.DataFrame):
         raise TypeError(
-            f"Expected a data frame of a library that narwhals knows, got: {type(df).__name__}."
+            f"Expected a data frame of a library that narwhals supports. Got: {type(df).__name__}."
         )
     names: list[Hashable] = list(frame.columns)
     kinds = _column_kinds(frame)
@@ -71,38 +72,38 @@ def iter_frame(df: Any) -> ColumnStream:
             kind = kinds[a]
             width = 1 if kind.dtype is None else columns_per_block(n, kind.dtype.itemsize)
             b = a + 1
-            # By identity: numpy holds that no dtype (None) equals float64.
+            # By identity: for numpy, None equals the dtype float64.
             while b < min(a + width, len(names)) and kinds[b] is kind:
                 b += 1
-            values = _take_out(frame, a, b, kind)
+            values = _convert(frame, a, b, kind)
             if kind.dtype is None or kind.dtype == values.dtype:
                 yield Block(names[a:b], values)
-            else:  # some of these integers have nulls, and only those become float64
-                columns = (_take_out(frame, j, j + 1, kind)[:, 0] for j in range(a, b))
+            else:  # only the integer columns with nulls become float64
+                columns = (_convert(frame, j, j + 1, kind)[:, 0] for j in range(a, b))
                 yield from gather(zip(names[a:b], columns, strict=True))
             a = b
 
     def fetch(positions: list[int]) -> list[Any]:
-        return [_take_out(frame, j, j + 1, kinds[j])[:, 0] for j in positions]
+        return [_convert(frame, j, j + 1, kinds[j])[:, 0] for j in positions]
 
     return indexed_stream(names, n, read, fetch)
 
 
 def is_frame(X: Any) -> bool:
-    """Tell whether narwhals knows X as a frame, eager or lazy."""
+    """Return whether narwhals supports X as a data frame, eager or lazy."""
     native = nw.to_native(X, pass_through=True)
     return isinstance(nw.from_native(native, pass_through=True), (nw.DataFrame, nw.LazyFrame))
 
 
 class _Kind(NamedTuple):
-    """What becomes of the columns of a dtype.
+    """Conversion of the columns of a dtype.
 
     Parameters
     ----------
     dtype
-        The dtype they will have in a block, None if they are no numbers.
+        Dtype in a block, None for non-numeric columns.
     cast
-        Whether numpy cannot hold the dtype, so that the frame must convert it.
+        Whether the frame must convert the columns because numpy lacks their dtype.
     """
 
     dtype: np.dtype[Any] | None
@@ -112,8 +113,7 @@ class _Kind(NamedTuple):
 def _column_kinds(frame: Any) -> list[_Kind]:
     """Return the kind of every column.
 
-    narwhals takes some microseconds to translate the dtype of a column: each dtype is asked for
-    once.
+    narwhals takes some microseconds to translate a dtype, so each distinct one is translated once.
     """
     native = frame.to_native()
     native_dtypes = native.dtypes if hasattr(native, "dtypes") else frame.schema.values()
@@ -137,14 +137,14 @@ def _kind(dtype: Any) -> _Kind:
     return _Kind(found if found in KEPT_DTYPES else np.dtype(np.float64))
 
 
-def _take_out(frame: Any, a: int, b: int, kind: _Kind) -> npt.NDArray[Any]:
-    """Copy columns a, ..., b - 1, which are of one kind, out of the frame."""
+def _convert(frame: Any, a: int, b: int, kind: _Kind) -> npt.NDArray[Any]:
+    """Copy the columns a, ..., b - 1 of the frame, all of one kind, to a matrix."""
     if kind.dtype is None:
         series = frame[:, a]
         column: npt.NDArray[Any] = series.to_numpy()
         if series.dtype in (nw.Categorical, nw.Enum):
-            column = column.astype(object)  # the categories may be numbers, but not to count with
-        if column.ndim > 1:  # numpy has taken nested values apart
+            column = column.astype(object)  # numeric categories are labels, not quantities
+        if column.ndim > 1:  # numpy has expanded nested values
             column = np.fromiter(series.to_list(), dtype=object, count=len(series))
         return stored(column).reshape(-1, 1)
     if not kind.cast:
@@ -153,5 +153,5 @@ def _take_out(frame: Any, a: int, b: int, kind: _Kind) -> npt.NDArray[Any]:
             return values.astype(np.float64, order="F")
         if values.dtype.kind in "biuf":
             return np.asfortranarray(stored(values))
-        # Booleans with nulls have come as objects.
+        # Booleans with nulls are objects.
     return np.array([frame[:, j].cast(nw.Float64).to_numpy() for j in range(a, b)]).T

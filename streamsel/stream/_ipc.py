@@ -1,4 +1,4 @@
-"""Arrow IPC (Feather) files, mapped into memory and read a group of columns at a time."""
+"""Arrow IPC (Feather) files, memory-mapped and read by groups of columns."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from streamsel.stream._ipc_layout import check_claims, check_layout
 from streamsel.stream._pyarrow import not_a_file, pyarrow, reading
 from streamsel.stream._remote import local_file
 
-# A compressed IPC file is opened anew for each group of columns, which takes time in proportion to
-# the width of its schema: groups are larger than blocks.
+# A compressed IPC file is opened again for each group of columns, which takes time in proportion
+# to the width of its schema: groups are larger than blocks.
 _IPC_GROUP_BYTES = 4 * BLOCK_BYTES
-# Arrow describes each column of each record batch by an object of some hundred bytes: so many at
-# most.
+# Cap on the columns times record batches: Arrow allocates hundreds of bytes for each.
 _MAX_ARRAYS = 2**18
 
 
 class IpcFile:
-    """An Arrow IPC file, mapped into memory."""
+    """A memory-mapped Arrow IPC file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._pa = pyarrow()
@@ -39,7 +38,7 @@ class IpcFile:
             self.schema = reader.schema
             self.names: list[str] = self.schema.names
             p = len(self.names)
-            # Arrow views what is not compressed where it lies, but copies it when asked for a part.
+            # Arrow reads an uncompressed file as views, but copies if fields are selected.
             self.is_viewed = p * layout.n_batches <= _MAX_ARRAYS and not layout.is_compressed
             self._whole = reader.read_all() if self.is_viewed else None
             self.n_rows = self.table([0]).num_rows if p else 0
@@ -47,7 +46,7 @@ class IpcFile:
         self.group_width = max(1, p) if self.is_viewed else width
 
     def table(self, fields: list[int]) -> Any:
-        """Return the table of some columns, given by ascending position."""
+        """Return a table of the fields at these ascending indices."""
         if self._whole is not None:
             return self._whole.select(fields)
         try:
@@ -57,13 +56,13 @@ class IpcFile:
             raise
 
     def let_go(self) -> None:
-        """Take the pages read so far out of resident memory."""
+        """Release the pages read so far from resident memory."""
         if hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED)
         self._pa.default_memory_pool().release_unused()
 
     def _open(self, **options: Any) -> Any:
         ipc = self._pa.ipc
-        # Through a BufferReader: Arrow would copy all that it reads of a Python file.
+        # A BufferReader, as Arrow would copy everything that it reads from a Python file.
         source = self._pa.BufferReader(self._buffer)
         return ipc.open_file(source, options=ipc.IpcReadOptions(**options))

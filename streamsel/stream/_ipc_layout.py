@@ -1,11 +1,11 @@
-"""Where the parts of an Arrow IPC file lie, checked before anything is read by it.
+"""Validation of the layout of an Arrow IPC file, before Arrow reads it.
 
-The file begins and ends with a magic word. Before the last are the length of the footer, in 4
-bytes, and the footer, which tells where every record batch and every dictionary lies: metadata,
-which tell where each buffer lies, and a body of buffers. Footer and metadata are flatbuffers; the
-numbers of their fields are those of File.fbs and Message.fbs of the Arrow format.
+The file begins and ends with a magic word. Before the final one are the footer and its length in 4
+bytes. The footer has the offset of every record batch and every dictionary, each of which consists
+of metadata, with the offset of each buffer, and a body of buffers. Footer and metadata are
+flatbuffers; their field numbers are those of File.fbs and Message.fbs of the Arrow format.
 
-Arrow looks at the inside of the flatbuffers. What lies in two places, or beyond its body, it reads.
+Arrow validates the flatbuffers themselves, but not whether buffers overlap or exceed their body.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ _KIND, _HEADER, _BODY_LENGTH = 1, 2, 3
 _BUFFERS, _COMPRESSION = 2, 3
 _DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
 _DATA_OF_DICTIONARY = 1
-# Of zstd, which unfolds most: 4 bytes can stand for 128 kB.
-_MAX_UNFOLDED = 2**15
+# Maximum compression ratio, that of zstd: 4 bytes can encode 128 kB.
+_MAX_RATIO = 2**15
 
 
 class IpcLayout(NamedTuple):
-    """What is worth knowing of a file whose parts lie where they should."""
+    """Summary of a file with a valid layout."""
 
     n_batches: int
     is_compressed: bool
 
 
 def check_layout(data: memoryview) -> IpcLayout:
-    """Return the layout of a file.
+    """Validate and return the layout of a file.
 
     Parameters
     ----------
     data
-        The whole file.
+        The bytes of the whole file.
 
     Raises
     ------
     ValueError
-        If some part lies outside of what holds it, or over another; it says which.
+        If some part exceeds its container or overlaps with another; the message says which.
     """
     if len(data) < 18 or data[:6] != _MAGIC or data[-6:] != _MAGIC:
         raise ValueError("it does not begin and end with ARROW1")
@@ -62,30 +62,30 @@ def check_layout(data: memoryview) -> IpcLayout:
 
 
 def check_claims(data: memoryview) -> None:
-    """Raise ValueError if a compressed buffer claims to hold more than its bytes can unfold to."""
+    """Raise ValueError if a compressed buffer declares a larger size than it can decompress to."""
     for message in _messages(data):
         for offset, length in message.buffers.tolist() if message.is_compressed else ():
-            claim = _integer("<q", data, message.body + offset) if length else 0
-            if not -1 <= claim <= length * _MAX_UNFOLDED:
-                raise ValueError(f"a buffer of {length} bytes claims to hold {claim}")
+            size = _integer("<q", data, message.body + offset) if length else 0
+            if not -1 <= size <= length * _MAX_RATIO:
+                raise ValueError(f"a buffer of {length} bytes declares {size} uncompressed bytes")
 
 
 class _Message(NamedTuple):
     """A record batch or a dictionary."""
 
     kind: int
-    body: int  # where its buffers begin
+    body: int  # offset of its buffers
     n_bytes: int
     buffers: npt.NDArray[Any]
     is_compressed: bool
 
 
 def _messages(data: memoryview) -> Iterator[_Message]:
-    """Yield all messages that the footer knows of."""
+    """Yield all messages that the footer lists."""
     stop = len(data) - 10
     length = _integer("<i", data, stop)
     if not 0 < length <= stop - 8:
-        raise ValueError("its footer lies outside of it")
+        raise ValueError("its footer is outside the file")
     start = stop - length
     footer = _Table.root(data[start:stop])
     dictionaries = footer.vector(_DICTIONARIES, _BLOCK)
@@ -98,34 +98,34 @@ def _messages(data: memoryview) -> Iterator[_Message]:
 
 
 def _check_blocks(dictionaries: npt.NDArray[Any], batches: npt.NDArray[Any], stop: int) -> None:
-    """Check that messages lie before the footer, in order, and none over another."""
+    """Check that messages are before the footer, in order, and do not overlap."""
     blocks = np.concatenate([dictionaries, batches])
     offset, metadata, body = blocks["offset"], blocks["metadata"].astype(np.int64), blocks["body"]
-    # One by one: the sum of numbers that are too large may look small.
+    # Checked separately, as the sum of too large numbers may overflow.
     inside = (offset >= 8) & (offset <= stop) & (metadata > 0) & (body >= 0) & (body <= stop)
     if not (inside.all() and (offset + metadata + body <= stop).all()):
-        raise ValueError("a record batch lies outside of it")
+        raise ValueError("a record batch is outside the file")
     order = np.argsort(offset, kind="stable")
     ends = (offset + metadata + body)[order]
     in_order = (np.diff(batches["offset"]) > 0).all()
     if not (in_order and (ends[:-1] <= offset[order][1:]).all()):
-        raise ValueError("record batches lie over one another")
+        raise ValueError("record batches overlap")
     if (offset % 8).any() or (metadata % 8).any():
-        raise ValueError("a record batch begins at no multiple of 8 bytes")
+        raise ValueError("a record batch is not aligned to 8 bytes")
 
 
 def _message(data: memoryview, block: np.void, kind: int) -> _Message:
-    """Return the message at a place."""
+    """Parse the message of a block of the footer."""
     offset, metadata, body = (int(block[name]) for name in ("offset", "metadata", "body"))
     whole = data[offset : offset + metadata]
-    # Since Arrow 0.15 a marker stands before the length.
+    # Since Arrow 0.15 a marker precedes the length.
     prefix = 8 if _integer("<i", whole, 0) == -1 else 4
     length = _integer("<i", whole, prefix - 4)
     if not 0 < length <= metadata - prefix:
-        raise ValueError("the metadata of a record batch lie outside of their place")
+        raise ValueError("the metadata of a record batch exceed their declared size")
     message = _Table.root(whole[prefix : prefix + length])
     if message.number(_KIND, "<B") != kind or message.number(_BODY_LENGTH, "<q") != body:
-        raise ValueError("a record batch is not what the footer says")
+        raise ValueError("a record batch does not match the footer")
     batch = message.table(_HEADER)
     if kind == _DICTIONARY_BATCH:
         batch = batch.table(_DATA_OF_DICTIONARY)
@@ -134,70 +134,70 @@ def _message(data: memoryview, block: np.void, kind: int) -> _Message:
 
 
 def _check_buffers(message: _Message) -> None:
-    """Check that buffers lie in the body of their message, one after the other."""
+    """Check that buffers are inside the body of their message, in order, and do not overlap."""
     if (message.buffers["length"] < 0).any():
         raise ValueError("a buffer has a negative length")
     filled = message.buffers[message.buffers["length"] > 0]
     offset, length = filled["offset"], filled["length"]
-    # One by one: the sum of numbers that are too large may look small.
+    # Checked separately, as the sum of too large numbers may overflow.
     inside = (offset >= 0) & (offset <= message.n_bytes) & (length <= message.n_bytes)
     if not (inside.all() and (offset + length <= message.n_bytes).all()):
-        raise ValueError("a buffer lies outside of its record batch")
+        raise ValueError("a buffer is outside its record batch")
     if (offset[1:] < (offset + length)[:-1]).any():
-        raise ValueError("buffers lie over one another")
+        raise ValueError("buffers overlap")
     if (offset % 8).any():
-        raise ValueError("a buffer begins at no multiple of 8 bytes")
+        raise ValueError("a buffer is not aligned to 8 bytes")
 
 
 class _Table:
-    """A table of a flatbuffer, of which nothing is read from outside of the flatbuffer."""
+    """A table of a flatbuffer; reads are checked against the limits of the flatbuffer."""
 
-    def __init__(self, data: memoryview, at: int) -> None:
+    def __init__(self, data: memoryview, offset: int) -> None:
         self._data = data
-        self._at = at
-        self._fields = at - _integer("<i", data, at)
+        self._offset = offset
+        self._fields = offset - _integer("<i", data, offset)
         self._size = _integer("<H", data, self._fields)
 
     @classmethod
     def root(cls, data: memoryview) -> _Table:
-        """Return the table that a flatbuffer begins with."""
+        """Return the root table of a flatbuffer."""
         return cls(data, _integer("<I", data, 0))
 
     def field(self, index: int) -> int:
-        """Return where a field lies, 0 if it is absent."""
+        """Return the offset of a field, 0 if it is absent."""
         entry = 4 + 2 * index
         if entry + 2 > self._size:
             return 0
         offset = _integer("<H", self._data, self._fields + entry)
-        return self._at + offset if offset else 0
+        return self._offset + offset if offset else 0
 
     def number(self, index: int, code: str) -> int:
-        """Return a number, 0 if it is absent."""
-        at = self.field(index)
-        return _integer(code, self._data, at) if at else 0
+        """Return the number of a field, 0 if it is absent."""
+        offset = self.field(index)
+        return _integer(code, self._data, offset) if offset else 0
 
     def table(self, index: int) -> _Table:
-        """Return the table that a field leads to."""
-        at = self.field(index)
-        if not at:
-            raise ValueError("its metadata lack a part")
-        return _Table(self._data, at + _integer("<I", self._data, at))
+        """Return the table that a field refers to."""
+        offset = self.field(index)
+        if not offset:
+            raise ValueError("its metadata lack a field")
+        return _Table(self._data, offset + _integer("<I", self._data, offset))
 
     def vector(self, index: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-        """Return a vector of structures, empty if it is absent."""
-        at = self.field(index)
-        if not at:
+        """Return the vector of structures of a field, empty if it is absent."""
+        offset = self.field(index)
+        if not offset:
             return np.empty(0, dtype)
-        at += _integer("<I", self._data, at)
-        n = _integer("<I", self._data, at)
-        if at + 4 + n * dtype.itemsize > len(self._data):
-            raise ValueError("its metadata lead out of themselves")
-        return np.frombuffer(self._data, dtype, count=n, offset=at + 4)
+        offset += _integer("<I", self._data, offset)
+        n = _integer("<I", self._data, offset)
+        if offset + 4 + n * dtype.itemsize > len(self._data):
+            raise ValueError("its metadata refer to bytes outside of them")
+        return np.frombuffer(self._data, dtype, count=n, offset=offset + 4)
 
 
-def _integer(code: str, data: memoryview, at: int) -> int:
-    # Of a negative position struct would read from the end.
-    if at < 0 or at + struct.calcsize(code) > len(data):
-        raise ValueError("its metadata lead out of themselves")
-    value: int = struct.unpack_from(code, data, at)[0]
+def _integer(code: str, data: memoryview, offset: int) -> int:
+    # struct would read from the end at a negative offset.
+    if offset < 0 or offset + struct.calcsize(code) > len(data):
+        raise ValueError("its metadata refer to bytes outside of them")
+    value: int = struct.unpack_from(code, data, offset)[0]
     return value

@@ -1,4 +1,4 @@
-"""How a text with one variable a line is laid out: its header, and what a line begins with."""
+"""Layout of text with one variable per line: its header, and the name at the start of a line."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
 
 
 class Layout(NamedTuple):
-    """What the first lines of a text, or of a part of it, tell of the others.
+    """Layout of a text file, or of a part of it, as inferred from its first lines.
 
     Parameters
     ----------
     path
         The file.
     delimiter
-        Between cells.
+        Delimiter of the cells.
     n_rows
         Values in every line.
     first_line
-        The number of the first line of values.
+        Number of the first line of values.
     row_names
-        What the header calls the observations, None without a header.
+        Names of the observations in the header, None without a header.
     numerals
-        How numbers are written.
+        Number format.
     start, end
-        Of a part, whose lines are numbered by themselves: its first byte, and the first after it.
+        First byte of a part, and first byte after it; lines are numbered within the part.
     """
 
     path: str | os.PathLike[str]
@@ -61,25 +61,25 @@ class Layout(NamedTuple):
     end: int | None = None
 
     def open(self) -> TextIO:
-        """Open the file, or the part of it."""
+        """Open the file, or its part."""
         longest = line_bound(self.n_rows + 1)
         if self.end is None:
             return open_text(self.path, other=longest)
         return open_range(self.path, self.start, self.end, longest)
 
     def line(self, number: int) -> str:
-        """Say which line is meant."""
+        """Return the position of a line, for messages."""
         return f"line {number} after byte {self.start:,}" if self.start else f"line {number}"
 
     def where(self, cell: int) -> str:
-        """Say which cell of the values is meant."""
+        """Return the position of a cell of the values, for messages."""
         if self.row_names is None:
             return f"column {cell + 2}"
         return f"column {cell + 2} ({self.row_names[cell]!r})"
 
 
 class Line(NamedTuple):
-    """A line of values: its number, the variable's name, and what stands behind that."""
+    """A line of values: its number, the variable's name, and the text of the cells after it."""
 
     number: int
     name: str
@@ -92,29 +92,28 @@ def find_layout(
     header: bool | None = None,
     numerals: Numerals | None = None,
 ) -> Layout:
-    """Look at the first two lines; `numerals` are those that are known already."""
+    """Infer the layout from the first two lines; `numerals` is the number format, if known."""
     with text_of(path), open_text(path) as file:
         lines = list(itertools.islice(numbered_lines(file, path), 2))
         if not lines:
             raise ValueError(
-                f"Expected a line for each variable, got: the empty file {os.fspath(path)!r}."
+                f"Expected one line per variable. Got: the empty file {os.fspath(path)!r}."
             )
-        mark = find_delimiter(lines[0][1], options.delimiter)
-        numerals = numerals or find_numerals(path, mark, options)
-        first = split_cells(lines[0][1], mark)
+        delimiter = find_delimiter(lines[0][1], options.delimiter)
+        numerals = numerals or find_numerals(path, delimiter, options)
+        first = split_cells(lines[0][1], delimiter)
         if header is None:
             header = not all(map(numerals.may_be_number, first[1:]))
         if header and len(lines) < 2:
             raise ValueError(
-                f"Expected a line for each variable, got: nothing but a header in "
-                f"{os.fspath(path)!r}."
+                f"Expected one line per variable. Got: only a header in {os.fspath(path)!r}."
             )
         number, line = lines[1] if header else lines[0]
-        n_rows = count_cells(line, mark) - 1
+        n_rows = count_cells(line, delimiter) - 1
         if n_rows == 0:
             raise ValueError(
-                f"Expected a name and values separated by {mark!r}, got: {line[:40]!r} in line "
-                f"{number} of {os.fspath(path)!r}. Hint: give the delimiter."
+                f"Expected a name and values separated by {delimiter!r}. Got: {line[:40]!r} in "
+                f"line {number} of {os.fspath(path)!r}.\nHint: pass the delimiter."
             )
         row_names = None
         if header:
@@ -122,13 +121,13 @@ def find_layout(
             if len(row_names) != n_rows:
                 raise ValueError(
                     f"Expected {len(row_names)} values in line {number}, as the header of "
-                    f"{os.fspath(path)!r} has, got: {n_rows}."
+                    f"{os.fspath(path)!r} has. Got: {n_rows}."
                 )
-        return Layout(path, mark, n_rows, number, row_names, numerals)
+        return Layout(path, delimiter, n_rows, number, row_names, numerals)
 
 
 def split_off_name(text: str, delimiter: str) -> tuple[str, str]:
-    """Return the name at the beginning of a line, and the rest with the delimiter before it."""
+    """Split a line into the name at its start and the rest, which begins with the delimiter."""
     quoted = _QUOTED.match(text)
     if quoted:
         return quoted[1].replace('""', '"').strip(), text[quoted.end() :]
@@ -139,7 +138,7 @@ def split_off_name(text: str, delimiter: str) -> tuple[str, str]:
 def split_off_names(
     lines: Iterator[tuple[int, str]], layout: Layout
 ) -> Iterator[tuple[Line, str | None]]:
-    """Yield (line, None), or (line, message) for a line of another length than the first."""
+    """Yield (line, None), or (line, message) if a line differs in length from the first."""
     for number, text in lines:
         name, rest = split_off_name(text, layout.delimiter)
         cells = rest[1:]
@@ -148,7 +147,7 @@ def split_off_names(
         if found != layout.n_rows:
             where = layout.line(number)
             message = null_in(text, layout.path, where) or (
-                f"Expected {layout.n_rows} values in {where} of {os.fspath(layout.path)!r}, "
-                f"got: {found}."
+                f"Expected {layout.n_rows} values in {where} of {os.fspath(layout.path)!r}. "
+                f"Got: {found}."
             )
         yield Line(number, name, cells), message

@@ -1,4 +1,4 @@
-"""Text whose lines are of bounded length: one without an end is refused before it fills memory."""
+"""Bound on the length of text lines: an endless line is refused before it fills memory."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ import io
 import os
 from typing import BinaryIO, TextIO
 
-# A line of which nothing is known, such as one value of a list.
+# A line of unknown width, such as one value of a list.
 LINE_BYTES = 4 * 2**20
-# A cell of a table: a number takes 25 bytes at most, a name rarely more than this.
+# A cell of a table: a number takes at most 25 bytes, a name rarely more than this.
 CELL_BYTES = 64
-# The first line of a table, which shows how many cells there are: a million.
+# The first line of a table, of unknown width: a million cells.
 FIRST_BYTES = 2**20 * CELL_BYTES
-_AT_A_TIME = 2**16
+_CHUNK_BYTES = 2**16
 
 
 def line_bound(n_cells: int) -> int:
-    """Return how many bytes a line of so many cells may have."""
+    """Return the maximum number of bytes of a line of `n_cells` cells."""
     return max(LINE_BYTES, n_cells * CELL_BYTES)
 
 
 class LineBound:
-    """Raises ValueError as soon as a line is longer than it may be.
+    """Limit on the length of lines: raises ValueError as soon as a line exceeds it.
 
     Parameters
     ----------
     path
-        The file, for the error.
+        The file, for the error message.
     first, other
-        How many bytes the first line may have, and every other line.
+        Maximum number of bytes of the first line, and of every other line.
     start
-        Where in the file these bytes begin.
+        Offset of the first byte in the file.
     """
 
     def __init__(
@@ -41,8 +41,8 @@ class LineBound:
         self._length, self._n_read = 0, start
 
     def check(self, data: bytes) -> None:
-        """Take note of the bytes that come next."""
-        # A line that ends in these bytes is in memory already: only one that goes on matters.
+        """Check the next bytes of the file."""
+        # A line that ends in these bytes is already in memory: only one that continues matters.
         end = max(data.rfind(b"\n"), data.rfind(b"\r"))
         self._n_read += len(data)
         self._length = len(data) - end - 1 if end >= 0 else self._length + len(data)
@@ -53,25 +53,25 @@ class LineBound:
             raise ValueError(
                 f"Expected lines of at most {limit / 2**20:.3g} MiB. Got: {which} of "
                 f"{os.fspath(self.path)!r}, which is longer.\nHint: check that it is text with "
-                "line endings; longer lines of a table can be written as Parquet."
+                "line endings; write tables with longer lines as Parquet."
             )
 
 
 def expect_cells(file: TextIO, n_cells: int) -> None:
-    """Bound the lines of a text that come next, now that the first has shown how wide they are."""
+    """Set the bound of the following lines by the number of cells in the first."""
     assert isinstance(file.buffer, BoundedLines)  # noqa: S101
     file.buffer.bound.other = line_bound(n_cells)
 
 
 class BoundedLines(io.BufferedIOBase):
-    """The bytes of a text file, until a line is longer than it may be.
+    """The bytes of a text file, with a bound on the length of its lines.
 
     Parameters
     ----------
     file
         The text file.
     bound
-        What its lines may be.
+        The bound.
     """
 
     def __init__(self, file: BinaryIO | io.BufferedIOBase, bound: LineBound) -> None:
@@ -87,8 +87,8 @@ class BoundedLines(io.BufferedIOBase):
         return True
 
     def read1(self, size: int = -1) -> bytes:
-        """Return the next bytes, at least as many as are at hand at once."""
-        data: bytes = self._file.read1(max(size, _AT_A_TIME))  # type: ignore[union-attr]
+        """Read and return the next bytes, with at most one read of the file."""
+        data: bytes = self._file.read1(max(size, _CHUNK_BYTES))  # type: ignore[union-attr]
         self.bound.check(data)
         return data
 

@@ -1,4 +1,4 @@
-"""Columns of text files that hold one variable a line."""
+"""Streams of the columns of text files with one variable per line."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def iter_lines(
     dtype: npt.DTypeLike = np.float64,
     on_bad: OnBad | None = None,
 ) -> ColumnStream:
-    r"""Stream a text file that holds one variable a line: its name, then its n values.
+    r"""Stream a text file with one variable per line: its name, then its n values.
 
-    This is how matrices of gene expression and genotypes come: few samples, very many variables.
+    Gene expression and genotype matrices often have this layout: few samples, many variables.
 
     Parameters
     ----------
@@ -62,21 +62,21 @@ def iter_lines(
     delimiter
         One character; by default the first of tab, comma and semicolon that is in the first line.
     header
-        Whether the first line names the observations. By default it does if its cells, the first
-        apart, are not all numbers.
+        Whether the first line has the names of the observations. By default true if its cells
+        after the first are not all numbers.
     decimal
-        The decimal mark, "." or ",". By default a comma if the first lines have numbers that only a
-        comma can be the mark of, and none for a point: `1,5` or `1.304,25` between semicolons or
-        tabs, but not `1,304`.
+        The decimal mark, "." or ",". By default a comma if the first lines contain numbers that
+        are valid only with a decimal comma, and none valid only with a point: `1,5` or `1.304,25`
+        between semicolons or tabs, but not `1,304`.
     na_values
-        Cells that stand for a missing value, texts or numbers, besides the usual ones.
+        Cells that denote a missing value, texts or numbers, in addition to the usual ones.
     dtype
-        float64, float32, int8 or uint8: of the columns.
+        Dtype of the columns: float64, float32, int8 or uint8.
     on_bad
-        What becomes of a line with a cell that is not a number, or does not fit `dtype`. By default
-        it raises ValueError. A function is called as ``on_bad(name, reason, message)``, and the
-        line is left out. "pass" passes it on, as other sources do: as an object column of its texts
-        for the learner to refuse by name, or in float64.
+        Handling of a line with a cell that is not a number or does not fit `dtype`. By default it
+        raises ValueError. A function is called as ``on_bad(name, reason, message)``, and the line
+        is excluded. "pass" yields the line, as other sources do: as an object column of its texts,
+        which the learner rejects with its name, or in float64.
 
     Raises
     ------
@@ -84,15 +84,15 @@ def iter_lines(
         If there is no such file.
     ValueError
         If the file has no line of values. While reading: if a line has more or fewer cells than the
-        first, a null byte in a cell, or (without `on_bad`) a cell that is not a number; it names
-        line and column.
+        first, a null byte in a cell, or (without `on_bad`) a cell that is not a number; the message
+        gives the line and column.
 
     Notes
     -----
-    Reads about 4 MiB of columns at a time. `take` turns only the lines asked for into numbers, and
-    ends at the last of them; it reads all others too if a name is not found. Missing values and
-    separators of thousands are those of `iter_csv`. Blank lines are skipped. A header may leave out
-    the cell above the names.
+    About 4 MiB of columns are read at a time. `take` parses only the requested lines, and stops at
+    the last of them; it parses all lines if a name is not found. Missing values and thousands
+    separators are those of `iter_csv`. Blank lines are skipped. A header may lack the cell above
+    the names.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def open_lines(
     header: bool | None = None,
     dtype: npt.DTypeLike = np.float64,
 ) -> ColumnStream:
-    """Stream the variables of a text, as `iter_lines` does it."""
+    """Stream the variables of a text file, as `iter_lines` does."""
     wanted = _kept_dtype(dtype)
     is_word = isinstance(on_bad, str) and on_bad == "pass"
     if not (on_bad is None or is_word or callable(on_bad)):
@@ -131,10 +131,10 @@ def _kept_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     try:
         wanted = np.dtype(dtype)
         got = str(wanted)
-    except Exception:  # noqa: BLE001 (what NumPy says of the values it is given is anything)
+    except Exception:  # noqa: BLE001 (NumPy can raise any error for an invalid dtype)
         wanted, got = np.dtype(object), params.shown(dtype)
     if wanted not in KEPT_DTYPES:
-        raise ValueError(f"Expected dtype float64, float32, int8 or uint8, got: {got}.")
+        raise ValueError(f"Expected dtype to be float64, float32, int8 or uint8. Got: {got}.")
     return wanted
 
 
@@ -145,7 +145,7 @@ def _stream(
         lambda: _read(layout, dtype, on_bad),
         n_rows=layout.n_rows,
         take=lambda names: _take(layout, dtype, on_bad, names),
-        # Which lines are left out is not known before they are parsed.
+        # on_bad excludes lines only when they are parsed, so that none can be skipped before.
         blocks_from=None if callable(on_bad) else (lambda n: _read(layout, dtype, on_bad, skip=n)),
         cut=cut,
     )
@@ -159,38 +159,39 @@ def _cut(
     parts: int | None,
     start: int,
 ) -> list[Part]:
-    """Cut a file into parts of whole lines, after some lines of values."""
+    """Cut a file into parts of complete lines, after the first `start` lines of values."""
     check_skip(start, on_bad)
     has_header = layout.row_names is not None
-    how = partial(
+    opener = partial(
         _open_part, stamp.path, layout.delimiter, has_header, layout.numerals, dtype, on_bad
     )
     shown = os.fspath(layout.path)
     if is_zipped(layout.path):
-        part = Part(None, stamp.size, str(shown), (stamp,), partial(how, 0, None))
+        part = Part(None, stamp.size, str(shown), (stamp,), partial(opener, 0, None))
         return [part.then(methodcaller("skip", start), None) if start else part]
     with open_binary(layout.path, anywhere=True) as file:
         first = start_after(file, layout.first_line, start)
         wanted = n_parts(stamp.size - first, parts)
         inner = (first + (stamp.size - first) * i // wanted for i in range(1, wanted))
-        edges = sorted({first, *(line_start(file, place) for place in inner), stamp.size})
+        edges = sorted({first, *(line_start(file, offset) for offset in inner), stamp.size})
     return [
-        Part(None, b - a, f"bytes {a:,} to {b - 1:,} of {shown}", (stamp,), partial(how, a, b))
+        Part(None, b - a, f"bytes {a:,} to {b - 1:,} of {shown}", (stamp,), partial(opener, a, b))
         for a, b in pairwise(edges)
     ]
 
 
 def check_skip(start: int, on_bad: OnBad | None) -> None:
-    """Raise ValueError where lines cannot be skipped before they are parsed."""
+    """Raise ValueError if lines cannot be skipped because `on_bad` is a function."""
     if start and callable(on_bad):
         raise ValueError(
-            "Expected a stream from its first column on, for which of its lines on_bad leaves out "
-            "is not known before reading. Got: stream.skip(n).\nHint: on_bad='pass', and a screen."
+            "Expected a stream without skipped columns, as the lines that on_bad excludes are "
+            "unknown before reading. Got: stream.skip(n).\n"
+            "Hint: use on_bad='pass', and screen the stream."
         )
 
 
 def count_variables(path: str | os.PathLike[str], options: ReadOptions) -> int:
-    """Return how many lines of values there are."""
+    """Return the number of lines of values."""
     layout = find_layout(path, options)
     with layout.open() as file:
         return sum(number >= layout.first_line for number, _ in numbered_lines(file, path))
@@ -202,7 +203,7 @@ def take_some(
     on_bad: OnBad | None,
     names: Sequence[Hashable],
 ) -> dict[Hashable, npt.NDArray[Any]]:
-    """Fetch those of some variables that are there, the first of each name."""
+    """Fetch the named variables that the file contains, the first of each name."""
     return _find(find_layout(path, options), np.dtype(np.float64), on_bad, names)
 
 
@@ -228,7 +229,7 @@ def _read(
     on_bad: OnBad | None,
     skip: int = 0,
 ) -> Iterator[Block]:
-    """Yield the blocks from a line of values on; an error follows the columns before it."""
+    """Yield the blocks after `skip` lines of values; raise an error after the columns before it."""
     parser = NumberParser(layout.delimiter, layout.numerals)
     width = columns_per_block(layout.n_rows)
     with layout.open() as file, text_of(layout.path):
@@ -259,7 +260,7 @@ def _take(
     """Fetch some variables by name, the first of each name."""
     found = _find(layout, dtype, on_bad, names)
     if len(found) < len(set(names)):
-        # A line that cannot be read may be why: reading them all says so, or what comes close.
+        # A full pass raises the error of an unreadable line, or a KeyError with similar names.
         return ColumnStream(lambda: _read(layout, dtype, on_bad)).take(names)
     return {name: found[name] for name in names}
 
@@ -267,7 +268,7 @@ def _take(
 def _find(
     layout: Layout, dtype: np.dtype[Any], on_bad: OnBad | None, names: Sequence[Hashable]
 ) -> dict[Hashable, npt.NDArray[Any]]:
-    """Fetch those of some variables that are there."""
+    """Fetch the named variables that the file contains."""
     parser = NumberParser(layout.delimiter, layout.numerals)
     wanted = set(names)
     found: dict[Hashable, npt.NDArray[Any]] = {}
@@ -283,7 +284,7 @@ def _find(
             ((line, message),) = split_off_names(iter([(number, text)]), layout)
             if message is not None:
                 raise ValueError(message)
-            # Whoever asks for a line is to hear that it is none.
+            # A requested line that is bad raises, even if on_bad is a function.
             (block,) = _parse([line], layout, parser, dtype, "pass" if on_bad == "pass" else None)
             found[name] = block.values[:, 0]
     return found
@@ -296,7 +297,7 @@ def _parse(
     dtype: np.dtype[Any],
     on_bad: OnBad | None,
 ) -> Iterator[Block]:
-    """Turn lines into a block, without those that on_bad was told of."""
+    """Parse lines into blocks, without those that were passed to `on_bad`."""
     numbers = parser.parse([line.cells for line in batch], layout.n_rows)
     if numbers is not None and _fits(numbers, dtype):
         yield Block([line.name for line in batch], numbers.T.astype(dtype, copy=False))
@@ -307,8 +308,8 @@ def _parse(
     for line in batch:
         numbers = parser.parse([line.cells], layout.n_rows)
         if numbers is None or not _fits(numbers, dtype):
-            numbers, reason, message = _look_at_cells(line, layout, dtype)
-            # A damaged file is no bad column.
+            numbers, reason, message = _parse_line(line, layout, dtype)
+            # A null byte means a damaged file, not a bad column.
             if message and (on_bad is None or reason == "null"):
                 error = message
                 break
@@ -319,7 +320,7 @@ def _parse(
                 if good:
                     yield Block(good, values[: len(good)].T.astype(dtype))
                     good = []
-                yield _as_it_is(line, layout)
+                yield _raw_column(line, layout)
                 continue
         values[len(good)] = numbers
         good.append(line.name)
@@ -329,8 +330,8 @@ def _parse(
         raise ValueError(error)
 
 
-def _as_it_is(line: Line, layout: Layout) -> Block:
-    """Return a line as a column of float64, or of texts."""
+def _raw_column(line: Line, layout: Layout) -> Block:
+    """Return a line as a column of float64, or of texts if it is not numeric."""
     cells = [cell.strip() for cell in split_cells(line.cells, layout.delimiter)]
     values: npt.NDArray[Any] | None = layout.numerals.numbers(cells)
     if values is None:
@@ -339,32 +340,32 @@ def _as_it_is(line: Line, layout: Layout) -> Block:
     return Block([line.name], values.reshape(-1, 1))
 
 
-def _look_at_cells(
+def _parse_line(
     line: Line, layout: Layout, dtype: np.dtype[Any]
 ) -> tuple[npt.NDArray[np.float64], str, str]:
-    """Return the numbers of a line, and if one is bad the reason and a message."""
+    """Parse a line cell by cell; return its numbers, and the reason and message if one is bad."""
     cells = split_cells(line.cells, layout.delimiter)
     numbers = layout.numerals.numbers(cells)
     if numbers is not None:
         if _fits(numbers, dtype):
             return numbers, "", ""
         j = next(j for j, number in enumerate(numbers) if not _fits(number, dtype))
-        expected, reason, more = f"a number that {dtype} can hold", "dtype", ""
+        expected, reason, detail = f"a number that {dtype} can hold", "dtype", ""
     else:
         is_missing = layout.numerals.is_missing
         why = why_not_numbers([None if is_missing(cell) else cell for cell in cells])
         j, expected, reason = why.place, "a number", why.reason
-        more = f", {why.detail}" if why.detail else ""
+        detail = f", {why.detail}" if why.detail else ""
     where = f"{layout.line(line.number)}, {layout.where(j)}"
     if null := null_in(cells[j], layout.path, where):
         return np.empty(0), "null", null
-    got = f"(variable {line.name!r}), got: {cells[j][:40]!r}{more}."
+    got = f"(variable {line.name!r}). Got: {cells[j][:40]!r}{detail}."
     message = f"Expected {expected} in {where} of {os.fspath(layout.path)!r} {got}"
     return np.empty(0), reason, OfCell(message, cells[j].strip())
 
 
 def _fits(numbers: Any, dtype: np.dtype[Any]) -> bool:
-    """Tell whether numbers can be held in a dtype: integers must be whole and within the limits."""
+    """Return whether a dtype can hold numbers; an integer dtype only integers within its limits."""
     if dtype.kind == "f":
         return True
     limits = np.iinfo(dtype)

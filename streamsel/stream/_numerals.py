@@ -1,4 +1,4 @@
-"""How a text writes numbers: the decimal mark, separators of thousands, and missing values."""
+"""Number formats of text: the decimal mark, thousands separators, and missing values."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-# Cells that stand for a missing value, besides NaN in any case, which is read as a number: as they
-# are usually spelt, which is quicker to find, and in any case. A dash does so among numbers only:
-# among labels it is one, as opposed to a plus sign.
+# Cells that denote a missing value, in their usual spelling, which is faster to search, and as a
+# pattern for any case. NaN is parsed as a number. A dash is missing only among numbers: among
+# labels it is a value, as opposed to a plus sign.
 DASH = "-"
 USUAL_MISSING = ("", "NA", "N/A", "n/a", "null", "NULL", "None", "#N/A", DASH)
 _MISSING = re.compile(r"\s*(?:NA|#?N/A|null|None|-)?\s*", re.IGNORECASE)
 
 _BLANKS = " \u00a0\u2009\u202f"
-# Digits in groups of three, and maybe decimals. The first group of digits is no zero: 0,123 has a
-# decimal comma.
+# Digits in groups of three, with optional decimals. The first group is not zero: the comma of 0,123
+# is a decimal mark.
 _GROUPED = {
     mark: re.compile(rf"[+-]?[1-9][0-9]{{0,2}}([{others}])[0-9]{{3}}(?:\1[0-9]{{3}})*({end})?")
     for mark, others, end in ((".", f",{_BLANKS}", r"\.[0-9]*"), (",", rf"\.{_BLANKS}", ",[0-9]*"))
 }
 _LARGE = re.compile(r"\s*[+-]?0*[1-9][0-9]{3}")
-# Of so many cells of a text it is asked whether most are numbers.
-_LOOKED_AT = 1000
+# Cells inspected to decide whether most are numbers.
+_MAX_INSPECTED = 1000
 
 
 def check_na_values(na_values: Any) -> tuple[str, ...]:
-    """Return texts that stand for a missing value, given one or several, or numbers.
+    """Validate `na_values`, one or several texts or numbers; return them as a tuple of texts.
 
     Raises
     ------
     TypeError
-        For anything else.
+        If `na_values` is anything else.
     """
     if na_values is None:
         return ()
@@ -55,48 +55,48 @@ def check_na_values(na_values: Any) -> tuple[str, ...]:
     several = [na_values] if is_one else list(na_values)
     if not all(isinstance(v, str | numbers.Real) and not isinstance(v, bool) for v in several):
         raise TypeError(
-            f"Expected na_values to be texts, or numbers. Got: {shown(na_values)}.\n"
-            "Hint: na_values=['.', '<0.01', -9]."
+            f"Expected na_values to be texts or numbers. Got: {shown(na_values)}.\n"
+            "Hint: use a list such as na_values=['.', '<0.01', -9]."
         )
     return tuple(str(value).strip() for value in several)
 
 
 def to_number(cell: str, decimal: str = ".") -> float | None:
-    """Return the number in a cell, NaN for a missing value, None if it is neither."""
+    """Parse a cell; return NaN for a missing value, None for any other text."""
     if decimal == ",":
-        # A point sets off thousands, where it is not a mistake.
+        # A point separates thousands, or is a mistake.
         if "." in cell:
             return None
         cell = cell.replace(",", ".")
     try:
-        # Python reads 1_000 as a thousand; in data it is a name.
+        # Python parses 1_000 as a thousand; in data it is a name.
         return None if "_" in cell else float(cell)
     except ValueError:
         return np.nan if _MISSING.fullmatch(cell) else None
 
 
 def is_number(cell: str) -> bool:
-    """Return whether a cell has a number, however it is written, or stands for a missing one."""
+    """Return whether a cell is a number in any format, or a missing value."""
     return any(to_number(cell, mark) is not None or is_grouped(cell, mark) for mark in ".,")
 
 
 def is_grouped(cell: str, decimal: str) -> bool:
-    """Return whether a cell has a number with separators of thousands."""
+    """Return whether a cell is a number with thousands separators."""
     return _GROUPED[decimal].fullmatch(cell.strip()) is not None
 
 
 @dataclass(frozen=True)
 class Numerals:
-    """How the numbers of a text are written.
+    """Number format of a text.
 
     Parameters
     ----------
     decimal
         The decimal mark, "." or ",".
     is_sure
-        Whether that is certain. Otherwise a comma before three digits may be either.
+        Whether the mark is certain. Otherwise a comma before three digits is ambiguous.
     na_values
-        Cells that stand for a missing value besides the usual ones.
+        Cells that denote a missing value, in addition to the usual ones.
     """
 
     decimal: str = "."
@@ -105,34 +105,34 @@ class Numerals:
 
     @cached_property
     def missing_numbers(self) -> frozenset[float]:
-        """Numbers that stand for a missing value, such as -9."""
+        """Numbers that denote a missing value, such as -9."""
         found = (to_number(text, mark) for text in self.na_values for mark in (".", self.decimal))
         return frozenset(value for value in found if value is not None and not math.isnan(value))
 
     def number(self, cell: str) -> float | None:
-        """Return the number in a cell, NaN for a missing value, None if it is neither."""
+        """Parse a cell; return NaN for a missing value, None for any other text."""
         value = to_number(cell, self.decimal)
         if self.na_values and (value in self.missing_numbers or cell.strip() in self.na_values):
             return np.nan
         return value
 
     def may_be_number(self, cell: str) -> bool:
-        """Return whether a cell has a number, or stands for a missing one."""
+        """Return whether a cell is a number in this format, or a missing value."""
         return self.number(cell) is not None or is_grouped(cell, self.decimal)
 
     def is_missing(self, cell: str) -> bool:
-        """Return whether a cell among labels stands for a missing one."""
+        """Return whether a cell in a column of labels is a missing value."""
         value, text = self.number(cell), cell.strip()
         return value is not None and math.isnan(value) and (text != DASH or text in self.na_values)
 
     def numbers(self, cells: Iterable[str]) -> npt.NDArray[np.float64] | None:
-        """Return the numbers of a column, which may have separators of thousands.
+        """Parse a column of numbers, which may have thousands separators.
 
         Returns
         -------
-        None where a cell is no number, or where the column is not consistent about separators: two
-        of them, or a comma or a point in some numbers of four digits and not in others. None as
-        well where all of its commas may be decimal ones.
+        The numbers; None if a cell is not a number, if the separators are inconsistent (two
+        different ones, or a comma or point in only some of the numbers of four or more digits), or
+        if all commas may be decimal marks.
         """
         values: list[float] = []
         separators: set[str] = set()
@@ -158,24 +158,24 @@ class Numerals:
         return np.array(values, dtype=np.float64)
 
     def _has_decimals(self, text: str) -> bool:
-        """Return whether a number has a decimal mark that cannot set off thousands."""
+        """Return whether a number has a decimal mark that cannot be a thousands separator."""
         other = "." if self.decimal == "," else ","
         return self.decimal in text and not is_grouped(text, other)
 
 
 class OfCell(str):
-    """A text on a cell, which goes with it.
+    """A message about a cell, with the cell as an attribute.
 
     Parameters
     ----------
     text, cell
-        The text, and the cell.
+        The message, and the cell.
     """
 
     __slots__ = ("cell",)
 
     def __new__(cls, text: str, cell: str) -> Self:
-        """Make it of both."""
+        """Create the message with its cell."""
         made = super().__new__(cls, text)
         made.cell = cell
         return made
@@ -183,18 +183,18 @@ class OfCell(str):
     cell: str
 
 
-class Culprit(NamedTuple):
-    """Why texts are no numbers.
+class NonNumericReason(NamedTuple):
+    """Diagnosis of a column of texts that are not numeric.
 
     Parameters
     ----------
     reason
-        "text" where most are none; "mixed" where most are; "ambiguous" where all are, but in
-        different ways, or in one that may be two.
+        "text" if most are not numbers; "mixed" if most are; "ambiguous" if all are, but in
+        inconsistent or ambiguous formats.
     place
-        Where the first stands that is none, or ambiguous.
+        Index of the first text that is not a number, or ambiguous.
     detail
-        What else is known of it.
+        Further explanation.
     """
 
     reason: str
@@ -202,29 +202,34 @@ class Culprit(NamedTuple):
     detail: str
 
 
-def why_not_numbers(texts: Sequence[Any]) -> Culprit:
-    """Return why the cells of a column are no numbers; None among them is a missing one."""
-    first = next((i for i, text in enumerate(texts) if _is_none(text)), None)
+def why_not_numbers(texts: Sequence[Any]) -> NonNumericReason:
+    """Diagnose why the cells of a column are not numeric; None is a missing value."""
+    first = next((i for i, text in enumerate(texts) if _is_not_numeric(text)), None)
     if first is None:
         odd = (i for i, t in enumerate(texts) if isinstance(t, str) and to_number(t) is None)
-        place = next(odd, None)
-        if place is None:
-            return Culprit("text", 0, "")
-        text = str(texts[place]).strip()
+        index = next(odd, None)
+        if index is None:
+            return NonNumericReason("text", 0, "")
+        text = str(texts[index]).strip()
         number = Numerals().numbers([text]) if is_grouped(text, ".") else None
         other = to_number(text, ",")
         if number is not None and other is not None:
-            return Culprit("ambiguous", place, f"which may be {number[0]:.15g} or {other:.15g}")
-        return Culprit("ambiguous", place, "which is not written as other numbers there are")
-    observed = [t for t in itertools.islice(texts, max(first + 1, _LOOKED_AT)) if t is not None]
-    n = sum(not _is_none(text) for text in observed)
+            return NonNumericReason(
+                "ambiguous", index, f"which may be {number[0]:.15g} or {other:.15g}"
+            )
+        return NonNumericReason(
+            "ambiguous", index, "whose format differs from that of other numbers"
+        )
+    inspected = itertools.islice(texts, max(first + 1, _MAX_INSPECTED))
+    observed = [text for text in inspected if text is not None]
+    n = sum(not _is_not_numeric(text) for text in observed)
     if 2 * n <= len(observed):
-        return Culprit("text", first, "")
-    return Culprit("mixed", first, f"where {n:,} of {len(observed):,} values are numbers")
+        return NonNumericReason("text", first, "")
+    return NonNumericReason("mixed", first, f"where {n:,} of {len(observed):,} values are numbers")
 
 
-def _is_none(text: Any) -> bool:
-    """Return whether this is text that is no number, or no text at all."""
+def _is_not_numeric(text: Any) -> bool:
+    """Return whether this is neither a missing value, a number nor the text of a number."""
     if isinstance(text, str):
         return not is_number(text)
     return not (text is None or isinstance(text, numbers.Real | decimal.Decimal))

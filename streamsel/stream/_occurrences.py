@@ -1,4 +1,4 @@
-"""Where the variables of a text occur: counted by sorting positions, columns made on demand."""
+"""Occurrences of text features, found by sorting positions; columns are computed on demand."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.integer[Any]]
 
-# A block stays under 4 MiB: 12 bytes a count (float64 + int32), about 100 bytes a name.
+# Limits that keep a block under 4 MiB: 12 bytes per count (float64 + int32), about 100 per name.
 BLOCK_OCCURRENCES = 2**17
 BLOCK_COLUMNS = 2**14
 
 
 class Level(NamedTuple):
-    """The variables of one shape, e.g. all 2-grams, in the order of their names.
+    """The variables of one shape, such as all 2-grams, in the order of their names.
 
     Parameters
     ----------
     positions
-        Every position where one of them begins, sorted by variable, then by position.
+        Positions of the first words of all occurrences, sorted by variable, then by position.
     starts
-        Where each variable's run in `positions` begins.
+        Start of each variable's run in `positions`.
     code
-        For every position of the corpus the variable that begins there, or -1.
+        Index of the variable that begins at each position of the corpus, or -1.
     """
 
     positions: Ints
@@ -49,10 +49,10 @@ def group(
     keys: Ints,
     min_df: float,
 ) -> Level:
-    """Group positions by key and keep the keys found in at least `min_df` documents.
+    """Group positions by key, and keep the keys that occur in at least `min_df` documents.
 
-    One stable sort: positions come in document order, so within a key they stay so, and the
-    documents of a variable can be counted (here) and its column be read off (later) in one sweep.
+    A single stable sort keeps the document order of positions within a key, so that the documents
+    of a variable can be counted (here) and its column be built (later) in one sweep.
 
     Parameters
     ----------
@@ -61,9 +61,9 @@ def group(
     anchors
         Positions, increasing.
     keys
-        What occurs at each of them.
+        Key of the variable at each of them.
     min_df
-        Least number of documents.
+        Minimum number of documents.
     """
     size = np.int32 if corpus.tokens.size < 2**31 else np.int64
     order = np.argsort(keys, kind="stable")
@@ -86,7 +86,7 @@ def group(
 
 
 def words_of(corpus: Corpus, min_df: float, keep: NDArray[np.bool_] | None = None) -> Level:
-    """Group single words, of all the vocabulary or of what is to be kept of it."""
+    """Group single words, of the whole vocabulary or of those in the mask `keep`."""
     anchors = np.arange(corpus.tokens.size)
     if keep is not None:
         anchors = anchors[keep[corpus.tokens]]
@@ -102,33 +102,33 @@ def extend(
     min_df: float,
     contiguous: bool,
 ) -> Level:
-    """Lengthen the survivors of a level by the word `span` positions after their beginning.
+    """Extend the variables of a level by the word `span` positions after their start.
 
-    Only what survives can have a survivor in it, so a position goes on only where the shorter gram
-    survived, and the new word did; in a contiguous n-gram the shorter gram that begins one word
-    later must have survived too.
+    An n-gram can pass `min_df` only if its parts do: a position is kept only if the shorter n-gram
+    and the new word were kept, and for contiguous n-grams also the shorter one that begins one word
+    later (as in the Apriori algorithm).
     """
     n = corpus.tokens.size
     if span >= n:
         return group(corpus, np.empty(0, dtype=np.intp), np.empty(0, dtype=np.int64), 1)
-    alive = (shorter.code[: n - span] >= 0) & (words.code[span:] >= 0)
-    alive &= corpus.document[: n - span] == corpus.document[span:]
+    kept = (shorter.code[: n - span] >= 0) & (words.code[span:] >= 0)
+    kept &= corpus.document[: n - span] == corpus.document[span:]
     if contiguous:
-        alive &= shorter.code[1 : n - span + 1] >= 0
-    anchors = np.flatnonzero(alive)
+        kept &= shorter.code[1 : n - span + 1] >= 0
+    anchors = np.flatnonzero(kept)
     keys = shorter.code[anchors] * np.int64(words.starts.size) + words.code[anchors + span]
     return group(corpus, anchors, keys, min_df)
 
 
 def cut(edges: Ints, bounds: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Cut variables into runs (start, stop) of bounded size, none of them across a bound.
+    """Cut variables into runs (start, stop) of bounded size that do not cross a bound.
 
     Parameters
     ----------
     edges
-        Where the occurrences of each variable begin, and one more.
+        Start of the occurrences of each variable; the last entry is their total number.
     bounds
-        Variables that begin a run whatever its size; first 0, last the number of variables.
+        Variables that always begin a run; the first is 0, the last the number of variables.
     """
     for begin, end in pairwise(bounds):
         start = begin
@@ -141,16 +141,16 @@ def cut(edges: Ints, bounds: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 class Variables:
-    """Variables in order, with where they occur; makes names and columns of any of them on demand.
+    """Ordered variables with their occurrences; names and columns are computed on demand.
 
     Parameters
     ----------
     corpus
         The documents.
     levels
-        (slots, level) pairs: where the words of a variable stand, counted from its first.
+        (word_positions, level) pairs; the positions of its words are relative to the first one.
     binary
-        Whether a column says that a variable occurs rather than how often.
+        Whether columns are indicators instead of counts.
     """
 
     def __init__(
@@ -159,38 +159,38 @@ class Variables:
         params.check("text", {"binary": params.Flag()}, {"binary": binary})
         self.corpus = corpus
         self.binary = binary
-        self.slots: list[tuple[int, ...]] = []
-        self.bounds = [0]  # of the levels, in variables
+        self.word_positions: list[tuple[int, ...]] = []
+        self.bounds = [0]  # indices of the first variable of each level
         positions: list[Ints] = [np.empty(0, dtype=np.int32)]
         starts: list[Ints] = []
         n_occurrences = 0
-        for slots, level in levels:
-            self.slots.append(slots)
+        for word_positions, level in levels:
+            self.word_positions.append(word_positions)
             self.bounds.append(self.bounds[-1] + level.starts.size)
             positions.append(level.positions)
             starts.append(level.starts + np.int64(n_occurrences))
             n_occurrences += level.positions.size
         self.positions = np.concatenate(positions)
-        # Where each variable's run begins, and one more.
+        # Start of each variable's run, and the total.
         self.edges = np.concatenate([*starts, [n_occurrences]])
 
     def __len__(self) -> int:
         return self.bounds[-1]
 
     def lengths(self, variables: Ints) -> Ints:
-        """Return how often some variables occur; -1 stands for one that never does."""
+        """Return the number of occurrences of some variables, 0 for the index -1."""
         return np.where(variables >= 0, self.edges[variables + 1] - self.edges[variables], 0)
 
     def columns(self, variables: Ints) -> Any:
-        """Return the columns of some variables as a CSC array; -1 stands for an empty column."""
+        """Return the columns of some variables as a CSC array, empty for the index -1."""
         from scipy.sparse import csc_array  # scipy.sparse costs 100 ms to import
 
         lengths = self.lengths(variables)
         ends = np.cumsum(lengths, dtype=np.intp)
         begins = ends - lengths
-        # Position after position of variable after variable.
-        where = np.repeat(self.edges[variables] - begins, lengths) + np.arange(lengths.sum())
-        document = self.corpus.document[self.positions[where]]
+        # Indices of all occurrences, by variable and then by position.
+        occurrences = np.repeat(self.edges[variables] - begins, lengths) + np.arange(lengths.sum())
+        document = self.corpus.document[self.positions[occurrences]]
         first = np.zeros(document.size + 1, dtype=bool)
         first[begins] = True
         first = first[:-1]
@@ -213,13 +213,13 @@ class Variables:
         level = bisect_left(self.bounds, start + 1) - 1
         first = self.positions[self.edges[start:stop]]
         words = self.corpus.words
-        parts: list[Iterable[str]] = [repeat(GAP)] * (self.slots[level][-1] + 1)
-        for slot in self.slots[level]:
-            parts[slot] = map(words.__getitem__, self.corpus.tokens[first + slot].tolist())
+        parts: list[Iterable[str]] = [repeat(GAP)] * (self.word_positions[level][-1] + 1)
+        for position in self.word_positions[level]:
+            parts[position] = map(words.__getitem__, self.corpus.tokens[first + position].tolist())
         return list(map(" ".join, zip(*parts, strict=False)))
 
     def find_all(self, names: Sequence[Hashable]) -> NDArray[np.int64]:
-        """Return the numbers of the variables of these names, or -1, by one sweep over all."""
+        """Return the indices of the variables of these names, or -1, in one sweep over all."""
         numbers = dict.fromkeys(names, -1)
         for start, stop in cut(self.edges, self.bounds):
             for number, name in enumerate(self.names(start, stop), start):
@@ -228,27 +228,28 @@ class Variables:
         return np.fromiter(numbers.values(), np.int64, len(numbers))
 
     def find(self, name: Hashable) -> int:
-        """Return the number of the variable of this name, or -1: a binary search, O(log p)."""
+        """Return the index of the variable of this name, or -1, by binary search in O(log p)."""
         parts = name.split(" ") if isinstance(name, str) else []
         words = self.corpus.words
-        for level, slots in enumerate(self.slots):
-            gaps = [part for i, part in enumerate(parts) if i not in slots]
-            if len(parts) != slots[-1] + 1 or gaps != [GAP] * len(gaps):
+        for level, word_positions in enumerate(self.word_positions):
+            gaps = [part for i, part in enumerate(parts) if i not in word_positions]
+            if len(parts) != word_positions[-1] + 1 or gaps != [GAP] * len(gaps):
                 continue
-            ids = [bisect_left(words, parts[slot]) for slot in slots]
+            ids = [bisect_left(words, parts[position]) for position in word_positions]
             if any(
-                i == len(words) or words[i] != parts[s] for i, s in zip(ids, slots, strict=True)
+                i == len(words) or words[i] != parts[s]
+                for i, s in zip(ids, word_positions, strict=True)
             ):
                 continue
-            return self._search(level, ids, list(slots))
+            return self._search(level, ids, list(word_positions))
         return -1
 
-    def _search(self, level: int, ids: Sequence[int], slots: list[int]) -> int:
-        """Find the variable of a level whose words have these numbers."""
+    def _search(self, level: int, ids: Sequence[int], word_positions: list[int]) -> int:
+        """Return the variable of a level with these word indices, or -1."""
 
         def key(variable: int) -> list[int]:
             numbers: list[int] = self.corpus.tokens[
-                self.positions[self.edges[variable]] + slots
+                self.positions[self.edges[variable]] + word_positions
             ].tolist()
             return numbers
 
@@ -258,25 +259,25 @@ class Variables:
 
 
 class Places(Variables):
-    """Variables (word, place in the document): `Variables` of one level, named by tuples."""
+    """Variables (word, position in the document): `Variables` of one level, named by tuples."""
 
     def __init__(self, corpus: Corpus, level: Level) -> None:
         super().__init__(corpus, [((0,), level)], binary=True)
         # The position at which each document begins.
         self.begin = np.searchsorted(corpus.document, np.arange(corpus.n_documents))
 
-    def _place(self, positions: Ints) -> Ints:
-        place: Ints = positions - self.begin[self.corpus.document[positions]]
-        return place
+    def _in_document(self, positions: Ints) -> Ints:
+        relative: Ints = positions - self.begin[self.corpus.document[positions]]
+        return relative
 
     def names(self, start: int, stop: int) -> list[Hashable]:
-        """Return the names of a run of variables: (word, place)."""
+        """Return the names of a run of variables: (word, position)."""
         first = self.positions[self.edges[start:stop]]
         words = map(self.corpus.words.__getitem__, self.corpus.tokens[first].tolist())
-        return list(zip(words, self._place(first).tolist(), strict=True))
+        return list(zip(words, self._in_document(first).tolist(), strict=True))
 
     def find(self, name: Hashable) -> int:
-        """Return the number of the variable of this name, or -1: a binary search, O(log p)."""
+        """Return the index of the variable of this name, or -1, by binary search in O(log p)."""
         if not (isinstance(name, tuple) and len(name) == 2 and isinstance(name[0], str)):
             return -1
 

@@ -1,4 +1,4 @@
-"""Products of base columns."""
+"""Stream of polynomial features: products of base columns."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ from streamsel.stream._convert import as_stream
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
-# A product is known by the positions of its factors, ascending.
+# A product is represented by the indices of its factors, ascending.
 _Factors = tuple[int, ...]
 
 
 def iter_polynomials(
     source: Any, degree: int = 2, *, interaction_only: bool = False
 ) -> ColumnStream:
-    """Stream the products of base columns up to a degree, made lazily.
+    """Stream polynomial features: the products of base columns up to a degree.
 
     Parameters
     ----------
     source
-        The base columns: anything that `as_stream` takes, of numbers.
+        The base columns: any input that `as_stream` accepts, of real numbers.
     degree
-        The most factors of a product, 1 or more.
+        Maximum number of factors of a product, at least 1.
     interaction_only
-        Whether the factors of a product are distinct: no powers.
+        Whether the factors of a product are distinct, without powers.
 
     Raises
     ------
     ValueError
         If `degree` is not a positive integer, or the base columns differ in length.
     TypeError
-        If a base column does not hold real numbers; it is named.
+        If a base column does not consist of real numbers; the message names it.
 
     Notes
     -----
-    The d base columns are read now and held in memory as float64; the products, C(d + degree,
-    degree) - 1 of them, are made in blocks of about 4 MiB, at one multiplication for each entry.
-    They come by degree, then in the order of their factors, as in scikit-learn's
-    `PolynomialFeatures`. The name of a product is the tuple of the names of its factors; a base
-    column keeps its own.
+    The d base columns are read when the function is called, and kept in memory as float64. The
+    C(d + degree, degree) - 1 products are computed lazily in blocks of about 4 MiB, with one
+    multiplication per entry. They are ordered by degree, then by their factors, as in
+    scikit-learn's `PolynomialFeatures`. The name of a product is the tuple of the names of its
+    factors; a base column keeps its name.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def iter_polynomials(
     """
     if isinstance(degree, bool) or not isinstance(degree, int) or degree < 1:
         raise ValueError(
-            f"Expected degree to be an int in the range [1, inf), got: {shown(degree)}."
+            f"Expected degree to be an int in the range [1, inf). Got: {shown(degree)}."
         )
     rules = {"interaction_only": params.Flag()}
     params.check("iter_polynomials", rules, {"interaction_only": interaction_only})
@@ -100,12 +100,12 @@ def iter_polynomials(
 def _prefixes(
     base: npt.NDArray[np.float64], degree: int, *, interaction_only: bool
 ) -> Iterator[tuple[_Factors, npt.NDArray[np.float64]]]:
-    """Yield all factors but the last of products up to a degree, with their own product."""
+    """Yield the factors except the last of all products up to a degree, with their product."""
     d, n = base.shape
     choose = combinations if interaction_only else combinations_with_replacement
     for length in range(degree):
-        # products[i] is the product of the first i factors: a prefix shares all but its last few
-        # with the one before.
+        # products[i] is the product of the first i factors, most of which a prefix shares with the
+        # previous one.
         products = [np.ones(n)] * (length + 1)
         before: _Factors = (-1,) * length
         for prefix in choose(range(d), length):
@@ -123,23 +123,23 @@ def _read_base(stream: ColumnStream) -> tuple[list[Hashable], npt.NDArray[np.flo
         values = block.values.toarray() if is_sparse(block.values) else block.values
         if values.dtype.kind not in "biuf":
             raise TypeError(
-                f"Expected base columns of real numbers, got: column {block.names[0]!r} of "
+                f"Expected base columns of real numbers. Got: column {block.names[0]!r} of "
                 f"{'text or other objects' if values.dtype == object else values.dtype}."
             )
         if parts and values.shape[0] != parts[0].shape[1]:
             raise ValueError(
-                f"Expected {parts[0].shape[1]} values in column {block.names[0]!r}, "
-                f"got: {values.shape[0]}."
+                f"Expected {parts[0].shape[1]} values in column {block.names[0]!r}. "
+                f"Got: {values.shape[0]}."
             )
         names.extend(block.names)
         parts.append(np.ascontiguousarray(values.T, dtype=np.float64))
     if not parts:
-        raise ValueError("Expected at least one base column, got: none.")
+        raise ValueError("Expected at least one base column. Got: none.")
     return names, np.concatenate(parts)
 
 
 def _name(factors: list[_Factors], names: list[Hashable]) -> list[Hashable]:
     return [
-        names[chosen[0]] if len(chosen) == 1 else tuple([names[j] for j in chosen])
-        for chosen in factors
+        names[indices[0]] if len(indices) == 1 else tuple([names[j] for j in indices])
+        for indices in factors
     ]

@@ -1,4 +1,4 @@
-"""Pruning: leaves out columns that nearly repeat one that came shortly before."""
+"""Pruning of columns that are highly correlated with a preceding one."""
 
 from __future__ import annotations
 
@@ -19,52 +19,52 @@ from streamsel.ties import TIE
 
 Floats = NDArray[np.float64]
 
-# So many columns at least are compared at a time: fewer keep a matrix product waiting.
-_AT_A_TIME = 128
+# Minimum number of columns compared at a time, for efficient matrix products.
+_MIN_BATCH = 128
 _THRESHOLD = params.Real(0.0, open=True)
 
 
 def prune(X: Any, threshold: float = 0.95, window: int = 100) -> Pruned:
-    """Leave out the columns that nearly repeat one of the last few that were kept.
+    """Exclude the columns that are highly correlated with one of the last kept columns.
 
-    A column goes if its absolute correlation with one of the last `window` kept columns is at least
-    `threshold`. Where neighbours resemble each other, as variants along a genome do (linkage
-    disequilibrium), pixels, or readings of a sensor, that leaves one of each run; the first comes
-    to stand for all.
+    A column is excluded if its absolute correlation with one of the last `window` kept columns is
+    at least `threshold`. If neighbours are correlated, such as variants along a genome (linkage
+    disequilibrium), pixels, or sensor measurements, this keeps the first of each run as its
+    representative.
 
     Parameters
     ----------
     X
-        The columns: a `ColumnStream`, or anything that `as_stream` takes.
+        The columns: a `ColumnStream`, or any input that `as_stream` accepts.
     threshold
-        In (0, 1]; 1 leaves out exact copies, up to scale, sign and offset. Thresholds are often
-        told as $r^2$: for 0.2 that is 0.447.
+        Correlation in (0, 1]; 1 excludes exact copies, up to scale, sign and offset. A threshold on
+        $r^2$ must be converted by a square root: 0.2 corresponds to 0.447.
     window
-        With how many of the kept columns a new one is compared, at least 1.
+        Number of kept columns that a new one is compared with, at least 1.
 
     Returns
     -------
     Pruned
-        A stream of the columns kept, re-readable if `X` is, that counts the others. It knows
-        `n_columns` once it has been read to its end.
+        A stream of the kept columns, re-readable if `X` is, that counts the excluded ones. Its
+        `n_columns` is known after a complete pass.
 
     Raises
     ------
     ValueError
-        For a threshold or a window out of range. While reading: a column of the wrong length.
+        If `threshold` or `window` is out of range. While reading: a column of the wrong length.
 
     Notes
     -----
-    A column costs O(n window), in matrix products, and memory is O(n window), whatever the number
-    of columns. What is left does not depend on how they are cut into blocks; correlations within
-    1e-12 of the threshold reach it.
+    A column costs O(n window), in matrix products, and memory is O(n window), for any number of
+    columns. The result does not depend on the partition into blocks; correlations within 1e-12 of
+    the threshold count as reaching it.
 
-    Columns that have no correlation pass, and none is compared with them: constant ones, those with
-    missing values, and what is not numeric. [`screen`](stream.md#streamsel.stream.screen) leaves
-    these out; it goes first.
+    Columns without a correlation are kept and not compared: constant ones, those with missing
+    values, and non-numeric ones. Apply [`screen`](stream.md#streamsel.stream.screen) first to
+    exclude them.
 
-    `skip` compares anew from the beginning, so that what it leaves is the rest of the same stream.
-    `take` fetches columns from the source, those left out as well.
+    `skip` repeats the comparison from the first column, so that it yields the rest of the same
+    stream. `take` fetches columns from the source, including excluded ones.
 
     Examples
     --------
@@ -87,12 +87,12 @@ class Pruned(ColumnStream):
     Attributes
     ----------
     n_read
-        Columns read from the source so far, kept and left out; the columns of a second pass do not
-        count again.
+        Number of columns read from the source, including excluded ones; columns of a second pass
+        are not counted again.
     last_read
         Name of the last of them, None before the first.
     n_pruned
-        How many of them were left out.
+        Number of excluded columns.
     """
 
     def __init__(self, stream: ColumnStream, threshold: float, window: int) -> None:
@@ -100,7 +100,7 @@ class Pruned(ColumnStream):
         params.check("prune", {"window": params.Whole(1)}, {"window": window})
         if threshold > 1.0:
             raise ValueError(
-                f"Expected a threshold of at most 1, as correlations are. Got: {threshold!r}."
+                f"Expected threshold, a correlation, to be at most 1. Got: {threshold!r}."
             )
         super().__init__(
             self._pruned,
@@ -110,7 +110,7 @@ class Pruned(ColumnStream):
             beside=stream.beside,
         )
         self._source = stream
-        self._bar = threshold - TIE
+        self._min_correlation = threshold - TIE
         self._window = window
         self.n_read = 0
         self.last_read: Hashable = None
@@ -118,38 +118,38 @@ class Pruned(ColumnStream):
 
     def _pruned(self) -> Iterator[Block]:
         position = 0
-        n, held = self._source.n_rows, np.empty((0, 0))
+        n, recent = self._source.n_rows, np.empty((0, 0))
         for block in self._source.blocks():
             n = block.values.shape[0] if n is None else n
-            held = held if len(held) else np.empty((0, n))
-            gone: list[int] = []
+            recent = recent if len(recent) else np.empty((0, n))
+            dropped: list[int] = []
             if block.values.dtype.kind in "biuf":
-                held, gone = self._compare(block, n, held)
-            # A second pass leaves out the same columns, and none of them counts again.
+                recent, dropped = self._compare(block, n, recent)
+            # A second pass excludes the same columns, which are not counted again.
             if position >= self.n_read:
                 self.n_read, self.last_read = position + len(block.names), block.names[-1]
-                self.n_pruned += len(gone)
+                self.n_pruned += len(dropped)
             position += len(block.names)
-            if len(gone) < len(block.names):
-                yield from cut_out(block, gone)
+            if len(dropped) < len(block.names):
+                yield from cut_out(block, dropped)
 
-    def _compare(self, block: Block, n: int, held: Floats) -> tuple[Floats, list[int]]:
-        """Return the last columns kept, after these, and the places of those to leave out."""
-        gone: list[int] = []
+    def _compare(self, block: Block, n: int, recent: Floats) -> tuple[Floats, list[int]]:
+        """Return the last kept columns, including those of the block, and the indices to drop."""
+        dropped: list[int] = []
         start = 0
-        step = min(max(self._window, _AT_A_TIME), columns_per_block(n))
+        step = min(max(self._window, _MIN_BATCH), columns_per_block(n))
         for chunk in chunks(block, n):
             mean, _, m2, _ = chunk.scan(NoTarget(n), 1)
             compared = np.flatnonzero(np.isfinite(m2) & (m2 > 0.0))
             for first in range(0, compared.size, step):
-                places = compared[first : first + step]
-                unit = chunk.columns(places)
-                unit -= mean[places, None]
-                unit /= np.sqrt(m2[places])[:, None]
-                both = np.concatenate((held, unit))
+                indices = compared[first : first + step]
+                unit = chunk.columns(indices)
+                unit -= mean[indices, None]
+                unit /= np.sqrt(m2[indices])[:, None]
+                both = np.concatenate((recent, unit))
                 kept = np.ones(len(both), dtype=np.bool_)
-                keep_first(unit @ both.T, self._window, self._bar, kept)
-                gone += (start + places[~kept[len(held) :]]).tolist()
-                held = both[np.flatnonzero(kept)[-self._window :]]
+                keep_first(unit @ both.T, self._window, self._min_correlation, kept)
+                dropped += (start + indices[~kept[len(recent) :]]).tolist()
+                recent = both[np.flatnonzero(kept)[-self._window :]]
             start += m2.size
-        return held, gone
+        return recent, dropped

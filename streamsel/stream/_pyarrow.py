@@ -1,4 +1,4 @@
-"""pyarrow, where it is installed."""
+"""Optional import of pyarrow, and its errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @functools.cache
 def pyarrow() -> Any:
-    """Return pyarrow, with its files; say how to install it where it is absent."""
+    """Import pyarrow with its file formats; raise ImportError with a hint if it is missing."""
     try:
         import pyarrow as pa
         import pyarrow.ipc
@@ -29,7 +29,7 @@ def pyarrow() -> Any:
 
 @contextmanager
 def reading(kind: str, path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name the file in what Arrow says of it; what the system says passes."""
+    """Convert errors of Arrow to a ValueError with the path; system errors pass unchanged."""
     pa = pyarrow()
     try:
         yield
@@ -42,5 +42,6 @@ def reading(kind: str, path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def not_a_file(kind: str, path: str | os.PathLike[str], reason: object) -> ValueError:
-    """Return the error for a file of another kind, or one that is damaged."""
-    return ValueError(f"Expected a whole file of kind {kind}, got: {os.fspath(path)!r} ({reason}).")
+    """Return the error for a damaged file, or one of another format."""
+    got = f"{os.fspath(path)!r} ({reason})"
+    return ValueError(f"Expected a complete {kind} file. Got: {got}.")

@@ -1,4 +1,4 @@
-"""Ranges of the bytes of a text file that hold whole lines."""
+"""Byte ranges of a text file that consist of complete lines."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from streamsel.stream._remote import open_binary
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-_AT_A_TIME = 2**16
+_CHUNK_BYTES = 2**16
 
 
 def open_range(path: str | os.PathLike[str], start: int, end: int, other: int) -> TextIO:
-    """Open the bytes start, ..., end - 1 of a text file, which hold whole lines.
+    """Open the bytes start, ..., end - 1 of a text file, which are complete lines.
 
-    As `open_text` does it: with any line ending, of bounded length, and without a byte order mark.
+    As in `open_text`, lines have any ending and bounded length; a byte order mark is dropped.
     """
     raw = _Range(open_binary(path, anywhere=True), start, end)
-    # Behind the first line it is no mark, but a character like others.
+    # After the first line the code of a byte order mark is an ordinary character.
     encoding = "utf-8" if start else "utf-8-sig"
     bound = LineBound(path, FIRST_BYTES, other, start)
     return io.TextIOWrapper(BoundedLines(io.BufferedReader(raw), bound), encoding=encoding)
 
 
 class _Range(io.RawIOBase):
-    """Some of the bytes of a file."""
+    """A byte range of a file."""
 
     def __init__(self, file: BinaryIO, start: int, end: int) -> None:
         self._file = file
-        self._left = end - file.seek(start)
+        self._n_remaining = end - file.seek(start)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         view = memoryview(buffer)
-        data = self._file.read(min(len(view), self._left))
+        data = self._file.read(min(len(view), self._n_remaining))
         view[: len(data)] = data
-        self._left -= len(data)
+        self._n_remaining -= len(data)
         return len(data)
 
     def close(self) -> None:
@@ -50,14 +50,14 @@ class _Range(io.RawIOBase):
 
 
 def line_start(file: BinaryIO, position: int) -> int:
-    """Return where the first line begins that does not begin before this byte."""
+    """Return the start of the first line that begins at this byte or later."""
     if position == 0:
         return 0
-    # Where a line ends one byte before, the next begins here.
+    # If a line ends one byte before, the next begins at this byte.
     position -= 1
     file.seek(position)
-    while piece := file.read(_AT_A_TIME):
-        found = [place for place in (piece.find(b"\n"), piece.find(b"\r")) if place >= 0]
+    while piece := file.read(_CHUNK_BYTES):
+        found = [index for index in (piece.find(b"\n"), piece.find(b"\r")) if index >= 0]
         if found:
             position += min(found) + 1
             file.seek(position - 1)
@@ -67,14 +67,14 @@ def line_start(file: BinaryIO, position: int) -> int:
 
 
 def start_after(file: BinaryIO, first_line: int, n: int) -> int:
-    """Return where a line begins: the first with this number or a higher after n not blank."""
+    """Return the start of the line that follows n non-blank lines from line `first_line` on."""
     position, end = 0, file.seek(0, os.SEEK_END)
     number = 1
     while position < end and (number < first_line or n):
         following = line_start(file, position + 1)
         if number >= first_line:
             file.seek(position)
-            # What is longer than any line is not blank.
+            # A text longer than the bound on lines is not blank.
             size = min(following - position, FIRST_BYTES)
             n -= bool(file.read(size).strip(b" \r\n"))
         position, number = following, number + 1

@@ -1,4 +1,4 @@
-"""How files are to be read, where their names and first bytes do not show it."""
+"""Options for reading files that cannot be inferred from their names and first bytes."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ NaValues = str | float | Iterable[str | float] | None
 
 
 class ReadOptions(NamedTuple):
-    """How a file is to be read.
+    """Options for reading a file.
 
     Parameters
     ----------
     delimiter, decimal
-        Of text: between cells, and in numbers; None to find out.
+        Delimiter and decimal mark of text; None to infer them.
     na_values
-        Of text: cells that stand for a missing value besides the usual ones.
+        Cells of text that denote a missing value, in addition to the usual ones.
     layer, raw
-        Of AnnData: which of its matrices, as in `iter_anndata`.
+        Matrix of an AnnData file, as in `iter_anndata`.
     genotypes
-        Of .bed: what stands for a missing one, as in `iter_bed`.
+        Treatment of missing genotypes of a .bed file, as in `iter_bed`.
     """
 
     delimiter: str | None = None

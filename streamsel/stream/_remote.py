@@ -1,4 +1,4 @@
-"""Files at URLs, through fsspec: opened where they are, or copied once."""
+"""Files at URLs, by fsspec: read remotely, or copied once to a local file."""
 
 from __future__ import annotations
 
@@ -20,32 +20,33 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
-# What tells one version of a file from another, as the servers that there are call it.
+# Names of metadata that identify the version of a file, on various servers.
 _VERSION = re.compile(r"(?i)etag|md5|digest|crc|modified|mtime|created|version|generation")
-_GONE = 404
-_SAID = "Expected ", "URLs need "
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_NOT_FOUND = 404
+# Beginnings of messages of this module.
+_OWN_MESSAGES = "Expected ", "URLs need "
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def is_url(path: str | os.PathLike[str]) -> bool:
-    """Tell whether this is a URL, of any scheme that fsspec may know."""
+    """Return whether a path is a URL, of any scheme that fsspec may support."""
     return isinstance(path, str) and _URL.match(path) is not None
 
 
 def open_binary(path: str | os.PathLike[str], *, anywhere: bool = False) -> BinaryIO:
-    """Open a file, here or at a URL.
+    """Open a local file or a URL.
 
     Parameters
     ----------
     path
-        Where it is.
+        Path or URL.
     anywhere
-        Whether it is read from any place on, not only from the first byte to the last.
+        Whether random access is needed, instead of sequential reading.
     """
     if not is_url(path):
         return Path(path).open("rb")
     url = str(path)
-    with _reaching(url):
+    with _url_errors(url):
         system, name = _system(url)
         has_ranges = _has_ranges(url)
         if anywhere and not has_ranges:
@@ -56,7 +57,7 @@ def open_binary(path: str | os.PathLike[str], *, anywhere: bool = False) -> Bina
 
 
 class _Remote(io.RawIOBase):
-    """A file of fsspec, whose errors name it."""
+    """A file of fsspec, with the URL in its error messages."""
 
     def __init__(self, url: str, file: Any) -> None:
         self._url, self._file = url, file
@@ -75,7 +76,7 @@ class _Remote(io.RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         view = memoryview(buffer).cast("B")
-        with _reaching(self._url):
+        with _url_errors(self._url):
             data = self._file.read(len(view))
         view[: len(data)] = data
         return len(data)
@@ -87,12 +88,12 @@ class _Remote(io.RawIOBase):
 
 
 class LocalFile:
-    """A file here: the one that is meant, or the copy of one at a URL, which goes with this.
+    """A local file: the original, or the copy of a URL, which is removed with this object.
 
     Attributes
     ----------
     path
-        Where it is.
+        Path of the local file.
     """
 
     def __init__(self, path: str) -> None:
@@ -105,20 +106,20 @@ _copies: weakref.WeakValueDictionary[tuple[str, int, str], LocalFile] = (
 
 
 def local_file(path: str | os.PathLike[str]) -> LocalFile:
-    """Return a file as the system can map it into memory: a URL is copied, once while it is used.
+    """Return a local file, which can be memory-mapped; copy a URL, once while the copy is in use.
 
     Parameters
     ----------
     path
-        Where it is.
+        Path or URL.
     """
     if not is_url(path):
         return LocalFile(os.fspath(path))
     url = str(path)
-    known = url, *version_of(url)
-    if (found := _copies.get(known)) is not None:
+    key = url, *version_of(url)
+    if (found := _copies.get(key)) is not None:
         return found
-    with _reaching(url):
+    with _url_errors(url):
         system, name = _system(url)
         if "file" in _protocols(system):
             return LocalFile(name)
@@ -129,56 +130,55 @@ def local_file(path: str | os.PathLike[str]) -> LocalFile:
         try:
             system.get_file(name, copy)
         except OSError as error:
-            if error.errno not in _FULL:
+            if error.errno not in _DISK_FULL:
                 raise
             raise OSError(
                 error.errno,
                 f"Expected room for a copy of {url!r}. Got: {error.strerror}.\n"
                 "Hint: set TMPDIR to a directory with room for it.",
             ) from error
-    _copies[known] = made
+    _copies[key] = made
     return made
 
 
 def version_of(url: str) -> tuple[int, str]:
-    """Return how many bytes a file at a URL has, and what tells it from another version of it.
+    """Return the size of a file at a URL in bytes, and a digest of its version.
 
-    A folder, of a Zarr array, is known by the file that describes it.
+    For the folder of a Zarr array, these are those of its metadata file.
     """
-    with _reaching(url):
+    with _url_errors(url):
         system, name = _system(url)
-        system.invalidate_cache()  # it may be another by now
+        system.invalidate_cache()  # the file may have changed
         try:
             info = system.info(name)
-        except FileNotFoundError:  # of servers that know no folders
+        except FileNotFoundError:  # on servers without folders
             info = {"type": "directory"}
         if info.get("type") == "directory":
-            described = (f"{name}/{part}" for part in ("zarr.json", ".zarray", ".zgroup"))
-            there = next((part for part in described if system.exists(part)), name)
-            info = system.info(there)
-        told = sorted((key, str(value)) for key, value in info.items() if _VERSION.search(key))
-        # Where it says nothing else, the system may know; that of HTTP makes it of the URL alone.
-        digest = hashlib.sha256(repr(told or system.ukey(name)).encode())
+            metadata = (f"{name}/{part}" for part in ("zarr.json", ".zarray", ".zgroup"))
+            info = system.info(next((part for part in metadata if system.exists(part)), name))
+        version = sorted((key, str(value)) for key, value in info.items() if _VERSION.search(key))
+        # Without such metadata, use the key of fsspec; for HTTP it depends only on the URL.
+        digest = hashlib.sha256(repr(version or system.ukey(name)).encode())
         return int(info.get("size") or 0), digest.hexdigest()[:16]
 
 
 def files_like(pattern: str) -> list[str]:
-    """Return the URLs of a pattern with stars."""
-    with _reaching(pattern):
+    """Return the URLs that match a pattern with stars."""
+    with _url_errors(pattern):
         system, name = _system(pattern)
         return [system.unstrip_protocol(found) for found in system.glob(name)]
 
 
 def is_file(url: str) -> bool:
-    """Tell whether there is a file at a URL."""
-    with _reaching(url):
+    """Return whether there is a file at a URL."""
+    with _url_errors(url):
         system, name = _system(url)
         return bool(system.isfile(name))
 
 
 @functools.lru_cache(maxsize=1024)
 def _has_ranges(url: str) -> bool:
-    """Tell whether a part of a file can be had without the rest: not every web server does that."""
+    """Return whether the server supports range requests; not every web server does."""
     system, name = _system(url)
     if not {"http", "https"}.intersection(_protocols(system)):
         return True
@@ -186,7 +186,7 @@ def _has_ranges(url: str) -> bool:
         try:
             file.seek(1)
             file.read(1)
-        except ValueError:  # of a stream, or of a server that answers with the whole file
+        except ValueError:  # for a stream, or a server that returns the whole file
             return False
     return True
 
@@ -196,7 +196,7 @@ def _protocols(system: Any) -> tuple[str, ...]:
 
 
 def _system(url: str) -> tuple[Any, str]:
-    """Return fsspec's file system for a URL, and what the file is called there."""
+    """Return fsspec's file system for a URL, and the name of the file in it."""
     try:
         from fsspec.core import url_to_fs
         from fsspec.registry import known_implementations
@@ -209,33 +209,33 @@ def _system(url: str) -> tuple[Any, str]:
         package = known_implementations.get(scheme, {}).get("class", scheme).split(".")[0]
         needed = "streamsel[remote]" if package == "fsspec" else package
         raise ImportError(
-            f"Expected what opens {scheme}:// to be installed. Got: {url!r}, and {error}. "
-            f'Hint: pip install "{needed}".'
+            f"Expected a package that opens {scheme}:// to be installed. Got: {url!r}, and "
+            f'{error}.\nHint: pip install "{needed}".'
         ) from error
     except ValueError as error:
         raise ValueError(
-            f"Expected a URL whose scheme fsspec knows, such as https, s3 or gs. Got: {url!r} "
-            f"({error})."
+            f"Expected a URL of a scheme that fsspec supports, such as https, s3 or gs. Got: "
+            f"{url!r} ({error})."
         ) from error
     return system, name
 
 
 @contextmanager
-def _reaching(url: str) -> Iterator[None]:
-    """Name the URL in what is said on the way to it, by any of the libraries that go there."""
+def _url_errors(url: str) -> Iterator[None]:
+    """Convert errors of any library in accessing a URL to an OSError with the URL."""
     try:
         yield
     except Exception as error:
-        # Of a web server every failure looks as if there were no such file, but for its cause.
+        # fsspec raises FileNotFoundError for every failure of a web server; its cause differs.
         cause = error.__cause__ if isinstance(error, FileNotFoundError) else error
-        if cause is None or isinstance(cause, LookupError) or getattr(cause, "status", 0) == _GONE:
+        is_absent = isinstance(cause, LookupError) or getattr(cause, "status", 0) == _NOT_FOUND
+        if cause is None or is_absent:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url) from error
-        if (getattr(error, "strerror", None) or str(error)).startswith(_SAID) or isinstance(
-            error, MemoryError
-        ):
+        message = getattr(error, "strerror", None) or str(error)
+        if message.startswith(_OWN_MESSAGES) or isinstance(error, MemoryError):
             raise
-        told = " ".join(f"{type(cause).__name__}: {cause}".split())
-        raise OSError(f"Expected to reach {url!r}. Got: {told}.") from error
+        got = " ".join(f"{type(cause).__name__}: {cause}".split())
+        raise OSError(f"Expected {url!r} to be reachable. Got: {got}.") from error
 
 
 def _remove(path: str) -> None:

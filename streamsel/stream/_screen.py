@@ -1,4 +1,4 @@
-"""The screen: lets good columns by and deals with bad ones, so that they never end a long run."""
+"""Screening of columns: exclusion or imputation of those that learners cannot use."""
 
 from __future__ import annotations
 
@@ -49,55 +49,55 @@ def screen(
     min_count: int = 0,
     report: Report | None = None,
 ) -> Screen:
-    """Leave out the columns that no learner can use, so that they never end a long run.
+    """Exclude the columns that learners cannot use, so that they do not abort a long run.
 
-    A column is bad for one of seven reasons: `"text"` (its values are not numbers: text, dates,
-    objects), `"mixed"` (most of its texts are numbers, and some are not: `<0.01`), `"ambiguous"`
-    (all are numbers, but not certain which: `1,304`), `"complex"`, `"missing"` (a value is NaN or
-    infinite), `"constant"` (all its values are the same) and, if asked for, `"rare"` (all but a few
-    of them are). Bad columns are counted by reason, reported one by one if asked, and left out. A
-    block without any is passed on as it is, not copied, whatever its dtype.
+    A column is excluded for one of seven reasons: `"text"` (its values are not numbers: text,
+    dates, objects), `"mixed"` (most of its texts are numbers, but some are not: `<0.01`),
+    `"ambiguous"` (all are numbers, but in an ambiguous format: `1,304`), `"complex"`, `"missing"`
+    (a value is NaN or infinite), `"constant"` (all its values are equal) and, with `min_count`,
+    `"rare"` (almost all are equal). Excluded columns are counted by reason and optionally
+    reported. A block without any is passed on without a copy, in its dtype.
 
     Parameters
     ----------
     X
-        The columns: a `ColumnStream`, or anything that `as_stream` takes.
+        The columns: a `ColumnStream`, or any input that `as_stream` accepts.
     n_rows
-        Observations that every column must have; None takes the stream's own number, or that of
+        Number of observations that every column must have; by default that of the stream, or of
         its first block.
     missing
-        What becomes of a column with missing or infinite values: `"skip"` leaves it out, `"mean"`
-        puts the mean of its other values in their place (a column with no finite value at all is
-        left out), `"keep"` lets it by, for a learner that takes what was observed (one with an
-        infinite value, or nothing observed, is left out; what was observed is what must vary), and
-        `"error"` stops at it, and at text as well.
+        Treatment of columns with missing or infinite values: `"skip"` excludes them; `"mean"`
+        imputes the mean of their finite values (a column without a finite value is excluded);
+        `"keep"` passes them on, for a learner that supports missing values (a column with an
+        infinite value, or without observed values, is excluded; observed values must vary);
+        `"error"` raises an error, also for text.
     min_count
-        In how many rows at least a column must differ from its most frequent value, at most half of
-        them; 0 asks for nothing. A pixel lit in one picture, or a word of one document, correlates
-        perfectly with a class, or a variable of another view, that is as rare, and says nothing of
-        other rows; the noise floor does not catch it. scanpy's `min_cells` and PLINK's minor
-        allele count ask for the same.
+        Minimum number of rows in which a column must differ from its most frequent value, at most
+        half of them; 0 disables the check. A pixel lit in one image, or a word of one document,
+        correlates perfectly with an equally rare class, or variable of another view, but does not
+        generalise to other rows; the noise floor does not detect it. scanpy's `min_cells` and
+        PLINK's minor allele count are similar.
     report
-        Called for every column left out, as it is met, with its name, the reason and the detail.
+        Called for every excluded column, when it is read, with its name, the reason and the detail.
 
     Returns
     -------
     Screen
-        A stream of the good columns, re-readable if `X` is, that counts the others.
+        A stream of the remaining columns, re-readable if `X` is, that counts the excluded ones.
 
     Raises
     ------
     ValueError
-        If `missing` is none of the four, or `min_count` below 0. While reading: a column of the
+        If `missing` is not one of the four, or `min_count` below 0. While reading: a column of the
         wrong length; a `min_count` above half the rows; with `missing="error"`, a missing value.
     TypeError
         While reading: with `missing="error"`, a column that is not numeric.
 
     Notes
     -----
-    A good block costs one sum over its values and a look at a few rows for constants, or at some
-    `4 min_count` rows for rare columns. A block with a bad column in it is copied once. Nothing is
-    kept but the counts.
+    A block without bad columns costs one sum over its values and a check of a few rows for constant
+    columns, or of about `4 min_count` rows for rare ones. A block with a bad column is copied once.
+    Only the counts are stored.
 
     Examples
     --------
@@ -121,14 +121,14 @@ class Screen(ColumnStream):
     Attributes
     ----------
     n_read
-        Columns read from the source so far, good and bad; the columns of a second pass do not count
-        again. `stream.skip(n_read)` is what is left to read.
+        Number of columns read from the source, including excluded ones; columns of a second pass
+        are not counted again. `stream.skip(n_read)` yields the unread columns.
     last_read
         Name of the last of them, None before the first.
     skipped
-        How many columns were left out, by reason.
+        Number of excluded columns, by reason.
     n_filled, n_filled_values
-        Columns in which means took the place of missing values, and how many values these are.
+        Number of columns with imputed values, and of these values.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class Screen(ColumnStream):
             beside=stream.beside,
         )
         self._source = stream
-        # Of columns of more rows those that count are screened, and yielded.
+        # Only these rows of the columns are screened, and yielded.
         self._kept = kept
         self._expected_rows = n_rows if kept is None else kept.n
         self._missing = missing
@@ -172,12 +172,10 @@ class Screen(ColumnStream):
         self.n_filled = self.n_filled_values = 0
 
     def _screen_parts(self, parts: int | None, start: int) -> list[Part]:
-        """Split the source, and screen its parts."""
         if start:
             raise ValueError(
-                "Expected a stream that skips columns before it is screened, for which of them are "
-                "good is not known before reading. Got: screen(stream).skip(n).\n"
-                "Hint: screen(stream.skip(n))."
+                "Expected skip before screen, as the excluded columns are unknown before reading. "
+                "Got: screen(stream).skip(n).\nHint: use screen(stream.skip(n))."
             )
         step = partial(
             _screen_part,
@@ -202,44 +200,43 @@ class Screen(ColumnStream):
                     f"Expected min_count to be at most half the rows, {n_rows // 2}. "
                     f"Got: {self._min_count}"
                 )
-            # A second pass over the source drops the same columns but tells of none of them again.
-            fresh = position >= self.n_read
+            # A second pass drops the same columns, but does not count or report them again.
+            first_pass = position >= self.n_read
             position += len(block.names)
-            good = self._good_part(self._of_kept(block), fresh)
-            if fresh:
+            good = self._good_part(self._select_rows(block), first_pass)
+            if first_pass:
                 self.n_read, self.last_read = position, block.names[-1]
             if good is not None:
                 yield good
 
-    def _of_kept(self, block: Block) -> Block:
+    def _select_rows(self, block: Block) -> Block:
         return block if self._kept is None else Block(block.names, self._kept.block(block.values))
 
-    def _good_part(self, block: Block, fresh: bool) -> Block | None:
+    def _good_part(self, block: Block, first_pass: bool) -> Block | None:
         if block.values.dtype.kind == "O":
             block = _as_numbers(block)
         if block.values.dtype.kind not in "biuf":
             if self._missing == "error":
-                raise TypeError(
-                    f"Expected numbers in column {block.names[0]!r}. Got: {self._why(block)[1]}"
-                )
-            reason, detail = self._why(block)
-            self._drop(block.names, reason, [detail] * len(block.names), fresh)
+                _, detail = self._diagnose(block)
+                raise TypeError(f"Expected numbers in column {block.names[0]!r}. Got: {detail}")
+            reason, detail = self._diagnose(block)
+            self._drop(block.names, reason, [detail] * len(block.names), first_pass)
             return None
-        good: Block | None = self._without_missing(block, fresh)
-        keeps = self._missing == "keep"
+        good: Block | None = self._without_missing(block, first_pass)
+        keep_missing = self._missing == "keep"
         if good is not None:
             constant = constant_columns(good.values)
-            if keeps:
+            if keep_missing:
                 constant = np.union1d(constant, constant_between_gaps(good.values))
-            good = self._leave_out(good, constant, "constant", tell_value, fresh)
-        if good is not None and self._min_count > 1:  # who is not constant differs in one row
+            good = self._exclude(good, constant, "constant", tell_value, first_pass)
+        if good is not None and self._min_count > 1:  # any non-constant column differs in one row
             rare = rare_columns(good.values, self._min_count)
-            if keeps:
+            if keep_missing:
                 rare = np.union1d(rare, rare_between_gaps(good.values, self._min_count))
-            good = self._leave_out(good, rare, "rare", tell_differing, fresh)
+            good = self._exclude(good, rare, "rare", tell_differing, first_pass)
         return good
 
-    def _without_missing(self, block: Block, fresh: bool) -> Block | None:
+    def _without_missing(self, block: Block, first_pass: bool) -> Block | None:
         bad = columns_with_missing(block.values)
         if not bad.size:
             return block
@@ -253,46 +250,50 @@ class Screen(ColumnStream):
             raise ValueError(
                 f"Expected finite numbers in column {block.names[bad[0]]!r}. Got: {detail(bad[0])}"
             )
-        hopeless = np.ones(bad.size, dtype=bool)
+        unusable = np.ones(bad.size, dtype=bool)
         if self._missing == "keep":
-            hopeless = np.array([_cannot_be_kept(values, j) for j in bad])
+            unusable = np.array([_cannot_be_kept(values, j) for j in bad])
         elif self._missing == "mean":
-            hopeless = without_finite(values, bad)
-            filled = bad[~hopeless]
+            unusable = without_finite(values, bad)
+            filled = bad[~unusable]
             if filled.size:
                 copy, n_values = filled_in(values, filled)
                 block = Block(block.names, copy)
-                self.n_filled += int(filled.size) * fresh
-                self.n_filled_values += n_values * fresh
-        lost = bad[hopeless]
+                self.n_filled += int(filled.size) * first_pass
+                self.n_filled_values += n_values * first_pass
+        dropped = bad[unusable]
         self._drop(
-            [block.names[j] for j in lost],
+            [block.names[j] for j in dropped],
             "missing",
-            [detail(j) for j in lost],
-            fresh,
+            [detail(j) for j in dropped],
+            first_pass,
         )
-        return _without(block, lost)
+        return _without(block, dropped)
 
-    def _why(self, block: Block) -> tuple[str, str]:
-        """Return the reason why a column is not numeric, and the detail."""
+    def _diagnose(self, block: Block) -> tuple[str, str]:
         reason, detail = _why_not_numeric(block)
         if self._kept is None:
             return reason, detail
         text = self._kept.renumbered(detail)
         return reason, OfCell(text, detail.cell) if isinstance(detail, OfCell) else text
 
-    def _leave_out(
-        self, block: Block, bad: Any, reason: str, tell: Callable[[Any, int], str], fresh: bool
+    def _exclude(
+        self,
+        block: Block,
+        bad: Any,
+        reason: str,
+        describe: Callable[[Any, int], str],
+        first_pass: bool,
     ) -> Block | None:
-        """Drop the columns at these places, and tell of each what `tell(values, place)` says."""
-        details = [tell(block.values, j) for j in bad]
-        self._drop([block.names[j] for j in bad], reason, details, fresh)
+        """Drop the columns at these indices; the details are `describe(values, index)`."""
+        details = [describe(block.values, j) for j in bad]
+        self._drop([block.names[j] for j in bad], reason, details, first_pass)
         return _without(block, bad)
 
     def _drop(
-        self, names: Sequence[Hashable], reason: str, details: Sequence[str], fresh: bool
+        self, names: Sequence[Hashable], reason: str, details: Sequence[str], first_pass: bool
     ) -> None:
-        if not fresh or not names:
+        if not first_pass or not names:
             return
         self.skipped[reason] += len(names)
         if self._report is not None:
@@ -300,7 +301,7 @@ class Screen(ColumnStream):
                 self._report(name, reason, detail)
 
     def _fetch(self, names: Sequence[Hashable]) -> dict[Hashable, Any]:
-        """Fetch columns by name as the stream yields them: means in place of what is missing."""
+        """Fetch columns by name as the stream yields them, with missing values imputed."""
         columns = self._source.take(names)
         if self._kept is not None:
             columns = {name: self._kept.column(values) for name, values in columns.items()}
@@ -327,20 +328,19 @@ def _screen_part(
 
 
 def _as_numbers(block: Block) -> Block:
-    """Turn objects that are numbers or None into floats; leave others as they are."""
+    """Convert objects that are all numbers or None to floats; return other blocks unchanged."""
     if all(value is None or isinstance(value, Real | Decimal) for value in block.values.flat):
         return Block(block.names, block.values.astype(np.float64))
     return block
 
 
 def _cannot_be_kept(values: Any, j: int) -> bool:
-    """Tell whether a column has an infinite value, or nothing that was observed."""
-    seen = observed_values(values, j)
-    return not seen.size or bool(np.isinf(seen).any())
+    """Return whether a column has an infinite value, or no observed value."""
+    observed = observed_values(values, j)
+    return not observed.size or bool(np.isinf(observed).any())
 
 
 def _is_complex(values: Any) -> bool:
-    """Tell whether values are numbers, but not real ones."""
     if values.dtype.kind != "O":
         return bool(values.dtype.kind == "c")
     return all(value is None or isinstance(value, Complex) for value in values.flat)
@@ -361,13 +361,13 @@ def _why_not_numeric(block: Block) -> tuple[str, str]:
 def _check_length(block: Block, expected: int) -> None:
     if block.values.shape[0] != expected:
         raise ValueError(
-            f"Expected columns of {expected} values, one for every value of the target. "
+            f"Expected columns of {expected} values, one for each value of the target. "
             f"Got: {block.values.shape[0]} values in column {params.shown(block.names[0])}"
         )
 
 
 def _without(block: Block, columns: Any) -> Block | None:
-    """Leave out the columns at these positions; None if nothing is left."""
+    """Drop the columns at these indices; return None if none remains."""
     if not columns.size:
         return block
     keep = np.ones(len(block.names), dtype=bool)

@@ -1,4 +1,4 @@
-"""Columns of sparse matrices in memory."""
+"""Streams of the columns of sparse matrices in memory."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ def iter_sparse(X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream
     Parameters
     ----------
     X
-        Matrix or array of scipy.sparse of shape (n, p), observations by columns, best CSC. float64,
-        float32, int8 and uint8 keep their dtype, bool becomes uint8, other numbers become float64.
+        Matrix or array of scipy.sparse of shape (n, p), observations by columns, preferably CSC.
+        float64, float32, int8 and uint8 keep their dtype, bool becomes uint8, other numbers become
+        float64.
     names
         One distinct hashable for each column; 0, 1, ..., p - 1 by default.
 
@@ -42,10 +43,10 @@ def iter_sparse(X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream
 
     Notes
     -----
-    The blocks of a CSC matrix are views of its entries. A matrix of another format is converted
-    to CSC once, now; so is, by a copy, one whose columns have repeated or unsorted row indices.
-    Whether they have is asked once of every matrix (one look at each entry; scipy remembers the
-    answer).
+    The blocks of a CSC matrix are views of its entries. A matrix of another format is converted to
+    CSC once, when the function is called; a matrix with repeated or unsorted row indices is copied
+    and brought to canonical format. This is checked once per matrix, at the cost of one pass over
+    its entries; scipy caches the result.
 
     Examples
     --------
@@ -57,11 +58,11 @@ def iter_sparse(X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream
     b [2. 0.]
     """
     if not is_sparse(X):
-        raise TypeError(f"Expected a matrix of scipy.sparse, got: {type(X).__name__}.")
+        raise TypeError(f"Expected a matrix X of scipy.sparse. Got: {type(X).__name__}.")
     if X.ndim != 2:
         raise ValueError(
-            "Expected a two-dimensional matrix, observations by columns, "
-            f"got: {X.ndim} dimensions, shape {X.shape}."
+            "Expected a two-dimensional matrix, observations by columns. "
+            f"Got: {X.ndim} dimensions, shape {X.shape}."
         )
     expect_whole(X)
     matrix = X.tocsc()
@@ -71,7 +72,7 @@ def iter_sparse(X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream
     n, p = matrix.shape
     all_names = check_names(names, p)
     viewable = matrix.dtype in KEPT_DTYPES or matrix.dtype.kind == "b"
-    entries = BLOCK_BYTES // 8  # of a converted block
+    max_entries = BLOCK_BYTES // 8  # of a converted block
 
     def part(a: int, b: int) -> Any:
         columns = csc_columns(matrix, a, b)
@@ -85,7 +86,7 @@ def iter_sparse(X: Any, names: Sequence[Hashable] | None = None) -> ColumnStream
             b = min(p, a + MAX_COLUMNS)
             if not viewable:
                 ends = matrix.indptr[a + 1 : b + 1] - matrix.indptr[a]
-                b = a + max(1, int(np.searchsorted(ends, entries, side="right")))
+                b = a + max(1, int(np.searchsorted(ends, max_entries, side="right")))
             yield Block(all_names[a:b], part(a, b))
             a = b
 

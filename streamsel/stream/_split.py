@@ -1,4 +1,4 @@
-"""Parts of a stream: small descriptions, which another process opens and reads."""
+"""Parts of a stream: small descriptions that another process can open and read."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
     Cut = Callable[[int | None, int], list["Part"]]
 
-# Of what is read. The same on every machine: what is learnt by parts may depend on where they end.
+# Bytes read per part. The same on every machine, as results may depend on the limits of the parts.
 PART_BYTES = 128 * 10**6
 
 
 class Stamp(NamedTuple):
-    """By what a file is known again, or all files of a folder."""
+    """State of a file, or of all files of a folder, by which a change is detected."""
 
     path: str
     size: int
@@ -36,7 +36,7 @@ class Stamp(NamedTuple):
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> Stamp:
-        """Look at a file as it is now."""
+        """Return the current state of a file."""
         if is_url(path):
             return cls(str(path), *version_of(str(path)))
         where = Path(path).absolute()
@@ -49,18 +49,17 @@ class Stamp(NamedTuple):
         return cls(str(where), found.st_size, found.st_mtime_ns)
 
     def check(self) -> None:
-        """Raise ValueError if it is another file by now."""
+        """Raise ValueError if the file has changed."""
         now = Stamp.of(self.path)
         if now != self:
             raise ValueError(
-                f"Expected {self.path!r} as it was when it was split ({self.size:,} bytes, "
+                f"Expected {self.path!r} to be unchanged since it was split ({self.size:,} bytes, "
                 f"{_time(self.changed)}). Got: {now.size:,} bytes, {_time(now.changed)}.\n"
-                "Hint: open it again, and split that."
+                "Hint: open the file again, and split the new stream."
             )
 
 
 def _size_and_time(folder: str) -> tuple[int, int]:
-    """Return how many bytes the files of a folder have, and when one of them last changed."""
     size = changed = 0
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -74,24 +73,24 @@ def _size_and_time(folder: str) -> tuple[int, int]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Part:
-    """Some columns of a stream, described so that any process can open and read them.
+    """Description of some columns of a stream that any process can open and read.
 
-    `ColumnStream.split` makes them. A part is small, can be pickled, and holds no values: it says
-    which files there are, which columns of them, and how they are read. Two parts of the same
-    columns of the same files are equal.
+    Parts are made by `ColumnStream.split`. A part is small, can be pickled, and holds no values:
+    it describes the files, the columns and the read options. Two parts of the same columns of the
+    same files are equal.
 
     Attributes
     ----------
     n_columns
-        How many columns it has, None where that is not known before they are read (of text).
+        Number of columns, None if unknown before reading (of text).
     n_bytes
-        About how many bytes are read.
+        Approximate number of bytes that are read.
     where
-        Which columns of which file.
+        Description of the columns and the file.
     files
-        The files as they were: path, size in bytes, and time of the last change in nanoseconds.
+        State of the files: path, size in bytes, and time of the last change in nanoseconds.
     how
-        What opens the columns.
+        Function that opens the columns.
 
     Examples
     --------
@@ -116,16 +115,16 @@ class Part:
     how: Callable[[], ColumnStream]
 
     def open(self) -> ColumnStream:
-        """Open the columns of this part, under the names that they have in the whole.
+        """Open the columns of this part, with their names in the whole stream.
 
         Returns
         -------
-        A stream that can be read again.
+        A re-readable stream.
 
         Raises
         ------
         FileNotFoundError
-            If a file is no longer there.
+            If a file no longer exists.
         ValueError
             If a file has changed since the stream was split.
         """
@@ -134,22 +133,22 @@ class Part:
         return self.how()
 
     def then(self, step: Callable[[ColumnStream], ColumnStream], n_columns: int | None) -> Part:
-        """Return the same part, with a step that is done when it is opened.
+        """Return the part with a transformation that is applied when it is opened.
 
         Parameters
         ----------
         step
-            Takes the stream that was opened and returns another; it can be pickled.
+            Function from the opened stream to another one; it must be picklable.
         n_columns
-            How many columns that one has, None where it is not known.
+            Number of columns of the resulting stream, None if unknown.
         """
         return replace(self, how=functools.partial(_then, self.how, step), n_columns=n_columns)
 
     @functools.cached_property
     def key(self) -> str:
-        """A digest of what it is: of the files, of which columns, and of how they are read."""
-        told = f"{self.files!r} {_told(self.how)}"
-        return hashlib.sha256(told.encode(errors="surrogatepass")).hexdigest()
+        """Digest of the files, the columns and the read options."""
+        text = f"{self.files!r} {_describe_call(self.how)}"
+        return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
     def __str__(self) -> str:
         return self.where
@@ -165,12 +164,12 @@ class Part:
 
 
 def check_parts(parts: int | None) -> None:
-    """Raise ValueError if this is no number of parts."""
+    """Raise ValueError if `parts` is not a valid number of parts."""
     params.check("split", {"parts": params.Whole(1, optional=True)}, {"parts": parts})
 
 
 def n_parts(n_bytes: int, parts: int | None) -> int:
-    """Return into how many parts so many bytes are cut."""
+    """Return the number of parts for `n_bytes` bytes; by default of about `PART_BYTES` each."""
     return max(1, round(n_bytes / PART_BYTES)) if parts is None else parts
 
 
@@ -182,22 +181,22 @@ def parts_of_columns(
     parts: int | None,
     start: int,
 ) -> list[Part]:
-    """Cut the columns of a file from the start-th on into parts of about as many bytes.
+    """Cut the columns of a file, from index `start` on, into parts of about equally many bytes.
 
     Parameters
     ----------
     path
-        The file, as the user calls it.
+        The file, as the user wrote its path.
     file
-        As it was when its columns were counted.
+        State of the file when its columns were counted.
     before
-        How many bytes all columns before each column have, and, last, all of them.
+        Cumulative number of bytes before each column; the last entry is the total.
     how
-        Returns what opens the columns a, ..., b - 1, in another process too.
+        Returns a function that opens the columns a, ..., b - 1, also in another process.
     parts
-        How many parts there are to be, at most; None for some of a size that is the same always.
+        Maximum number of parts; None for parts of about `PART_BYTES` each.
     start
-        The first column that is wanted.
+        Index of the first column.
     """
     end = len(before) - 1
     start = min(start, end)
@@ -209,7 +208,7 @@ def parts_of_columns(
         Part(
             b - a,
             before[b] - before[a],
-            f"{_places('column', a, b)} of {os.fspath(path)}",
+            f"{_describe_range('column', a, b)} of {os.fspath(path)}",
             (file,),
             how(a, b),
         )
@@ -217,13 +216,12 @@ def parts_of_columns(
     ]
 
 
-def _places(what: str, a: int, b: int) -> str:
-    """Say that the columns or bytes a, ..., b - 1 are meant."""
-    return f"{what} {a:,}" if b - a == 1 else f"{what}s {a:,} to {b - 1:,}"
+def _describe_range(unit: str, a: int, b: int) -> str:
+    return f"{unit} {a:,}" if b - a == 1 else f"{unit}s {a:,} to {b - 1:,}"
 
 
 def together(pieces: Sequence[Part], parts: int) -> list[Part]:
-    """Put neighbouring pieces together, so that they are so many parts of about as many bytes."""
+    """Group neighbouring pieces into at most `parts` parts of about equally many bytes."""
     n_bytes = max(1, sum(piece.n_bytes for piece in pieces))
     groups: dict[int, list[Part]] = {}
     before = 0
@@ -259,7 +257,7 @@ def _open_all(pieces: Sequence[Part]) -> ColumnStream:
 def cut_without(
     cut: Cut,
     names: Sequence[Hashable] | None,
-    left_out: frozenset[Hashable],
+    excluded: frozenset[Hashable],
     parts: int | None,
     start: int,
 ) -> list[Part]:
@@ -270,45 +268,46 @@ def cut_without(
     cut
         Makes parts of all columns.
     names
-        Of all columns, None where they are not known before reading.
-    left_out
-        Names of those that are not wanted.
+        Names of all columns, None if unknown before reading.
+    excluded
+        Names of the columns to exclude.
     parts
-        How many parts there are to be, at most.
+        Maximum number of parts.
     start
-        The first column that is wanted, of those that are left.
+        Index of the first column, among those that remain.
     """
     if names is None:
         if start:
             raise ValueError(
-                "Expected a stream that skips columns before it leaves some out, for its names are "
-                "not known before reading. Got: stream.without(names).skip(n).\n"
-                "Hint: stream.skip(n).without(names)."
+                "Expected skip before without, as the names of the stream are unknown before "
+                "reading. Got: stream.without(names).skip(n).\n"
+                "Hint: use stream.skip(n).without(names)."
             )
-        step = methodcaller("without", sorted(left_out, key=repr))
+        step = methodcaller("without", sorted(excluded, key=repr))
         return [part.then(step, None) for part in cut(parts, 0)]
-    gone = [place for place, name in enumerate(names) if name in left_out]
-    for place in gone:
-        start += place <= start
+    dropped = [j for j, name in enumerate(names) if name in excluded]
+    for j in dropped:
+        start += j <= start
     result = []
     for part in cut(parts, start):
         n_columns = part.n_columns or 0
-        inside = gone[bisect_left(gone, start) : bisect_left(gone, start + n_columns)]
+        inside = dropped[bisect_left(dropped, start) : bisect_left(dropped, start + n_columns)]
         start += n_columns
         if not inside:
             result.append(part)
         elif len(inside) < n_columns:
-            step = methodcaller("without", [names[place] for place in inside])
+            step = methodcaller("without", [names[j] for j in inside])
             result.append(part.then(step, n_columns - len(inside)))
     return result
 
 
 def kept_open(kind: Callable[..., Any], path: str, *args: Any) -> Any:
-    """Return what a kind of file makes of this one, made once for all its parts read here."""
+    """Return `kind(path, *args)`, cached so that the parts read by a process open a file once."""
     return _kept_open(kind, Stamp.of(path), *args)
 
 
-# Few: the footer of a wide file takes gigabytes. The parts of a file come one after the other.
+# A small cache, as the footer of a wide file takes gigabytes and the parts of a file are read
+# consecutively.
 @functools.lru_cache(maxsize=2)
 def _kept_open(kind: Callable[..., Any], file: Stamp, *args: Any) -> Any:
     return kind(file.path, *args)
@@ -320,15 +319,16 @@ def _then(
     return step(how())
 
 
-def _told(value: Any) -> str:
-    """Say what is called, with what: the same in every process."""
+def _describe_call(value: Any) -> str:
+    """Return a text of a function and its arguments that is the same in every process."""
     if isinstance(value, Part):
         return value.key
     if isinstance(value, tuple):
-        return f"({', '.join(map(_told, value))})"
+        return f"({', '.join(map(_describe_call, value))})"
     if isinstance(value, functools.partial):
-        named = (f"{name}={_told(item)}" for name, item in sorted(value.keywords.items()))
-        return f"{_told(value.func)}({', '.join([*map(_told, value.args), *named])})"
+        named = (f"{name}={_describe_call(item)}" for name, item in sorted(value.keywords.items()))
+        args = ", ".join([*map(_describe_call, value.args), *named])
+        return f"{_describe_call(value.func)}({args})"
     if hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
     return repr(value)

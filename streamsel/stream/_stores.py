@@ -1,4 +1,4 @@
-"""Matrices of stores that hold arrays in chunks, HDF5 and Zarr, read by columns."""
+"""Matrices in chunked stores, HDF5 and Zarr, read by columns."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from streamsel.stream._base import ColumnStream
     from streamsel.stream._split import Cut
 
-# Chunks that are decoded together, for whoever reads one column of them has read all: so many bytes
-# are always taken, and so many at most.
+# Size of chunks that must be decoded together to read a column: up to the first they are decoded
+# directly, beyond the second the array is refused.
 _SLAB_BYTES = 8 * BLOCK_BYTES
 _MAX_BYTES = 2**28
-# What HDF5 reads at once of an array without chunks.
+# Bytes that HDF5 reads at once of an array without chunks.
 _PAGE = 2**16
 
 
@@ -43,9 +43,9 @@ class DenseMatrix:
     Parameters
     ----------
     array
-        It has shape, dtype and chunks, and can be sliced.
+        Array with shape, dtype and chunks that supports slicing.
     path
-        Where it is.
+        Its path, for error messages.
     """
 
     def __init__(self, array: Any, path: str | os.PathLike[str]) -> None:
@@ -59,21 +59,21 @@ class DenseMatrix:
         n, p = self.shape = array.shape
         size = self.dtype.itemsize
         chunks = getattr(array, "chunks", None) or (1, max(1, _PAGE // size))
-        # Rows, and columns, that can only be read together; and how many bytes these are.
+        # Number of rows, and of columns, that must be read together; and their sizes in bytes.
         self._height, self._width = chunks[0], min(chunks[1], max(1, p))
         rows, columns = max(self._height * p * size, TILE_BYTES), n * self._width * size
         self.n_bytes = n * p * size
         self.is_by_rows = columns > _SLAB_BYTES and self._width > 1 and rows < columns
         if min(rows, columns) > _MAX_BYTES and self._width > 1:
             raise ValueError(
-                f"Expected chunks of which a column, or a row, fits into {_MAX_BYTES >> 20} MiB. "
+                f"Expected a column or a row of chunks to fit into {_MAX_BYTES >> 20} MiB. "
                 f"Got: chunks of {chunks[0]:,} by {chunks[1]:,} numbers in {os.fspath(path)!r}.\n"
-                f"Hint: write it in chunks of some columns each, such as ({n}, "
+                f"Hint: write the array in chunks of some columns each, such as ({n}, "
                 f"{columns_per_block(n, size)})."
             )
 
     @cached_property
-    def _turned(self) -> TurnedDense:
+    def _transposed(self) -> TurnedDense:
         n, p = self.shape
         rows = max(1, TILE_BYTES // max(1, p * self.dtype.itemsize))
         step = self._height * max(1, rows // self._height)
@@ -83,11 +83,11 @@ class DenseMatrix:
     def columns(self, a: int, b: int) -> npt.NDArray[Any]:
         """Return the columns a, ..., b - 1."""
         if self.is_by_rows:
-            return self._turned.columns(a, b)
+            return self._transposed.columns(a, b)
         return np.asfortranarray(self._array[:, a:b])
 
     def blocks(self, start: int, end: int) -> Iterator[npt.NDArray[Any]]:
-        """Yield the columns from one on, some at a time, up to another."""
+        """Yield the columns start, ..., end - 1, some at a time."""
         n, size = self.shape[0], self.dtype.itemsize
         width = columns_per_block(n, size)
         step = width
@@ -97,8 +97,8 @@ class DenseMatrix:
         while a < end:
             b = min(end, a + step - (0 if self.is_by_rows else a % step))
             columns = self.columns(a, b)
-            for place in range(0, b - a, width):
-                yield columns[:, place : place + width]
+            for first in range(0, b - a, width):
+                yield columns[:, first : first + width]
             a = b
 
 
@@ -108,13 +108,13 @@ class SparseMatrix:
     Parameters
     ----------
     group
-        It has the arrays "data", "indices" and "indptr".
+        Mapping with the arrays "data", "indices" and "indptr".
     shape
-        Of the matrix.
+        Shape of the matrix.
+    path
+        Its path, for error messages.
     by_rows
         Whether it is CSR.
-    path
-        Where it is.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class SparseMatrix:
         self._check()
 
     def _check(self) -> None:
-        """Raise ValueError if the parts do not fit one another."""
+        """Raise ValueError if the three arrays are inconsistent."""
         ends, n_lines = self._indptr, self.shape[0 if self.is_by_rows else 1]
         if (
             ends.shape != (n_lines + 1,)
@@ -140,11 +140,11 @@ class SparseMatrix:
         ):
             raise ValueError(
                 f"Expected a sparse matrix of shape {self.shape}. Got: {os.fspath(self.path)!r}, "
-                "whose parts do not fit one another."
+                "whose data, indices and indptr are inconsistent."
             )
 
     @cached_property
-    def _turned(self) -> TurnedSparse:
+    def _transposed(self) -> TurnedSparse:
         return TurnedSparse(self.path, self._tiles(), self.shape[1])
 
     def _tiles(self) -> Iterator[Any]:
@@ -153,8 +153,8 @@ class SparseMatrix:
         per_entry = self._data.dtype.itemsize + self._indices.dtype.itemsize
         a, n = 0, self.shape[0]
         while a < n:
-            most = self._indptr[a] + TILE_BYTES // per_entry
-            b = max(a + 1, int(np.searchsorted(self._indptr, most, side="right")) - 1)
+            limit = self._indptr[a] + TILE_BYTES // per_entry
+            b = max(a + 1, int(np.searchsorted(self._indptr, limit, side="right")) - 1)
             yield csr_array(self._parts(a, b), shape=(b - a, self.shape[1]))
             a = b
 
@@ -168,39 +168,41 @@ class SparseMatrix:
         from scipy.sparse import csc_array
 
         if self.is_by_rows:
-            return self._turned.columns(a, b)
+            return self._transposed.columns(a, b)
         matrix = csc_array(self._parts(a, b), shape=(self.shape[0], b - a))
         expect_whole(matrix)
         matrix.sum_duplicates()
         return matrix
 
     def blocks(self, start: int, end: int) -> Iterator[Any]:
-        """Yield the columns from one on, some at a time, up to another."""
-        ends = self._turned.ends if self.is_by_rows else self._indptr
+        """Yield the columns start, ..., end - 1, some at a time."""
+        ends = self._transposed.ends if self.is_by_rows else self._indptr
         a = start
         while a < end:
-            most = int(np.searchsorted(ends, ends[a] + BLOCK_BYTES // 8, side="right")) - 1
-            b = min(max(a + 1, most), a + MAX_COLUMNS, end)
+            limit = int(np.searchsorted(ends, ends[a] + BLOCK_BYTES // 8, side="right")) - 1
+            b = min(max(a + 1, limit), a + MAX_COLUMNS, end)
             yield self.columns(a, b)
             a = b
 
 
 @contextmanager
 def reading_store(kind: str, path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name the file in what libraries say of one that is damaged, or of another kind.
+    """Convert errors of libraries about a damaged or foreign file to a ValueError with the path.
 
-    What the system says of it, and what we have put into words, pass.
+    System errors, and messages of streamsel, pass unchanged.
     """
     try:
         yield
     except Exception as error:
         if (lack := out_of_memory(path, error)) is not None:
             raise lack from error
-        said = getattr(error, "errno", None) is not None or repr(os.fspath(path)) in str(error)
-        if said or isinstance(error, FileNotFoundError):
+        has_path = getattr(error, "errno", None) is not None or repr(os.fspath(path)) in str(error)
+        if has_path or isinstance(error, FileNotFoundError):
             raise
-        told = " ".join(f"{type(error).__name__}: {error}".split())
-        raise ValueError(f"Expected a whole {kind}. Got: {os.fspath(path)!r} ({told}).") from error
+        got = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ValueError(
+            f"Expected a complete {kind}. Got: {os.fspath(path)!r} ({got})."
+        ) from error
 
 
 def matrix_stream(
@@ -211,7 +213,7 @@ def matrix_stream(
     cut: Cut | None = None,
     beside: Mapping[str, Any] | None = None,
 ) -> ColumnStream:
-    """Stream the columns of a matrix that have these names, from a position on."""
+    """Stream consecutive columns of a matrix, from index `first` on, under these names."""
     end = first + len(names)
 
     def read(start: int) -> Iterator[Block]:
@@ -232,7 +234,6 @@ def matrix_stream(
 
 
 def _stored(values: Any) -> Any:
-    """Return values in a dtype that blocks hold."""
     if isinstance(values, np.ndarray):
         return stored(np.asfortranarray(values))
     values.data = stored(values.data)

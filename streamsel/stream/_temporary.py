@@ -1,4 +1,4 @@
-"""Temporary files of what can only be had by reading a whole file."""
+"""Temporary files with the transposed columns of a file."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 def temporary_file(owner: object, path: str | os.PathLike[str], size: str) -> IO[bytes]:
-    """Open a temporary file that goes when its owner does.
+    """Open a temporary file that is deleted together with its owner.
 
     Parameters
     ----------
     owner
-        Who reads it.
+        The object that reads it.
     path
         The file whose columns it will hold.
     size
-        How much room it takes, for the error.
+        Description of the space it takes, for the error message.
     """
-    # Nameless where the system allows: it goes with the last reference, whatever happens.
+    # Unnamed if the system supports it: then it is deleted even if the process is killed.
     with room_for(path, size):
         file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  the finalizer closes it
     weakref.finalize(owner, _close, file)
@@ -33,18 +33,18 @@ def temporary_file(owner: object, path: str | os.PathLike[str], size: str) -> IO
 
 @contextmanager
 def room_for(path: str | os.PathLike[str], size: str) -> Iterator[None]:
-    """Say what to do where the temporary file of the columns of a file cannot be written."""
+    """Add a hint to the OSError if the temporary file for the columns of a file is not writable."""
     try:
         yield
     except OSError as error:
         raise OSError(
             error.errno,
-            f"Expected room for a temporary file with the columns of {os.fspath(path)!r}, "
-            f"got: {error.strerror}. Hint: set TMPDIR to a directory with room for {size}.",
+            f"Expected room for a temporary file with the columns of {os.fspath(path)!r}. "
+            f"Got: {error.strerror}.\nHint: set TMPDIR to a directory with room for {size}.",
         ) from error
 
 
 def _close(file: IO[bytes]) -> None:
-    # What did not fit into the file then does not now.
+    # Closing flushes data that did not fit.
     with suppress(OSError):
         file.close()

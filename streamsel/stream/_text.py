@@ -1,4 +1,4 @@
-"""Streams of the variables of a text: n-grams, positions of words, n-grams with gaps."""
+"""Streams of text features: n-grams, positions of words, n-grams with gaps."""
 
 from __future__ import annotations
 
@@ -35,54 +35,54 @@ def iter_ngrams(
     lowercase: bool = True,
     tokenizer: Callable[[str], Iterable[str]] | None = None,
 ) -> ColumnStream:
-    """Stream how often each n-gram occurs in each document.
+    """Stream the counts of word n-grams in documents.
 
-    A variable is a run of words inside one document; its name is those words joined by spaces. The
-    columns come as sparse blocks, shorter n-grams first, those of one length by their words in
-    alphabetical order. The counts are those of scikit-learn's `CountVectorizer`, but no matrix of
-    all of them is ever made, and an n-gram is only looked for where the shorter ones inside it have
-    survived `min_df`.
+    A variable is a sequence of consecutive words of a document; its name is the words joined by
+    spaces. The columns are sparse blocks, ordered by the length of the n-grams and then
+    alphabetically by their words. The counts equal those of scikit-learn's `CountVectorizer`, but
+    the full matrix is never built, and an n-gram is counted only where its shorter n-grams pass
+    `min_df`.
 
     Parameters
     ----------
     documents
-        One string a document; read once, and not kept.
+        One string per document; read once, and not stored.
     n
-        Words of the shortest and of the longest n-gram.
+        Number of words of the shortest and of the longest n-gram.
     min_df
-        Leave out n-grams found in fewer documents: a number of documents (int) or a share of them
-        (float up to 1).
+        Exclude n-grams that occur in fewer documents: a number of documents (int) or a proportion
+        of them (float up to 1).
     binary
-        Whether the columns say 1 where an n-gram occurs rather than how often.
+        Whether to stream indicators (0 or 1) instead of counts.
     vocabulary
         Stream exactly these n-grams, in this order, with a column of zeros for one that never
-        occurs; `n` and `min_df` then have no say. This is how the n-grams a model has selected are
-        counted in new documents.
+        occurs; `n` and `min_df` are then ignored. Use it to count the n-grams that a model has
+        selected in new documents.
     lowercase
-        Whether to lower the case of the documents first.
+        Whether to convert the documents to lower case first.
     tokenizer
-        Called with each document, returns its words; by default all runs of two or more word
-        characters. For a pattern of your own: `re.compile(pattern).findall`.
+        Function from a document to its words; by default all runs of two or more word characters.
+        For a custom pattern: `re.compile(pattern).findall`.
 
     Returns
     -------
     ColumnStream
-        Re-readable, with `n_rows` and `n_columns` known, and a fast `take`. Sparse blocks of
+        Re-readable, with known `n_rows` and `n_columns`, and a fast `take`. Sparse blocks of
         float64 counts under 4 MiB each, unless a single column is larger.
 
     Raises
     ------
     TypeError
-        If documents is a single string, or one of them, or one of their words, is not a string.
+        If `documents` is a single string, or a document or a word is not a string.
     ValueError
         If there are no documents, a parameter is out of its range, a word contains a space, or a
         name is twice in the vocabulary.
 
     Notes
     -----
-    Cost: one sort of the words of the corpus for each length, when the function is called. Memory:
-    8 bytes a word of the corpus, 4 more for each length in which it is part of an n-gram that
-    survives, and 8 an n-gram; up to six times that while sorting. If no n-gram survives, the
+    Cost: one sort of the words of the corpus per length, when the function is called. Memory: 8
+    bytes per word of the corpus, 4 more for each length in which it is part of an n-gram that
+    passes `min_df`, and 8 per n-gram; up to six times that while sorting. If no n-gram passes, the
     stream is empty.
 
     Examples
@@ -101,12 +101,12 @@ def iter_ngrams(
     new york [2. 0.]
     york new [1. 0.]
 
-    Those found in both documents:
+    N-grams that occur in both documents:
 
     >>> [name for name, _ in iter_ngrams(documents, n=(1, 2), min_df=2)]
     ['new', 'york']
 
-    The n-grams a model was left with, in a document it has not seen:
+    N-grams that a model has selected, in a new document:
 
     >>> stream = iter_ngrams(["York is not New York"], vocabulary=["new york", "old york"])
     >>> [(name, int(column.sum())) for name, column in stream]
@@ -115,16 +115,16 @@ def iter_ngrams(
     shortest, longest = check_lengths(n)
     names = None if vocabulary is None else ngram_names(vocabulary)
     corpus = read(documents, tokenizer, lowercase=lowercase)
-    least = least_documents(min_df, corpus)
+    min_documents = least_documents(min_df, corpus)
     keep = None
     if names is not None:
         parts = [name.split(" ") for name in names]
-        shortest, longest, least = 1, max(map(len, parts), default=1), 1
+        shortest, longest, min_documents = 1, max(map(len, parts), default=1), 1
         keep = among(corpus, {word for part in parts for word in part})
-    level = words = words_of(corpus, least, keep)
+    level = words = words_of(corpus, min_documents, keep)
     levels: list[tuple[tuple[int, ...], Level]] = [((0,), words)] if shortest == 1 else []
     for length in range(2, longest + 1):
-        level = extend(corpus, level, words, span=length - 1, min_df=least, contiguous=True)
+        level = extend(corpus, level, words, span=length - 1, min_df=min_documents, contiguous=True)
         if length >= shortest:
             levels.append((tuple(range(length)), level))
     return _stream(Variables(corpus, levels, binary=binary), names)
@@ -139,47 +139,46 @@ def iter_positions(
     lowercase: bool = True,
     tokenizer: Callable[[str], Iterable[str]] | None = None,
 ) -> ColumnStream:
-    """Stream, for each word w and position i, whether w stands at position i of each document.
+    """Stream indicators of words at positions: whether word w is at position i of a document.
 
-    The variable's name is the pair (w, i); the first word of a document is at position 0. The
-    columns come as sparse blocks of zeros and ones, by word and then by position.
+    The name of a variable is the pair (w, i); the first word of a document has position 0. The
+    columns are sparse blocks of zeros and ones, ordered by word and then by position.
 
     Parameters
     ----------
     documents
-        One string a document; read once, and not kept.
+        One string per document; read once, and not stored.
     max_position
-        The last position to look at; None for all.
+        The last position to include; None for all.
     min_df
-        Leave out pairs found in fewer documents: a number of documents (int) or a share of them
-        (float up to 1).
+        Exclude pairs that occur in fewer documents: a number of documents (int) or a proportion of
+        them (float up to 1).
     vocabulary
         Stream exactly these pairs, in this order, with a column of zeros for one that never occurs;
-        `max_position` and `min_df` then have no say.
+        `max_position` and `min_df` are then ignored.
     lowercase
-        Whether to lower the case of the documents first.
+        Whether to convert the documents to lower case first.
     tokenizer
-        Called with each document, returns its words; by default all runs of two or more word
-        characters.
+        Function from a document to its words; by default all runs of two or more word characters.
 
     Returns
     -------
     ColumnStream
-        Re-readable, with `n_rows` and `n_columns` known, and a fast `take`; sparse blocks of
+        Re-readable, with known `n_rows` and `n_columns`, and a fast `take`; sparse blocks of
         float64 under 4 MiB each, unless a single column is larger.
 
     Raises
     ------
     TypeError
-        If documents is a single string, or one of them, or one of their words, is not a string.
+        If `documents` is a single string, or a document or a word is not a string.
     ValueError
         If there are no documents, a parameter is out of its range, or a name is twice in the
         vocabulary.
 
     Notes
     -----
-    Cost: one sort of the words of the corpus, when the function is called. Memory: 12 bytes a word
-    of the corpus and 8 a pair; up to six times that while sorting.
+    Cost: one sort of the words of the corpus, when the function is called. Memory: 12 bytes per
+    word of the corpus and 8 per pair; up to six times that while sorting.
 
     Examples
     --------
@@ -195,18 +194,18 @@ def iter_positions(
         raise ValueError(f"Expected max_position to be None or an int >= 0. Got: {max_position!r}.")
     names = None if vocabulary is None else pair_names(vocabulary)
     corpus = read(documents, tokenizer, lowercase=lowercase, spaces=True)
-    least = least_documents(min_df, corpus)
+    min_documents = least_documents(min_df, corpus)
     if names is not None:
-        least, max_position = 1, max((place for _, place in names), default=0)
+        min_documents, max_position = 1, max((position for _, position in names), default=0)
     begin = np.searchsorted(corpus.document, np.arange(corpus.n_documents))
     anchors = np.arange(corpus.tokens.size)
-    place = anchors - begin[corpus.document]
+    position = anchors - begin[corpus.document]
     if max_position is not None:
-        anchors = anchors[place <= max_position]
+        anchors = anchors[position <= max_position]
     if names is not None:
         anchors = anchors[among(corpus, {word for word, _ in names})[corpus.tokens[anchors]]]
-    keys = corpus.tokens[anchors] * np.int64(place.max(initial=0) + 1) + place[anchors]
-    return _stream(Places(corpus, group(corpus, anchors, keys, least)), names)
+    keys = corpus.tokens[anchors] * np.int64(position.max(initial=0) + 1) + position[anchors]
+    return _stream(Places(corpus, group(corpus, anchors, keys, min_documents)), names)
 
 
 def iter_skipgrams(
@@ -219,53 +218,52 @@ def iter_skipgrams(
     lowercase: bool = True,
     tokenizer: Callable[[str], Iterable[str]] | None = None,
 ) -> ColumnStream:
-    """Stream how often each n-gram with gaps (punctuated n-gram) occurs in each document.
+    """Stream the counts of n-grams with gaps (skip-grams, punctuated n-grams) in documents.
 
-    For the index set {s₁, s₂, …} a variable is a choice of words w₀, w₁, w₂, …: how often w₁ occurs
-    s₁ positions before w₀, w₂ s₂ positions before w₀, and so on, all inside one document [^1]. The
-    name is what one would read, an asterisk for every word that may be any: with `offsets=(1, 3)`,
-    "state * the art" is w₂ = state, w₁ = the, w₀ = art. The columns come as sparse blocks, in
-    alphabetical order of their words as read. `offsets=(1, 2)` gives the 3-grams, under the names
-    that `iter_ngrams` gives them.
+    For the index set {s₁, s₂, …} a variable is a tuple of words w₀, w₁, w₂, …: the number of times
+    that w₁ occurs s₁ positions before w₀, w₂ s₂ positions before w₀, and so on, in one document
+    [^1]. The name has the words in reading order, with an asterisk for every arbitrary word: with
+    `offsets=(1, 3)`, "state * the art" is w₂ = state, w₁ = the, w₀ = art. The columns are sparse
+    blocks, in alphabetical order of their words as read. `offsets=(1, 2)` gives the 3-grams, with
+    the same names as `iter_ngrams`.
 
     Parameters
     ----------
     documents
-        One string a document; read once, and not kept.
+        One string per document; read once, and not stored.
     offsets
-        The index set: how many positions before w₀ the other words stand; distinct, 1 or more.
+        The index set: numbers of positions of the other words before w₀; distinct, 1 or more.
     min_df
-        Leave out variables found in fewer documents: a number of documents (int) or a share of them
-        (float up to 1).
+        Exclude variables that occur in fewer documents: a number of documents (int) or a proportion
+        of them (float up to 1).
     binary
-        Whether the columns say 1 where a variable occurs rather than how often.
+        Whether to stream indicators (0 or 1) instead of counts.
     vocabulary
         Stream exactly these names, in this order, with a column of zeros for one that never occurs;
-        `min_df` then has no say.
+        `min_df` is then ignored.
     lowercase
-        Whether to lower the case of the documents first.
+        Whether to convert the documents to lower case first.
     tokenizer
-        Called with each document, returns its words; by default all runs of two or more word
-        characters.
+        Function from a document to its words; by default all runs of two or more word characters.
 
     Returns
     -------
     ColumnStream
-        Re-readable, with `n_rows` and `n_columns` known, and a fast `take`; sparse blocks of
+        Re-readable, with known `n_rows` and `n_columns`, and a fast `take`; sparse blocks of
         float64 counts under 4 MiB each, unless a single column is larger.
 
     Raises
     ------
     TypeError
-        If documents is a single string, or one of them, or one of their words, is not a string.
+        If `documents` is a single string, or a document or a word is not a string.
     ValueError
         If there are no documents, a parameter is out of its range, a word contains a space, or a
         name is twice in the vocabulary or does not fit the offsets.
 
     Notes
     -----
-    Cost: one sort of the words of the corpus for each offset, when the function is called. Memory:
-    12 bytes a word of the corpus and 8 a variable; up to six times that while sorting.
+    Cost: one sort of the words of the corpus per offset, when the function is called. Memory: 12
+    bytes per word of the corpus and 8 per variable; up to six times that while sorting.
 
     References
     ----------
@@ -279,22 +277,22 @@ def iter_skipgrams(
     ...     print(name, column.toarray().ravel())
     state * the art [1. 1.]
     """
-    slots = check_slots(offsets)
-    names = None if vocabulary is None else skipgram_names(vocabulary, slots)
+    word_positions = check_slots(offsets)
+    names = None if vocabulary is None else skipgram_names(vocabulary, word_positions)
     corpus = read(documents, tokenizer, lowercase=lowercase)
-    least = least_documents(min_df, corpus)
+    min_documents = least_documents(min_df, corpus)
     keep = None
     if names is not None:
-        least = 1
+        min_documents = 1
         keep = among(corpus, {word for name in names for word in name.split(" ")})
-    level = words = words_of(corpus, least, keep)
-    for slot in slots[1:]:
-        level = extend(corpus, level, words, span=slot, min_df=least, contiguous=False)
-    return _stream(Variables(corpus, [(slots, level)], binary=binary), names)
+    level = words = words_of(corpus, min_documents, keep)
+    for position in word_positions[1:]:
+        level = extend(corpus, level, words, span=position, min_df=min_documents, contiguous=False)
+    return _stream(Variables(corpus, [(word_positions, level)], binary=binary), names)
 
 
 def _stream(variables: Variables, vocabulary: Sequence[Hashable] | None) -> ColumnStream:
-    """Make the stream of all variables, or of those of a vocabulary, in its order."""
+    """Create the stream of all variables, or of those of a vocabulary, in its order."""
     if vocabulary is None:
         numbers = None
         edges, bounds = variables.edges, variables.bounds

@@ -1,4 +1,4 @@
-"""Matrices that are stored by rows, turned by columns into a temporary file, once."""
+"""Transposition of matrices that are stored by rows, once, to a temporary file."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-# Rows turned at a time: the more, the fewer the pieces that a column is read from.
+# Bytes of rows transposed at a time: with more, a column is read from fewer pieces.
 TILE_BYTES = 2**25
+# Size of the temporary file, for error messages.
 _SIZE = "all its numbers, uncompressed"
 
 
 class TurnedDense:
-    """Rows of numbers by columns, in a temporary file.
+    """Dense matrix, transposed in a temporary file.
 
     Parameters
     ----------
     path
-        Where they come from.
+        The source, for error messages.
     tiles
-        Some rows after the other, each (r, p).
+        Consecutive groups of rows, each of shape (r, p).
     dtype
-        Of the numbers.
+        Dtype of the numbers.
     """
 
     def __init__(
@@ -41,9 +42,9 @@ class TurnedDense:
         dtype: np.dtype[Any],
     ) -> None:
         self._dtype = dtype
-        # Of every tile: how many rows, and where it begins.
+        # (number of rows, offset) of every tile.
         self._tiles: list[tuple[int, int]] = []
-        self._one_at_a_time = threading.Lock()
+        self._file_lock = threading.Lock()
         self._file = temporary_file(self, path, _SIZE)
         for tile in tiles:
             with room_for(path, _SIZE):
@@ -57,7 +58,7 @@ class TurnedDense:
         out = np.empty((b - a, sum(rows for rows, _ in self._tiles)), self._dtype)
         size, row = self._dtype.itemsize, 0
         for rows, offset in self._tiles:
-            with self._one_at_a_time:
+            with self._file_lock:
                 self._file.seek(offset + a * rows * size)
                 tile = np.frombuffer(self._file.read((b - a) * rows * size), self._dtype)
             out[:, row : row + rows] = tile.reshape(b - a, rows)
@@ -66,30 +67,31 @@ class TurnedDense:
 
 
 class TurnedSparse:
-    """Sparse rows by columns, in a temporary file of their size.
+    """Sparse matrix, transposed in a temporary file of its size.
 
     Parameters
     ----------
     path
-        Where they come from.
+        The source, for error messages.
     tiles
-        Some rows after the other, each a CSR matrix (r, p).
+        Consecutive groups of rows, each a CSR matrix of shape (r, p).
     n_columns
-        p.
+        The number of columns p.
 
     Attributes
     ----------
     ends
-        (p + 1,) how many entries the columns before each have, and, last, all.
+        (p + 1,) cumulative number of entries before each column; the last is the total.
     """
 
     def __init__(self, path: str | os.PathLike[str], tiles: Iterable[Any], n_columns: int) -> None:
         self.ends = np.zeros(n_columns + 1, dtype=np.int64)
         self.n_rows = 0
-        # Of every tile: its first row, where its columns begin, its values and its indices.
+        # (first row, indptr of the columns, offset of the values, offset of the indices) of every
+        # tile.
         self._tiles: list[tuple[int, npt.NDArray[Any], int, int]] = []
         self._dtype: np.dtype[Any] = np.dtype(np.float64)
-        self._one_at_a_time = threading.Lock()
+        self._file_lock = threading.Lock()
         self._file = temporary_file(self, path, _SIZE)
         for tile in tiles:
             expect_whole(tile)
@@ -114,20 +116,20 @@ class TurnedSparse:
         indptr = self.ends[a : b + 1] - self.ends[a]
         data = np.empty(indptr[-1], self._dtype)
         indices = np.empty(indptr[-1], np.int32)
-        at = indptr[:-1].copy()
-        for first_row, ends, values, places in self._tiles:
+        filled = indptr[:-1].copy()
+        for first_row, ends, values, row_indices in self._tiles:
             start, stop = int(ends[a]), int(ends[b])
             lengths = np.diff(ends[a : b + 1]).astype(np.int64)
-            # The k-th entry of a tile goes behind those of its column in the tiles before.
-            where = np.repeat(at - ends[a:b] + start, lengths) + np.arange(stop - start)
-            data[where] = self._read(values, start, stop, self._dtype)
-            indices[where] = self._read(places, start, stop, np.dtype(np.int32)) + first_row
-            at += lengths
+            # The entries of a tile follow those of the same column in the tiles before.
+            target = np.repeat(filled - ends[a:b] + start, lengths) + np.arange(stop - start)
+            data[target] = self._read(values, start, stop, self._dtype)
+            indices[target] = self._read(row_indices, start, stop, np.dtype(np.int32)) + first_row
+            filled += lengths
         matrix = csc_array((data, indices, indptr), shape=(self.n_rows, b - a))
         matrix.has_canonical_format = True
         return matrix
 
     def _read(self, offset: int, start: int, stop: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-        with self._one_at_a_time:
+        with self._file_lock:
             self._file.seek(offset + start * dtype.itemsize)
             return np.frombuffer(self._file.read((stop - start) * dtype.itemsize), dtype)

@@ -1,4 +1,4 @@
-"""Columns of Zarr arrays."""
+"""Streams of the columns of Zarr arrays."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def iter_zarr(array: Any, names: Sequence[Hashable] | None = None) -> ColumnStre
     Parameters
     ----------
     array
-        A `zarr.Array` of shape (n, p), observations by columns, or the path or URL of one, of
-        format 2 or 3: that of a group is ``group.zarr/name``.
+        A `zarr.Array` of shape (n, p), observations by columns, or the path or URL of one, in
+        Zarr format 2 or 3; the path of an array in a group is ``group.zarr/name``.
     names
         One distinct hashable for each column; 0, 1, ..., p - 1 by default.
 
@@ -35,27 +35,27 @@ def iter_zarr(array: Any, names: Sequence[Hashable] | None = None) -> ColumnStre
     FileNotFoundError
         If there is no such array.
     ValueError
-        If it is a group, not two-dimensional, not of numbers, or its chunks are too large; if there
+        If it is a group, not two-dimensional, not numeric, or its chunks are too large; if there
         are not p distinct names.
     TypeError
-        For any other array.
+        If `array` is of any other type.
     ImportError
         If zarr is not installed: ``pip install "streamsel[zarr]"``.
 
     Notes
     -----
-    Who reads one column decodes all chunks that have a part of it. So whole columns of chunks are
-    read at a time, about 16 MiB, or one where that is more: best are chunks of all rows and some
-    columns. Where a column of chunks takes more than 32 MiB, and fewer rows less, as in chunks of
-    few rows and all columns, the array is turned once, when it is first read: its rows go by in
-    order, 32 MiB at a time, and into a temporary file of all its numbers, in the directory that
-    `tempfile` chooses (TMPDIR). Where neither fits into 256 MiB the array is refused.
+    Reading a column decodes all chunks that contain a part of it. Complete columns of chunks are
+    therefore read at a time, about 16 MiB, or one if that is more: chunks of all rows and some
+    columns are best. If a column of chunks exceeds 32 MiB and a row of chunks is smaller, as with
+    chunks of few rows and all columns, the array is transposed once, at the first read: its rows
+    are read in order, 32 MiB at a time, and written to a temporary file of all its numbers, in the
+    directory that `tempfile` chooses (TMPDIR). If neither fits into 256 MiB the array is refused.
 
-    A chunk that is not there is the array's fill value, as Zarr has it, mostly 0: nothing tells it
-    from one that was lost, as where a directory was copied in part.
+    An absent chunk has the array's fill value, by the Zarr format, mostly 0: it cannot be
+    distinguished from a lost one, as after an incomplete copy of a directory.
 
-    Dtypes are those of `iter_array`. An array that is where other processes find it too, in a
-    directory, can be split into parts.
+    Dtypes are those of `iter_array`. An array in a directory, accessible to other processes, can be
+    split into parts.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def iter_zarr(array: Any, names: Sequence[Hashable] | None = None) -> ColumnStre
         if not isinstance(array, _zarr().Array):
             raise TypeError(
                 f"Expected a zarr.Array, or the path or URL of one. Got: {kind_of(array)}.\n"
-                "Hint: streamsel.stream.iter_array and iter_sparse take arrays of NumPy and SciPy."
+                "Hint: use streamsel.stream.iter_array for NumPy arrays, iter_sparse for SciPy."
             )
         matrix = DenseMatrix(array, str(array.store_path))
         return matrix_stream(matrix, check_names(names, matrix.shape[1]), 0, _KIND)
@@ -83,13 +83,13 @@ def iter_zarr(array: Any, names: Sequence[Hashable] | None = None) -> ColumnStre
     matrix = _open(path)
     all_names = check_names(names, matrix.shape[1])
 
-    def how(a: int, b: int) -> partial[ColumnStream]:
+    def opener(a: int, b: int) -> partial[ColumnStream]:
         return partial(_zarr_part, stamp.path, all_names[a:b], a)
 
     def cut(parts: int | None, start: int) -> list[Part]:
         p = matrix.shape[1]
         size = max(1, matrix.n_bytes // max(1, p))
-        return parts_of_columns(path, stamp, range(0, (p + 1) * size, size), how, parts, start)
+        return parts_of_columns(path, stamp, range(0, (p + 1) * size, size), opener, parts, start)
 
     return matrix_stream(matrix, all_names, 0, _KIND, cut)
 
@@ -112,8 +112,8 @@ def _open(path: str | os.PathLike[str]) -> DenseMatrix:
         found = zarr.open(os.fspath(path), mode="r")
     if not isinstance(found, zarr.Array):
         arrays = ", ".join(f"{name} {a.shape}" for name, a in sorted(found.arrays())[:5])
-        raise ValueError(  # noqa: TRY004 (of what is in the path)
+        raise ValueError(  # noqa: TRY004 (the content of the path is wrong, not its type)
             f"Expected a Zarr array. Got: {os.fspath(path)!r}, a group"
-            + (f" with {arrays}.\nHint: open one of them, by its path." if arrays else ".")
+            + (f" with {arrays}.\nHint: open one of them by its path." if arrays else ".")
         )
     return DenseMatrix(found, path)

@@ -1,1 +1,1 @@
-"""What is to be explained: as columns of numbers, as rows deliver it, and the space it spans."""
+"""The target: from columns or from rows, and the space that it spans."""

@@ -1,6 +1,6 @@
-"""Covariates: columns beside the target, given which everything is asked.
+"""Covariates: columns alongside the target for which relevances are adjusted.
 
-In the moments they are further target columns, under names of their own; the target space takes
+In the moments they are additional target columns with names of their own; the target space projects
 them out of the target and of the variables in closed form.
 """
 
@@ -19,7 +19,7 @@ from streamsel.target.encode import Encoded, encode, is_missing
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The name of a covariate's column among those of the target."""
+    """The name of a covariate's column among the target's columns."""
 
     name: Hashable
 
@@ -33,12 +33,12 @@ def encode_covariates(Z: Any, names: tuple[Hashable, ...] | None) -> Encoded:
         Numbers of shape (n,) or (n, d), labels of shape (n,), a Series or frame of either, or a
         mapping: name -> numbers or labels of shape (n,).
     names
-        What they are called; None takes the names of a frame, or numbers.
+        Their names; None for those of the frame, or numbers.
 
     Raises
     ------
     ValueError, TypeError
-        As `encode`, and where the names are not those of the frame, or as many as the columns.
+        As `encode`, and if `names` differ from those of the frame, or from the number of columns.
     """
     try:
         encoded = _encode_mapping(Z) if isinstance(Z, Mapping) else encode(Z, "auto")
@@ -48,19 +48,20 @@ def encode_covariates(Z: Any, names: tuple[Hashable, ...] | None) -> Encoded:
     kinds, columns = dict(encoded.kinds), encoded.names
     if kinds and names is not None and set(kinds) != set(names):
         raise ValueError(
-            f"Expected the covariates {list(names)}, as the parameter covariates says. Got: "
+            f"Expected the covariates {list(names)}, as in the parameter covariates. Got: "
             f"{list(kinds)}."
         )
     if not kinds:
-        held = 1 if encoded.is_class else len(encoded.names)
-        known = tuple(range(held)) if names is None else names
-        if len(known) != held:
+        n_given = 1 if encoded.is_class else len(encoded.names)
+        expected = tuple(range(n_given)) if names is None else names
+        if len(expected) != n_given:
             raise ValueError(
-                f"Expected {len(known)} covariates, as the parameter covariates says. Got: {held}."
+                f"Expected {len(expected)} covariates, as in the parameter covariates. "
+                f"Got: {n_given}."
             )
-        kinds = dict.fromkeys(known, encoded.is_class)
-        pairs = [(known[0], label) for label in encoded.names]
-        columns = [*(pairs if encoded.is_class else known)]
+        kinds = dict.fromkeys(expected, encoded.is_class)
+        pairs = [(expected[0], label) for label in encoded.names]
+        columns = [*(pairs if encoded.is_class else expected)]
     bad = np.argwhere(~(np.abs(encoded.columns) <= LARGEST))
     if bad.size:
         row, column = bad[0].tolist()
@@ -69,10 +70,13 @@ def encode_covariates(Z: Any, names: tuple[Hashable, ...] | None) -> Encoded:
 
 
 def _encode_mapping(Z: Mapping[Hashable, Any]) -> Encoded:
-    """Return what `encode` does of a frame with these columns."""
+    """Return the result of `encode` for a frame with these columns."""
     parts = {name: encode(values, "auto") for name, values in Z.items()}
     if not parts or len({len(part.columns) for part in parts.values()}) > 1:
-        raise ValueError("Expected columns of one length. Got: others, or none.")
+        raise ValueError(
+            "Expected at least one column, all of equal length. "
+            f"Got: lengths {[len(part.columns) for part in parts.values()]}."
+        )
     names: list[Hashable] = []
     for name, part in parts.items():
         names += [(name, label) for label in part.names] if part.is_class else [name]
@@ -86,8 +90,8 @@ def covariates_of(
 ) -> tuple[dict[Hashable, float], dict[Hashable, bool]]:
     """Return the covariates of a row, column -> value, and which of them are labels.
 
-    A number that the row lacks is 0, as a feature is; a label that it lacks is not known, and the
-    row is refused where labels came before.
+    A missing number is 0, as for features. A missing label is treated as the number 0, so a row is
+    refused if labels came before.
     """
     values: dict[Hashable, float] = {}
     kinds: dict[Hashable, bool] = {}
@@ -112,12 +116,12 @@ def covariates_of(
 
 
 def is_given(names: Sequence[Hashable]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which of a target's columns are covariates, (c,)."""
+    """Return which columns of a target are covariates, (c,)."""
     return np.array([isinstance(name, Given) for name in names], dtype=np.bool_)
 
 
 def names_to_state(names: Sequence[Hashable]) -> dict[str, list[Any]]:
-    """Return the names of a target's columns for a file, those of covariates marked."""
+    """Return the names of a target's columns for a file, with flags for covariates."""
     return {
         "names": [name.name if isinstance(name, Given) else name for name in names],
         "given": is_given(names).tolist(),
@@ -125,10 +129,10 @@ def names_to_state(names: Sequence[Hashable]) -> dict[str, list[Any]]:
 
 
 def names_from_state(state: Mapping[str, Sequence[Any]]) -> list[Hashable]:
-    """Return the names that `names_to_state` described."""
+    """Return the names that `names_to_state` saved."""
     expect(state, given=ListOf(rows_of(state, "names"), Flag()))
     pairs = zip(state["names"], state["given"], strict=True)
-    names = [Given(name) if given else name for name, given in pairs]
+    names = [Given(name) if is_covariate else name for name, is_covariate in pairs]
     expect({"names": names}, names=Names())
     return names
 
@@ -136,7 +140,7 @@ def names_from_state(state: Mapping[str, Sequence[Any]]) -> list[Hashable]:
 def _not_finite(name: Hashable, value: Any, row: int | None = None) -> ValueError:
     where = "" if row is None else f" in row {row}"
     return ValueError(
-        f"Expected a finite number, not beyond 1e152, in the covariate {name!r}. Got: "
+        f"Expected a finite number, at most 1e152, in the covariate {name!r}. Got: "
         f"{value}{where}.\n"
-        "Hint: what is asked given a covariate needs it in every row; drop the row, or fill it in."
+        "Hint: covariates are needed in every row; drop the row, or impute the value."
     )

@@ -1,4 +1,4 @@
-"""How a target was taken, in one line: classes and their sizes, or the range of a quantity."""
+"""One-line description of a target: classes and their sizes, or the range of a quantity."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from streamsel.words import count
 
 Floats = NDArray[np.float64]
 
-# So many classes are listed by name, and so many characters of a name.
-_LISTED, _LENGTH = 3, 24
+# Number of classes listed by name, and of characters of a name.
+_MAX_LISTED, _MAX_LENGTH = 3, 24
 
 
 def describe(
     columns: Floats, names: Sequence[Hashable], *, is_class: bool, kinds: Mapping[Hashable, bool]
 ) -> str:
-    """Return how a target was taken.
+    """Return a description of the target.
 
     Parameters
     ----------
     columns
         (n, c) its columns, without covariates.
     names
-        One a column.
+        One per column.
     is_class
-        Whether they are the indicators of one set of labels.
+        Whether the columns are the indicators of one set of labels.
     kinds
-        Column of a frame -> whether it was labels.
+        Column of a frame -> whether it had labels.
 
     Examples
     --------
@@ -48,9 +48,9 @@ def describe(
 
 
 def of_classes(names: Sequence[Hashable], sizes: Sequence[int] | None = None) -> str:
-    """Describe classes; by how many rows each has, if that is known."""
+    """Describe classes, with the number of rows of each if known."""
     text = f"{len(names):,} class" + ("" if len(names) == 1 else "es")
-    if len(names) <= _LISTED:
+    if len(names) <= _MAX_LISTED:
         rows = [""] * len(names) if sizes is None else [f" ({count(n, 'row')})" for n in sizes]
         listed = (_short(name) + n for name, n in zip(names, rows, strict=True))
         return f"{text}: {', '.join(listed)}"
@@ -62,7 +62,7 @@ def of_classes(names: Sequence[Hashable], sizes: Sequence[int] | None = None) ->
 
 
 def of_columns(kinds: Mapping[Hashable, bool]) -> str:
-    """Describe several targets, or one that has a name: name -> whether it is labels."""
+    """Describe several targets, or a named one: name -> whether it has labels."""
     n_labels = sum(kinds.values())
     n_numeric = len(kinds) - n_labels
     parts = [count(n_numeric, "numeric column")] if n_numeric else []
@@ -71,10 +71,10 @@ def of_columns(kinds: Mapping[Hashable, bool]) -> str:
 
 
 def of_survival(event: NDArray[Any]) -> str:
-    """Describe times to an event, which was seen where `event` is 1."""
+    """Describe survival times; `event` is 1 where the event was observed."""
     return f"survival, {count(int(event.sum()), 'event')} in {count(event.size, 'row')}"
 
 
 def _short(name: Hashable) -> str:
     text = str(name)
-    return text if len(text) <= _LENGTH else f"{text[: _LENGTH - 1]}…"
+    return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 1]}…"

@@ -1,4 +1,4 @@
-"""Warnings about targets of rows: quantities that may be classes, and too many classes."""
+"""Warnings about targets of rows: integers that may be class codes, and too many classes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from streamsel.target.covariates import Given
 from streamsel.target.encode import FEW_VALUES
 from streamsel.target.observed import Observation
 
-# An integer target that has shown few distinct values in so many rows may be codes.
-_ENOUGH_ROWS = 50
-# More numbers than these as classes, and more than one for every two rows, are a quantity.
-_MOST_CLASSES = 50
+# After this many rows, an integer target with few distinct values may be class codes.
+_MIN_ROWS = 50
+# More numeric classes than this, and more than one per two rows, are a quantity.
+_MAX_CLASSES = 50
 
 
 class Doubts:
-    """Warnings, each given once, about a target that comes row by row.
+    """Warnings about a target that arrives row by row, each given once.
 
     Parameters
     ----------
@@ -30,30 +30,30 @@ class Doubts:
     Attributes
     ----------
     form, slots
-        As `RowTarget` has them.
+        As in `RowTarget`.
     """
 
     def __init__(self, kind: str) -> None:
         self.form: str | None = None
         self.slots: dict[Hashable, int] = {}
-        # Whether a warning of many classes may still come.
+        # Whether to warn of many classes.
         self._doubts_classes = True
-        # Distinct integers so far, while they may turn out to be classes.
+        # Distinct integers so far, while they may be class codes.
         self._codes: set[int] | None = set() if kind == "auto" else None
 
     def doubt_no_more(self) -> None:
-        """Take it that a quantity is one."""
+        """Disable the warning about class codes."""
         self._codes = None
 
     def check_classes(self, seen: Observation, rows: int) -> None:
-        """Refuse numbers as classes if hardly two are the same; warn once before, and about text.
+        """Raise ValueError for nearly as many numeric classes as rows; else warn, once.
 
         Parameters
         ----------
         seen
             The targets of the rows that are about to be learnt.
         rows
-            The number of rows up to these, inclusive.
+            The number of rows including these.
         """
         if seen.form != "class":
             return
@@ -62,8 +62,8 @@ class Doubts:
         if c <= FEW_VALUES or 2 * c <= rows:
             return
         text = f"{c} classes in {rows} rows"
-        hint = "Hint: target='numeric' takes numbers as a quantity; is the target an identifier?"
-        if c > _MOST_CLASSES and any(isinstance(label, numbers.Real) for label in labels):
+        hint = "Hint: target='numeric' treats numbers as a quantity; is the target an identifier?"
+        if c > _MAX_CLASSES and any(isinstance(label, numbers.Real) for label in labels):
             raise ValueError(f"Expected classes that several rows share. Got: {text}.\n{hint}")
         if self._doubts_classes:
             self._doubts_classes = False
@@ -74,7 +74,7 @@ class Doubts:
             )
 
     def note_codes(self, y: Any, rows: int) -> None:
-        """Warn, once, if a quantity, here observed once or more, looks like codes of classes."""
+        """Warn, once, if a quantity that was just observed looks like codes of classes."""
         if self._codes is None:
             return
         values = np.ravel(y).tolist()
@@ -84,13 +84,13 @@ class Doubts:
         self._codes.update(values)
         if len(self._codes) > FEW_VALUES:
             self._codes = None
-        elif rows >= _ENOUGH_ROWS:
+        elif rows >= _MIN_ROWS:
             distinct, self._codes = len(self._codes), None
             if distinct >= 3:
                 warnings.warn(
-                    f"The target has had {distinct} distinct integers in {rows} rows and is taken "
-                    "as a quantity.\nHint: target='class' takes them as classes; target='numeric' "
-                    "confirms that they are a quantity.",
+                    f"The target has had {distinct} distinct integers in {rows} rows and is "
+                    "treated as a quantity.\nHint: target='class' treats them as classes; "
+                    "target='numeric' confirms that they are a quantity.",
                     UserWarning,
                     stacklevel=3,
                 )

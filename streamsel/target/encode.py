@@ -1,4 +1,4 @@
-"""What may be a target: numbers, labels, series and frames of them, as columns of floats."""
+"""Encoding of a target: numbers, labels, series and frames of them, as columns of floats."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from streamsel.sparse import expect_whole
 
 Floats = NDArray[np.float64]
 
-# A target of whole numbers with 2 to this many distinct values is classes, if the kind is "auto".
+# A target of whole numbers with 2 to this many distinct values is classes if the kind is "auto".
 FEW_VALUES = 20
-# Beyond this float64 does not have every whole number.
+# From here on float64 cannot represent every whole number.
 _WHOLE = 2.0**53
-# What pandas holds for a missing value.
+# Types of missing values in pandas.
 _MISSING = ("NAType", "NaTType")
 
 
@@ -32,14 +32,14 @@ class Encoded(NamedTuple):
     columns
         (n, c) float64.
     names
-        One a column.
+        One per column.
     is_class
         Whether the columns are the indicators of one set of labels.
     by_rule
-        Whether it came as whole numbers that may be labels or a quantity, of which their values
-        alone made one or the other.
+        Whether the target was whole numbers, and their values alone decided between labels and a
+        quantity.
     kinds
-        Column of a frame -> whether it was labels, and became one column each.
+        Column of a frame -> whether it had labels, and became one column per label.
     """
 
     columns: Floats
@@ -63,14 +63,14 @@ def encode(
     numeric
         Columns of a frame whose booleans are numbers.
     by_values
-        Whether "auto" takes a single column of whole numbers for labels if it has 2 to `FEW_VALUES`
-        distinct values, at most one for every two observations. The type of the numbers, and the
-        file that they come from, do not matter. Columns of a frame are not judged by their values.
+        Whether "auto" treats a single column of whole numbers as labels if it has 2 to `FEW_VALUES`
+        distinct values, at most one per two observations. The type of the numbers and the file
+        format do not matter. Columns of a frame are not judged by their values.
 
     Raises
     ------
     ValueError, TypeError
-        For what is neither numbers nor labels, and for missing labels.
+        For values that are neither numbers nor labels, and for missing labels.
     """
     plain = _plain_numbers(y)
     if plain is not None:
@@ -98,10 +98,10 @@ def encode(
 
 
 def _plain_numbers(y: Any) -> NDArray[Any] | None:
-    """Return what narwhals need not be asked about, an array or a full series of numbers in pandas.
+    """Return arrays, and pandas series of numbers without missing values, as an array; else None.
 
-    To import it takes longer than a first result, and it takes longer over a series than 100 rows
-    take to learn.
+    This avoids narwhals, whose import takes longer than a first result, and which takes longer over
+    a series than learning 100 rows.
     """
     if isinstance(y, np.ndarray):
         return _as_array(y)
@@ -114,14 +114,14 @@ def _plain_numbers(y: Any) -> NDArray[Any] | None:
 
 
 def kinds_to_state(kinds: Mapping[Hashable, bool]) -> list[list[Hashable]]:
-    """Return the names that are labels, and those that are numbers, for a file."""
+    """Return the names of labels, and those of numbers, for a file."""
     return [
         [name for name, is_label in kinds.items() if is_label is kind] for kind in (True, False)
     ]
 
 
 def kinds_from_state(state: Sequence[Sequence[Hashable]]) -> dict[Hashable, bool]:
-    """Return the kinds that `kinds_to_state` described."""
+    """Return the kinds that `kinds_to_state` saved."""
     labels, numbers = state
     return dict.fromkeys(labels, True) | dict.fromkeys(numbers, False)
 
@@ -146,7 +146,7 @@ def _encode_array(values: NDArray[Any], kind: str, *, by_values: bool = False) -
     if values.ndim not in (1, 2) or (values.ndim == 2 and values.shape[1] == 0):
         raise ValueError(
             "Expected a target of shape (n,) or (n, c). Got: an array of shape "
-            f"{values.shape}.\nHint: pass one value, or one row of values, an observation."
+            f"{values.shape}.\nHint: pass one value, or one row of values, per observation."
         )
     if len(values) == 0:
         raise ValueError("Expected a target of at least 2 observations. Got: none.")
@@ -174,9 +174,9 @@ def _encode_array(values: NDArray[Any], kind: str, *, by_values: bool = False) -
 
 
 def _n_classes(values: NDArray[Any]) -> int:
-    """Return how many classes numbers may be: the distinct values of one column of whole numbers.
+    """Return the number of distinct values of a column of whole numbers, possible classes.
 
-    0 where there are more than one for every two observations, and for other numbers.
+    0 if there are more than one per two observations, and for other numbers.
     """
     if values.size != len(values) or not _are_whole(values):
         return 0
@@ -185,14 +185,14 @@ def _n_classes(values: NDArray[Any]) -> int:
 
 
 def _are_whole(values: NDArray[Any]) -> bool:
-    """Whether all are whole numbers, and none is too large for float64 to be exact."""
+    """Whether all are whole numbers that float64 represents exactly."""
     if values.dtype.kind != "f":
         return True
     return bool((np.abs(values) < _WHOLE).all() and (values == np.floor(values)).all())
 
 
 def _as_array(y: Any) -> NDArray[Any]:
-    """Return y as an array of numbers, booleans or labels that has not mixed one into another."""
+    """Return y as an array of numbers, booleans or labels, without converting between them."""
     if isinstance(y, np.ma.MaskedArray):
         y = np.ma.filled(y.astype(np.float64), np.nan)
     try:
@@ -208,21 +208,21 @@ def _as_array(y: Any) -> NDArray[Any]:
     if values.dtype.kind in "mMVc":
         raise TypeError(
             f"Expected a target of real numbers or labels. Got: values of type {values.dtype}.\n"
-            "Hint: turn dates into numbers or strings, and complex numbers into two columns."
+            "Hint: convert dates to numbers or strings, and complex numbers to two columns."
         )
     return values
 
 
 def _from_objects(values: NDArray[Any]) -> NDArray[Any]:
-    """Return objects that are all numbers, some perhaps missing, as floats."""
-    # By type: a look at every label would cost more than learning many a column.
+    """Return objects that are all numbers, possibly with missing ones, as floats."""
+    # By type, because checking every label costs more than learning many columns.
     kinds = set(map(type, values.flat))
     unfit = (dt.date, dt.timedelta, list, dict, np.ndarray)
     if any(issubclass(kind, unfit) for kind in kinds):
         example = next(value for value in values.flat if isinstance(value, unfit))
         raise TypeError(
             f"Expected a target of real numbers or labels. Got: values like {example!r}.\n"
-            "Hint: turn dates into numbers or strings, and lists into columns."
+            "Hint: convert dates to numbers or strings, and lists to columns."
         )
     known = {kind for kind in kinds if kind is not type(None) and kind.__name__ not in _MISSING}
     numeric = {kind for kind in known if issubclass(kind, numbers.Real | decimal.Decimal)}
@@ -239,7 +239,7 @@ def _from_objects(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is NaN, None, or what pandas holds in its place."""
+    """Whether a value is NaN, None, or a missing value of pandas."""
     if value is None or type(value).__name__ in _MISSING:
         return True
     if isinstance(value, decimal.Decimal):
@@ -248,7 +248,7 @@ def is_missing(value: Any) -> bool:
 
 
 def _indicators(labels: list[Any]) -> Encoded:
-    """One-hot columns of labels, classes in canonical order: by type, then by value."""
+    """Return one-hot columns of labels, classes sorted by type, then by value."""
     try:
         distinct = set(labels)
     except TypeError as error:
@@ -257,9 +257,9 @@ def _indicators(labels: list[Any]) -> Encoded:
         missing = [row for row, label in enumerate(labels) if is_missing(label)]
         raise _missing(len(missing), missing[0])
     classes: list[Hashable] = sorted(distinct, key=lambda v: (type(v).__name__, v))
-    slot = {label: k for k, label in enumerate(classes)}
+    index_of = {label: k for k, label in enumerate(classes)}
     columns = np.zeros((len(labels), len(classes)))
-    columns[np.arange(len(labels)), list(map(slot.__getitem__, labels))] = 1.0
+    columns[np.arange(len(labels)), list(map(index_of.__getitem__, labels))] = 1.0
     return Encoded(columns, classes, is_class=True)
 
 
@@ -267,13 +267,13 @@ def _refuse_labels(kind: str, example: Any) -> None:
     if kind == "numeric":
         raise TypeError(
             f"Expected numbers, as target='numeric' requires. Got: values like {example!r}.\n"
-            "Hint: target='class' or target='auto' takes labels."
+            "Hint: target='class' or target='auto' accepts labels."
         )
 
 
 def _missing(count: int, row: int) -> ValueError:
     return ValueError(
         f"Expected a target without missing values. Got: {count} missing, the first in row {row}.\n"
-        "Hint: learn_target(y, missing='drop') leaves out those rows, in the columns too; or give "
-        "missing a label of its own."
+        "Hint: learn_target(y, missing='drop') excludes those rows, in the columns too; or use a "
+        "label for missing values."
     )

@@ -1,7 +1,7 @@
-"""Which rows count: those that have a target, where rows without one are left out of everything.
+"""The rows in use: those with a target, if rows without one are excluded.
 
-Columns still come with a value for every row. Input validation (`columns.chunks` and `column`)
-keeps the values of the rows that count, and all behind it is as if there were no other rows.
+Columns still have a value for every row. Input validation (`columns.chunks` and `column`) keeps the
+values of the rows in use; all later code sees only these rows.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ NO_TARGET = "no target"
 
 
 class KeptRows:
-    """Which of n rows count.
+    """The rows in use, out of n.
 
     Parameters
     ----------
     n
-        How many rows there are: the values of a column.
+        Number of rows, the length of a column.
     index
-        (m,) the rows that count, ascending.
+        (m,) the rows in use, ascending.
     left_out
-        Why the others do not, and how many for which reason; together n - m.
+        Reason -> number of rows excluded for it; together n - m.
     """
 
     def __init__(self, n: int, index: Rows, left_out: Mapping[str, int]) -> None:
         self.n, self.index, self.left_out = n, index, dict(left_out)
 
     def __repr__(self) -> str:
-        # Parts of a stream are compared by it.
+        # Parts of a stream are compared by their repr.
         rows = hashlib.sha256(self.index.astype("<i8").tobytes()).hexdigest()
         return f"{type(self).__name__}({self.n}, {rows})"
 
     @classmethod
     def without(cls, missing: NDArray[np.bool_], reason: str = NO_TARGET) -> Self:
-        """Return the rows that lack nothing, (n,) of which some do.
+        """Return the rows that are not flagged as missing, (n,).
 
         Raises
         ------
         ValueError
-            Where fewer than two rows are left.
+            If fewer than two rows are left.
         """
         index = np.flatnonzero(~missing)
         if index.size < 2:
@@ -63,7 +63,7 @@ class KeptRows:
         return cls(missing.size, index, {reason: missing.size - index.size})
 
     def of(self, values: Any, what: str) -> Any:
-        """Return values of the rows that count, of a target, covariates or weights of all rows."""
+        """Return the rows in use of a target, covariates or weights of all rows."""
         columns = values.values() if isinstance(values, Mapping) else (values,)
         for column in columns:
             n = column.shape[0] if hasattr(column, "shape") else len(column)
@@ -72,23 +72,23 @@ class KeptRows:
         return picked(values, self.index)
 
     def dense(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Return columns (b, n), one a row, of the rows that count, (b, m)."""
+        """Return columns (b, n), one per row, restricted to the rows in use, (b, m)."""
         return X.take(self.index, axis=1)
 
     def sparse(
         self, data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Return the parts of a CSC matrix of the rows that count; row indices are in range."""
-        place = np.full(self.n, -1, dtype=indices.dtype)
-        place[self.index] = np.arange(self.index.size)
+        """Return the parts of a CSC matrix restricted to the rows in use."""
+        new_index = np.full(self.n, -1, dtype=indices.dtype)
+        new_index[self.index] = np.arange(self.index.size)
         stored = slice(indptr[0], indptr[-1])
-        rows = place[indices[stored]]
-        counts = rows >= 0
-        ends = np.concatenate([[0], np.cumsum(counts)])[indptr - indptr[0]]
-        return data[stored][counts], rows[counts], ends.astype(indptr.dtype)
+        rows = new_index[indices[stored]]
+        is_kept = rows >= 0
+        ends = np.concatenate([[0], np.cumsum(is_kept)])[indptr - indptr[0]]
+        return data[stored][is_kept], rows[is_kept], ends.astype(indptr.dtype)
 
     def block(self, values: Any) -> Any:
-        """Return columns side by side, (n, b), of the rows that count: an array or a CSC matrix."""
+        """Return columns (n, b), an array or a CSC matrix, restricted to the rows in use."""
         if not hasattr(values, "toarray"):
             return self.dense(values.T).T
         from scipy.sparse import csc_array
@@ -98,22 +98,22 @@ class KeptRows:
         return csc_array(parts, shape=(self.index.size, matrix.shape[1]))
 
     def back(self, values: Floats) -> Floats:
-        """Return values of the rows that count, (m, k), in all rows, (n, k): NaN in the others."""
+        """Return values of the rows in use, (m, k), in all rows, (n, k); NaN in the others."""
         found: Floats = np.full((self.n, *values.shape[1:]), np.nan)
         found[self.index] = values
         return found
 
     def column(self, values: Any) -> Any:
-        """Return a column (n,), or a sparse one (n, 1), of the rows that count."""
+        """Return a column (n,), or a sparse one (n, 1), restricted to the rows in use."""
         return values[self.index] if values.ndim == 1 else self.block(values)
 
     def renumbered(self, text: str) -> str:
-        """Return a text about a row that counts with the row's number among all."""
+        """Return a text about a row in use with the row's number among all."""
         return rows_named(text, lambda row: str(self.index[row]))
 
     @contextmanager
     def naming_rows(self) -> Iterator[None]:
-        """Let an error about the rows that count name a row by its number among all."""
+        """Renumber the row in errors raised within this context, as `renumbered` does."""
         try:
             yield
         except (ValueError, TypeError) as error:
@@ -122,29 +122,29 @@ class KeptRows:
             raise type(error)(self.renumbered(str(error))) from error
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs, but for the number of rows that count."""
+        """Return the state as arrays and JSON-compatible values, without m."""
         return {"n": self.n, "index": self.index.astype(np.int64), "left_out": self.left_out}
 
     @classmethod
     def restored(cls, state: dict[str, Any], m: int) -> Self:
-        """Return the m rows that `to_state` described."""
+        """Return the m rows that `to_state` saved."""
         expect(state, n=Count(m + 1))
         n, left_out = state["n"], state.get("left_out")
         expect(state, index=Array((m,), np.int64, least=0, below=n))
         if not (np.diff(state["index"]) > 0).all():
-            raise ValueError("Expected rows that ascend. Got: others.")
+            raise ValueError("Expected ascending row indices. Got: others.")
         if (
             type(left_out) is not dict
             or not all(type(reason) is str for reason in left_out)
             or not all(map(Count(1).admits, left_out.values()))
             or sum(left_out.values()) != n - m
         ):
-            raise ValueError(f"Expected why {n - m} rows are left out. Got: {left_out!r:.60}.")
+            raise ValueError(f"Expected reasons for {n - m} excluded rows. Got: {left_out!r:.60}.")
         return cls(n, state["index"].astype(np.intp), left_out)
 
 
 def rows_named(text: str, called: Callable[[int], str]) -> str:
-    """Return a text with its last "in row 3" replaced by what that row is called."""
+    """Return a text with its last "in row 3" replaced by the name of that row."""
     before, mark, rest = text.rpartition("in row ")
     found = re.match(r"\d+", rest)
     if not mark or found is None:
@@ -153,23 +153,23 @@ def rows_named(text: str, called: Callable[[int], str]) -> str:
 
 
 def same_rows(mine: KeptRows | None, theirs: KeptRows | None) -> bool:
-    """Whether the same rows count."""
+    """Whether both use the same rows."""
     if mine is None or theirs is None:
         return mine is theirs
     return mine.n == theirs.n and bool(np.array_equal(mine.index, theirs.index))
 
 
 def kept_rows(y: Any, weights: Any, missing: str) -> KeptRows | None:
-    """Return which rows count; None where all do.
+    """Return the rows in use; None for all.
 
     Parameters
     ----------
     y
-        The target of all rows, as `Target` takes it.
+        The target of all rows, as for `Target`.
     weights
-        Of all rows; one without a target whose weight is 0 is left out in any case.
+        Weights of all rows; a row without a target and with weight 0 is always excluded.
     missing
-        "drop" leaves out all rows without a target.
+        "drop" excludes all rows without a target.
     """
     if y is None or (missing == "error" and weights is None):
         return None
@@ -181,7 +181,7 @@ def kept_rows(y: Any, weights: Any, missing: str) -> KeptRows | None:
 
 
 def lacks_target(y: Any) -> NDArray[np.bool_]:
-    """Return in which rows a target, or a part of it, is missing: NaN, None, or NA of pandas."""
+    """Return in which rows a target, or part of it, is missing: NaN, None, or NA of pandas."""
     if isinstance(y, np.ma.MaskedArray):
         own = np.ma.getmaskarray(y)
         return _in_rows(own) | lacks_target(np.ma.getdata(y))
@@ -202,7 +202,7 @@ def lacks_target(y: Any) -> NDArray[np.bool_]:
         return _lacks_value(y.toarray())
     try:
         return _lacks_value(np.array(y, dtype=object))
-    except (TypeError, ValueError):  # which `encode` reports
+    except (TypeError, ValueError):  # `encode` reports it
         return np.zeros(len(y) if hasattr(y, "__len__") else 0, dtype=np.bool_)
 
 
@@ -225,7 +225,7 @@ def _any_of(columns: Sequence[NDArray[np.bool_]], n: int) -> NDArray[np.bool_]:
 
 
 def _in_rows(lacks: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return in which rows, (n,), any value, (n, ...), is marked."""
+    """Return in which rows, (n,), any value of (n, ...) is flagged."""
     return np.asarray(lacks.any(axis=tuple(range(1, lacks.ndim))), dtype=np.bool_)
 
 

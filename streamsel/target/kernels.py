@@ -1,8 +1,8 @@
 """Kernels between variables, as functions of their moments.
 
- A kernel here compares two *variables* (columns), not two samples: kappa(u, v) of two vectors of n
-observations, centred. The linear, polynomial and RBF kernels need of u and v only <u, u>, <v, v>
-and <u, v>, which is why moments are enough for everything that is built on them.
+A kernel compares two *variables* (columns), not two samples: kappa(u, v) of two centred vectors of
+n observations. The linear, polynomial and RBF kernels depend on u and v only through <u, u>, <v, v>
+and <u, v>, so moments suffice for all methods built on them.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# A squared distance below this part of the product of the lengths is none.
-_ROUNDING = 1e-12
-# What such a distance may take off the kernel and not show.
-_TELLING = 1e-6
+# A squared distance below this part of the product of the lengths is 0.
+_DISTANCE_RTOL = 1e-12
+# Largest change of the kernel by rounding that is tolerated.
+_KERNEL_TOL = 1e-6
 
 
 @dataclass(frozen=True)
 class VariableKernel:
-    """A kernel between variables, divided by the lengths of both in feature space.
+    """A kernel between variables, normalised to 1 for a variable with itself.
 
     Parameters
     ----------
@@ -30,10 +30,11 @@ class VariableKernel:
         "linear", "poly" or "rbf".
     degree, gamma, coef0
         poly: (gamma <u, v> + coef0)^degree; rbf: exp(-gamma |u - v|^2). gamma None is 1/n for poly,
-        so that gamma <u, v> is the correlation of scaled variables, and 1/(2 sigma^2) with sigma =
-        sqrt(2n), the distance of unrelated variables of unit variance, for rbf.
+        so that gamma <u, v> is the correlation of scaled variables, and 1/(2 sigma^2) for rbf, with
+        sigma = sqrt(2n), the distance of uncorrelated variables of unit variance.
     scale
-        Whether variables are first scaled to unit variance. The linear kernel cannot tell.
+        Whether variables are first scaled to unit variance. It makes no difference for the linear
+        kernel.
     """
 
     name: str = "linear"
@@ -60,7 +61,7 @@ class VariableKernel:
         return self.of_cosine(cosine, uu, vv, n)
 
     def of_cosine(self, cosine: Floats, uu: Floats, vv: Floats, n: float) -> Floats:
-        """Return what `normalised` does from the (a, b) cosines <u_i, v_j> / (|u_i| |v_j|)."""
+        """Return the result of `normalised` from (a, b) cosines <u_i, v_j> / (|u_i| |v_j|)."""
         if self.name == "linear":
             return cosine
         a, b = (np.full(uu.size, n), np.full(vv.size, n)) if self.scale else (uu, vv)
@@ -73,18 +74,18 @@ class VariableKernel:
                 result = (across / norm) ** self.degree
         else:
             gamma = 0.25 / n if self.gamma is None else self.gamma
-            # (|u| - |v|)^2 + 2 |u||v| (1 - cos): no cancellation where u and v are long and alike
+            # (|u| - |v|)^2 + 2 |u||v| (1 - cos): no cancellation for long, similar u and v
             root_a, root_b = np.sqrt(a)[:, None], np.sqrt(b)[None, :]
-            apart = (root_a - root_b) ** 2 + 2.0 * root_a * root_b * (1.0 - cosine)
-            # Of the distance of a variable to itself rounding is left, perhaps below 0, and where
-            # gamma is large against the lengths it would be told apart, or exp overflow.
-            rounding = _ROUNDING * root_a * root_b
-            apart[(apart < rounding) & (gamma * rounding > _TELLING)] = 0.0
-            result = np.exp(-gamma * apart)
+            distance = (root_a - root_b) ** 2 + 2.0 * root_a * root_b * (1.0 - cosine)
+            # The computed distance of a variable to itself is rounding, possibly below 0; with a
+            # large gamma, the kernel would differ from 1, or exp overflow.
+            rounding = _DISTANCE_RTOL * root_a * root_b
+            distance[(distance < rounding) & (gamma * rounding > _KERNEL_TOL)] = 0.0
+            result = np.exp(-gamma * distance)
         return np.where((uu > 0.0)[:, None] & (vv > 0.0)[None, :], result, 0.0)
 
     def fitted(self, inner: Floats, squares: Floats, n: float) -> VariableKernel:
-        """Return the kernel with rbf's gamma from the mean pairwise distance of these variables.
+        """Return the kernel with rbf's gamma set from the mean distance of these variables.
 
         Parameters
         ----------
@@ -97,19 +98,19 @@ class VariableKernel:
         """
         if self.name != "rbf" or self.gamma is not None:
             return self
-        held = squares > 0.0
-        if held.sum() < 2:
+        varies = squares > 0.0
+        if varies.sum() < 2:
             return self
-        inner, squares = inner[np.ix_(held, held)], squares[held]
+        inner, squares = inner[np.ix_(varies, varies)], squares[varies]
         lengths = np.sqrt(squares)
         cosine = inner / lengths[:, None] / lengths[None, :]
         if self.scale:
             lengths = np.full(squares.size, np.sqrt(n))
         u, v = lengths[:, None], lengths[None, :]
-        apart = (u - v) ** 2 + 2.0 * u * v * (1.0 - cosine)
-        # What is left of the distance of one variable to itself is rounding.
-        apart[apart < _ROUNDING * u * v] = 0.0
-        sigma = float(np.sqrt(apart[np.triu_indices(squares.size, 1)]).mean())
+        distance = (u - v) ** 2 + 2.0 * u * v * (1.0 - cosine)
+        # The computed distance of a variable to itself is rounding.
+        distance[distance < _DISTANCE_RTOL * u * v] = 0.0
+        sigma = float(np.sqrt(distance[np.triu_indices(squares.size, 1)]).mean())
         if sigma == 0.0:
             return self
         return VariableKernel(

@@ -1,4 +1,4 @@
-"""Normal scores of a heavy-tailed target: what p-values and the noise floor go by."""
+"""Normal scores of a heavy-tailed target, for p-values and the noise floor."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from streamsel.target.target import Target
 
 Floats = NDArray[np.float64]
 
-# An excess kurtosis up to which the target itself is used: normal samples of a few dozen reach it.
-_HEAVY = 1.0
+# Up to this excess kurtosis, common in normal samples of a few dozen, the target itself is used.
+_MAX_KURTOSIS = 1.0
 
 
 class NormalScores:
-    """Normal scores of the one numeric column of a target, and products of columns with them.
+    """Normal scores of the only numeric column of a target, and products of columns with them.
 
-    The scores are Φ⁻¹((rank - 1/2) / n) of what the covariates leave of the target, tied values
-    having their mean rank; the covariates are taken out of the scores again.
+    The scores are Φ⁻¹((rank - 1/2) / n) of the target's residuals on the covariates, tied values
+    having their mean rank; the covariates are projected out of the scores again.
 
     Attributes
     ----------
     Y
-        (1, n) the scores, centred and of length 1, turned if observations have weights.
+        (1, n) the scores, centred and of length 1, transformed if observations have weights.
     c
         1, the number of rows of Y.
     kurtosis
@@ -39,7 +39,7 @@ class NormalScores:
 
     @property
     def scanned(self) -> Floats:
-        """The rows that columns are multiplied with."""
+        """The rows to multiply columns with."""
         return self.Y
 
     @property
@@ -49,13 +49,13 @@ class NormalScores:
 
     @classmethod
     def of(cls, target: Target, space: TargetSpace) -> NormalScores | None:
-        """Return the scores of a target; None for several columns, classes, and normal tails."""
+        """Return the scores; None for several columns, classes, and light tails."""
         one = not target.is_class and int((~target.is_given).sum()) == 1
         if not one or space.kernel.name != "linear" or space.rank != 1:
             return None
         basis = target.basis_of(space)
         kurtosis = target.kurtosis(basis)
-        if not kurtosis > _HEAVY:
+        if not kurtosis > _MAX_KURTOSIS:
             return None
         residuals, weights = basis[0], target.weights
         if weights is None:
@@ -72,7 +72,7 @@ class NormalScores:
         return cls((scores / np.sqrt(scores @ scores))[None], kurtosis)
 
     def products(self, chunk: Any, places: NDArray[np.intp] | None) -> Floats:
-        """Return the inner products of columns of a chunk with the scores; None for all of them."""
+        """Return the inner products of columns of a chunk with the scores; all columns if None."""
         if places is not None and 4 * places.size < len(chunk.names):
             chunk, places = chunk.subset(places), None
         found: Floats = chunk.scan(self, 1).cxy[:, 0]
@@ -80,16 +80,16 @@ class NormalScores:
 
 
 def normal_scores(values: Floats, weights: Floats) -> Floats:
-    """Return Φ⁻¹ of the share of the weight that lies below each value, or at it by half.
+    """Return Φ⁻¹ of the share of the weight below each value, plus half the share at it.
 
-    Of equal weights that is Φ⁻¹((rank - 1/2) / n), tied values having their mean rank; a value of
+    With equal weights this is Φ⁻¹((rank - 1/2) / n), tied values having their mean rank; a value of
     weight 2 counts as two.
     """
     from scipy.special import ndtri
 
-    # Equal values may differ by the rounding of what was taken from them.
+    # Equal values may differ by rounding of the residuals.
     rounded = np.round(values / np.abs(values).max(), 12)
-    _, place = np.unique(rounded, return_inverse=True)
-    weight = np.bincount(place, weights)
-    scores: Floats = ndtri((np.cumsum(weight) - 0.5 * weight)[place] / weight.sum())
+    _, index = np.unique(rounded, return_inverse=True)
+    weight = np.bincount(index, weights)
+    scores: Floats = ndtri((np.cumsum(weight) - 0.5 * weight)[index] / weight.sum())
     return scores

@@ -1,4 +1,4 @@
-"""The target of one row: a number, a label, or several of these under names."""
+"""The target of one row: a number, a label, or a mapping of several."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from streamsel._jit.rows import LARGEST
 from streamsel.params import shown
 from streamsel.target.encode import is_missing
 
-# The form of what learns without a target.
+# The form of a learner without a target.
 NO_TARGET = "none"
 
 
 class Observation(NamedTuple):
-    """The target of a row, or of many.
+    """The target of one row, or of many.
 
     Parameters
     ----------
     form
         "number", "class" or "several"; `NO_TARGET` without one.
     first
-        Target column -> value in the (first) row; a row's that is 0 may be left out.
+        Target column -> value in the (first) row; zeros may be omitted.
     kinds, given_kinds
-        Of several targets, and of covariates: name -> whether it is labels, and has a column a
+        For several targets, and for covariates: name -> whether it has labels, with one column per
         label.
     """
 
@@ -40,7 +40,7 @@ class Observation(NamedTuple):
 
 
 def label_of(value: Any) -> Hashable:
-    """Return a label, an int for a whole number; refuse what is missing or cannot be hashed."""
+    """Return a label, an int for a whole number; raise an error if missing or unhashable."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and value.is_integer():
@@ -53,21 +53,21 @@ def label_of(value: Any) -> Hashable:
 
 
 def not_whole(value: Any) -> TypeError:
-    """Return the error for a number that is not whole where whole numbers are labels."""
+    """Return the error for a non-integer where whole numbers are labels."""
     return TypeError(
         f"Expected a whole number as the label, as in the columns learnt. Got: {shown(value)}.\n"
-        "Hint: those were taken as classes; target='numeric' takes them, and rows, as a quantity."
+        "Hint: the columns were treated as classes; target='numeric' treats them as a quantity."
     )
 
 
 def number_of(value: Any) -> float:
-    """Return a number as a float; refuse what is missing, not finite or no number."""
+    """Return a number as a float; raise an error if missing, not finite or not a number."""
     if value is None:
         raise no_target(value)
     if not isinstance(value, numbers.Real | decimal.Decimal | np.bool_):
         raise TypeError(
             f"Expected a number, a label or a dict of targets. Got: {shown(value)}.\n"
-            "Hint: several targets of one row are a dict: name -> value."
+            "Hint: pass several targets of one row as a dict: name -> value."
         )
     try:
         number = float(value)
@@ -81,6 +81,6 @@ def number_of(value: Any) -> float:
 def no_target(value: Any) -> ValueError:
     """Return the error for a target that is missing or not finite."""
     return ValueError(
-        f"Expected a target, finite and not missing, with every row. Got: {value!r}.\n"
-        "Hint: transform rows whose target is not known; learn those whose target is."
+        f"Expected a finite, non-missing target with every row. Got: {value!r}.\n"
+        "Hint: learn rows with a target; only transform rows without one."
     )

@@ -1,4 +1,4 @@
-"""Permuted copies of a target: what its space would be if no variable had to do with it."""
+"""Permuted copies of a target, for the null distribution of relevances."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from streamsel.target.target import Target
 
 Floats = NDArray[np.float64]
 
-# The bases are kept if they take no more bytes than this; otherwise they are made for every tile.
+# The bases are cached up to this size; otherwise they are computed for every tile.
 _KEPT_BYTES = 64 << 20
-# Numbers of the bases that are made at once.
+# Size of a block of bases computed at once.
 _PIECE = 1 << 20
-# A direction of which the covariates leave less than this part of the square is theirs.
-_SPENT = 1e-10
+# A direction whose residual on the covariates is below this share is explained by them.
+_ZERO_TOL = 1e-10
 
 
 class Bases(NamedTuple):
@@ -27,11 +27,11 @@ class Bases(NamedTuple):
     Parameters
     ----------
     start, stop
-        Which of the permutations these are.
+        The range of permutations.
     rank
         Dimension of each space.
     vectors
-        (n, (stop - start) * rank) the bases, a vector a column.
+        (n, (stop - start) * rank) the bases, one vector per column.
     """
 
     start: int
@@ -43,24 +43,24 @@ class Bases(NamedTuple):
 class PermutedTarget:
     """Permuted copies of a target, and orthonormal bases of the spaces that they span.
 
-    What the covariates leave of the target is permuted, within strata if there are any, and what
-    the covariates explain of the permuted residuals is taken out again (Freedman and Lane 1983).
-    Residuals of weighted observations are scaled to equal variance, by the root of the weight, and
-    those of weight 0 are left out.
+    The residuals of the target on the covariates are permuted, within strata if there are any, and
+    the covariates are projected out of the permuted residuals again (Freedman and Lane 1983).
+    Residuals of weighted observations are scaled to equal variance, by the square root of the
+    weight, and those of weight 0 are not permuted.
 
     Parameters
     ----------
     target, space
         The target, and its space with the linear kernel.
     n_permutations
-        How many copies, B.
+        Number of copies, B.
     seed
-        Of the random number generator.
+        Seed of the random number generator.
 
     Notes
     -----
-    Costs O(B n r (r + d)) once, r the rank of the target and d that of the covariates, or for each
-    tile of columns where the bases do not fit into 64 MB. Memory O(B n) for the permutations.
+    Costs O(B n r (r + d)), r the rank of the target and d that of the covariates, once, or per tile
+    of columns if the bases exceed 64 MB. Memory O(B n) for the permutations.
     """
 
     def __init__(self, target: Target, space: TargetSpace, n_permutations: int, seed: int) -> None:
@@ -73,12 +73,12 @@ class PermutedTarget:
         if self._weights is not None:
             self._basis = self._weights.reflected(self._basis)
         self._target, self._seed = target, seed
-        # Made when the first column asks for them.
+        # Computed when the first column needs them.
         self._orders: NDArray[np.int32] | None = None
         self._kept: list[Bases] | None = None
 
     def bases(self) -> Iterator[Bases]:
-        """Yield the bases of all permutations, some at a time."""
+        """Yield the bases of all permutations, in blocks."""
         if self._kept is not None:
             yield from self._kept
             return
@@ -95,7 +95,7 @@ class PermutedTarget:
             yield from made
 
     def _made(self, start: int, orders: NDArray[np.int32]) -> Bases:
-        """Return the bases of some permutations, from start on."""
+        """Return the bases of a block of permutations."""
         # (s, r, n): the permuted residuals.
         U = self._basis[:, orders].transpose(1, 0, 2)
         if self._weights is not None:
@@ -112,16 +112,15 @@ class PermutedTarget:
 def _permutations(target: Target, n_permutations: int, seed: int) -> NDArray[np.int32]:
     """Return the order of the observations in each permutation, (B, n).
 
-    A permutation takes its numbers from a stream of its own: the first b of them do not depend on
-    how many there are.
+    Each permutation has a random stream of its own, so the first b do not depend on B.
     """
     n = target.n
     orders = np.tile(np.arange(n, dtype=np.int32), (n_permutations, 1))
     strata = np.zeros(n, dtype=np.intp) if target.strata is None else target.strata
-    counts = np.ones(n, dtype=np.bool_)
+    has_weight = np.ones(n, dtype=np.bool_)
     if target.weights is not None:
-        counts = target.weights.w > 0.0
-    groups = [np.flatnonzero(counts & (strata == stratum)) for stratum in np.unique(strata)]
+        has_weight = target.weights.w > 0.0
+    groups = [np.flatnonzero(has_weight & (strata == stratum)) for stratum in np.unique(strata)]
     for b, order in enumerate(orders):
         rng = np.random.default_rng((seed, b))
         for group in groups:
@@ -132,9 +131,9 @@ def _permutations(target: Target, n_permutations: int, seed: int) -> NDArray[np.
 def _orthonormal(U: Floats) -> Floats:
     """Return orthonormal bases of the spans of the rows of (s, r, n) matrices.
 
-    A direction that the covariates explain in full stays out, as zeros.
+    A direction that the covariates explain in full is zero.
     """
-    left, values, _ = np.linalg.svd(U @ U.transpose(0, 2, 1))
-    inverse = np.where(values > _SPENT * values[:, :1], 1.0 / np.sqrt(values), 0.0)
-    found: Floats = (left * inverse[:, None, :]).transpose(0, 2, 1) @ U
-    return found
+    vectors, values, _ = np.linalg.svd(U @ U.transpose(0, 2, 1))
+    inverse = np.where(values > _ZERO_TOL * values[:, :1], 1.0 / np.sqrt(values), 0.0)
+    bases: Floats = (vectors * inverse[:, None, :]).transpose(0, 2, 1) @ U
+    return bases

@@ -1,4 +1,4 @@
-"""The target as rows deliver it: numbers, labels or several targets, one observation at a time."""
+"""The target of rows: numbers, labels or several targets, one observation at a time."""
 
 from __future__ import annotations
 
@@ -49,29 +49,29 @@ _FORMS = {"number": "a number", "class": "a label", "several": "a dict of target
 class RowTarget(Doubts, Rollback):
     """Names and origins of the target columns, which grow as classes and targets appear.
 
-    What the first row brings, a number, a label or a dict of several, the others must bring too. A
-    class, or a target of a dict, that appears later had been 0 before.
+    All rows must have the form of the first: a number, a label, or a dict of several targets. A
+    class, or a target of a dict, that appears later was 0 in all earlier rows.
 
     Parameters
     ----------
     kind
         "auto", "class" or "numeric", as in `streamsel.target.target.Target`.
     covariates
-        Features of a row that are columns beside the target.
+        Features of a row that are covariates.
 
     Attributes
     ----------
     form, kinds, given_kinds
         As in `Observation`; form is None before the first row.
     slots
-        Name of a target column -> its place.
-    has_numbers
-        Whether whole numbers are labels, as the columns that the rows go on from had them.
+        Name of a target column -> its index.
+    has_integer_labels
+        Whether whole numbers are labels, as in the columns before the rows.
     origin
-        What is taken off each column, so that an offset of 1e9 does not eat the digits.
+        The value subtracted from each column, so that a large offset costs no precision.
     """
 
-    changing = ("form", "kinds", "given_kinds", "slots", "origin", "has_numbers")
+    changing = ("form", "kinds", "given_kinds", "slots", "origin", "has_integer_labels")
 
     def __init__(self, kind: str, covariates: tuple[Hashable, ...] = ()) -> None:
         super().__init__(kind)
@@ -80,23 +80,23 @@ class RowTarget(Doubts, Rollback):
         self.kinds: dict[Hashable, bool] = {}
         self.given_kinds: dict[Hashable, bool] = {}
         self.origin: list[float] = []
-        self.has_numbers = False
-        # What `again` returns.
+        self.has_integer_labels = False
+        # The buffer that `again` returns.
         self._one = np.empty(1)
 
     @classmethod
     def following(cls, target: Target, kind: str) -> RowTarget:
-        """Return the target that goes on from one that came as columns."""
+        """Return the row target that continues one given as columns."""
         mine = cls(kind, tuple(target.given_kinds))
-        asked = [
+        names = [
             name for name, given in zip(target.names, target.is_given, strict=True) if not given
         ]
-        mine.form = _form(asked, is_class=target.is_class)
-        mine.kinds = dict(_kinds(mine.form, asked, target.kinds))
+        mine.form = _form(names, is_class=target.is_class)
+        mine.kinds = dict(_kinds(mine.form, names, target.kinds))
         mine.given_kinds = dict(target.given_kinds)
         mine.slots = {name: k for k, name in enumerate(target.names)}
         mine.origin = target.mean.tolist()
-        mine._take_up_numbers()
+        mine._set_integer_labels()
         mine.doubt_no_more()
         return mine
 
@@ -105,21 +105,23 @@ class RowTarget(Doubts, Rollback):
 
     @property
     def description(self) -> str | None:
-        """How the target was taken; rows are not counted by class, nor is a range kept."""
+        """A description of the target, without class sizes or a range."""
         if self.form == "class":
             return of_classes([name for name in self.slots if not isinstance(name, Given)])
         if self.form == "several":
             return of_columns(self.kinds)
         return "numeric" if self.form == "number" else None
 
-    def _take_up_numbers(self) -> None:
-        """Take whole numbers as labels if some label is a number, unless a parameter forbids it."""
+    def _set_integer_labels(self) -> None:
+        """Accept whole numbers as labels if a label is a number and the kind allows it."""
         labels = (name for name in self.slots if not isinstance(name, Given | bool))
         is_class = self.form == "class" and self.kind in ("auto", "class")
-        self.has_numbers = is_class and any(isinstance(name, numbers.Real) for name in labels)
+        self.has_integer_labels = is_class and any(
+            isinstance(name, numbers.Real) for name in labels
+        )
 
     def goes_with(self, other: RowTarget) -> bool:
-        """Whether another's rows bring a target and covariates of the same form and kinds."""
+        """Whether another row target has a target and covariates of the same form and kinds."""
         pairs = ((self.kinds, other.kinds), (self.given_kinds, other.given_kinds))
         return self.form == other.form and all(
             mine.get(name, is_label) is is_label
@@ -128,15 +130,15 @@ class RowTarget(Doubts, Rollback):
         )
 
     def asked(self, columns: Iterable[Hashable]) -> int:
-        """Return how many of these columns are no covariates."""
+        """Return the number of these columns that are not covariates."""
         return int((~is_given(list(columns))).sum())
 
     def is_given(self) -> NDArray[np.bool_]:
-        """Return which of the columns are covariates, (c,)."""
+        """Return which columns are covariates, (c,)."""
         return is_given(list(self.slots))
 
     def one(self, y: Any, x: Mapping[Hashable, Any] = MappingProxyType({})) -> Observation:
-        """Return what a row says, x its covariates; change nothing.
+        """Return the observation of a row with features x, without changing the state.
 
         Raises
         ------
@@ -144,13 +146,15 @@ class RowTarget(Doubts, Rollback):
             For an observation that is missing, not finite, or of another form than those before.
         """
         if self.covariates:
-            return self._beside(self._asked(y), *covariates_of(x, self.covariates))
-        return self._asked(y)
+            return self._with_covariates(
+                self._observation_of(y), *covariates_of(x, self.covariates)
+            )
+        return self._observation_of(y)
 
-    def _beside(
+    def _with_covariates(
         self, seen: Observation, values: Mapping[Hashable, float], kinds: Mapping[Hashable, bool]
     ) -> Observation:
-        """Return the observation with covariates beside the target."""
+        """Return the observation extended by covariates."""
         for name, is_label in kinds.items():
             if self.given_kinds.get(name, is_label) is not is_label:
                 mine, other = ("a number", "a label")[:: 1 if is_label else -1]
@@ -160,9 +164,9 @@ class RowTarget(Doubts, Rollback):
                 )
         return seen._replace(first={**seen.first, **values}, given_kinds=kinds)
 
-    def _asked(self, y: Any) -> Observation:
+    def _observation_of(self, y: Any) -> Observation:
         if type(y) is float and self.form == "number" and abs(y) <= LARGEST:
-            # Nearly all rows of a regression.
+            # The fast path for regression.
             return Observation("number", {0: y})
         if isinstance(y, Mapping):
             found: dict[Hashable, float] = {}
@@ -171,61 +175,63 @@ class RowTarget(Doubts, Rollback):
                 kinds[name] = self._is_label(value, numeric=self.kinds.get(name) is False)
                 column = (name, label_of(value)) if kinds[name] else name
                 found[column] = 1.0 if kinds[name] else number_of(value)
-            return self._as_before(Observation("several", found, kinds), y)
+            return self._check_form(Observation("several", found, kinds), y)
         if self._is_label(y, numeric=self.form == "number"):
-            return self._as_before(Observation("class", {label_of(y): 1.0}), y)
+            return self._check_form(Observation("class", {label_of(y): 1.0}), y)
         number = number_of(y)
         if self._is_one_number():
             return Observation("several", dict.fromkeys(self.kinds, number))
-        return self._as_before(Observation("number", {0: number}), y)
+        return self._check_form(Observation("number", {0: number}), y)
 
     def many(self, y: Any, covariates: Any = None) -> tuple[Observation, Encoded]:
-        """Return what many rows say, and their columns; change nothing; raise as `one`.
+        """Return the observation of many rows, and their columns; change nothing; raise as `one`.
 
         Parameters
         ----------
         y
             The target.
         covariates
-            Name -> values of them, or None.
+            Name -> values, or None.
         """
-        seen, encoded = self._asked_many(y)
+        seen, encoded = self._observations_of(y)
         if covariates is None:
             return seen, encoded
-        beside = encode_covariates(covariates, self.covariates)
-        if len(beside.columns) != len(encoded.columns):
-            raise unequal(len(beside.columns), len(encoded.columns))
-        first = dict(zip(beside.names, beside.columns[0].tolist(), strict=True))
-        both = encoded._replace(
-            columns=np.hstack([encoded.columns, beside.columns]),
-            names=[*encoded.names, *beside.names],
+        covariate_columns = encode_covariates(covariates, self.covariates)
+        if len(covariate_columns.columns) != len(encoded.columns):
+            raise unequal(len(covariate_columns.columns), len(encoded.columns))
+        first = dict(
+            zip(covariate_columns.names, covariate_columns.columns[0].tolist(), strict=True)
         )
-        return self._beside(seen, first, beside.kinds), both
+        both = encoded._replace(
+            columns=np.hstack([encoded.columns, covariate_columns.columns]),
+            names=[*encoded.names, *covariate_columns.names],
+        )
+        return self._with_covariates(seen, first, covariate_columns.kinds), both
 
-    def _asked_many(self, y: Any) -> tuple[Observation, Encoded]:
+    def _observations_of(self, y: Any) -> tuple[Observation, Encoded]:
         if y is None:
             raise no_target(y)
         encoded = self._encoded(y)
         if encoded.is_class and self.form == "number" and {True, False}.issuperset(encoded.names):
-            # Booleans are numbers where numbers came before them.
+            # Booleans are numbers if numbers came before them.
             encoded = encode(y, "numeric")
         form = _form(encoded.names, is_class=encoded.is_class)
         if form == "number" and self._is_one_number():
             form, encoded = "several", encoded._replace(names=list(self.kinds))
         columns = encoded.columns
-        # NaN is neither above nor below.
+        # NaN fails both comparisons.
         if not (columns.max(initial=0.0) <= LARGEST and columns.min(initial=0.0) >= -LARGEST):
             row, column = np.argwhere(~(np.abs(columns) <= LARGEST))[0].tolist()
             raise ValueError(
                 f"Expected a finite target. Got: {encoded.columns[row, column]} in row {row}, "
-                f"column {encoded.names[column]!r}.\nHint: drop the rows whose target is missing."
+                f"column {encoded.names[column]!r}.\nHint: drop rows with a missing target."
             )
         first = dict(zip(encoded.names, encoded.columns[0].tolist(), strict=True))
         kinds = _kinds(form, encoded.names, encoded.kinds)
-        return self._as_before(Observation(form, first, kinds), y), encoded
+        return self._check_form(Observation(form, first, kinds), y), encoded
 
     def _encoded(self, y: Any) -> Encoded:
-        if not self.has_numbers or self.kind == "class":
+        if not self.has_integer_labels or self.kind == "class":
             not_labels = {name for name, is_label in self.kinds.items() if not is_label}
             return encode(y, self.kind, not_labels)
         encoded = encode(y, "class")
@@ -235,16 +241,16 @@ class RowTarget(Doubts, Rollback):
         return encoded
 
     def _is_one_number(self) -> bool:
-        """Whether there is one target, under a name, and it is a number."""
+        """Whether there is exactly one named target, and it is numeric."""
         return self.form == "several" and list(self.kinds.values()) == [False]
 
-    def _as_before(self, seen: Observation, y: Any) -> Observation:
-        """Return the observation if it is of the form of those before."""
+    def _check_form(self, seen: Observation, y: Any) -> Observation:
+        """Return the observation if its form is that of those before."""
         if self.form not in (None, seen.form):
             raise TypeError(
                 f"Expected {_FORMS[self.form]} as the target, as in the rows before. "
                 f"Got: {_FORMS[seen.form]}{_shown(y)}.\n"
-                "Hint: a model learns one target; model.clone() is a fresh model."
+                "Hint: a model learns one target; model.clone() returns an unfitted model."
             )
         for name, is_label in seen.kinds.items():
             if self.kinds.get(name, is_label) is not is_label:
@@ -256,34 +262,36 @@ class RowTarget(Doubts, Rollback):
         return seen
 
     def admit(self, seen: Observation) -> None:
-        """Take up the columns that are new."""
-        began, self.form = self.form is None, seen.form
+        """Add the columns that are new."""
+        is_first, self.form = self.form is None, seen.form
         self.kinds.update(seen.kinds)
         self.given_kinds.update(seen.given_kinds)
         for name, value in seen.first.items():
             if name not in self.slots:
                 self.slots[name] = len(self.slots)
-                # Rows before this one had 0, and so have rows of other classes.
-                near = seen.form != "class" or isinstance(name, Given)
-                self.origin.append(value if began and near else 0.0)
-                if seen.form == "class" and not self.has_numbers:
-                    self._take_up_numbers()
+                # Earlier rows had 0 here, as have rows of other classes.
+                has_offset = seen.form != "class" or isinstance(name, Given)
+                self.origin.append(value if is_first and has_offset else 0.0)
+                if seen.form == "class" and not self.has_integer_labels:
+                    self._set_integer_labels()
 
     def again(self, y: Any) -> Floats | None:
-        """Return a row's (c,) columns, until the next row, about their origin.
+        """Return a row's (c,) columns about their origin, valid until the next row.
 
-        None where it does not plainly say of the target what those before did; `one` tells then.
+        None if the row is not plainly of the form of those before; `one` handles it then.
         """
         if self.covariates:
             return None
         if self.form == "number":
-            # A boolean is a number where numbers came before it.
+            # A boolean is a number if numbers came before it.
             if isinstance(y, _NUMBERS) and -LARGEST <= y <= LARGEST:
                 self._one[0] = y - self.origin[0]
                 return self._one
         elif self.form == "class":
-            # One that columns had, or rows: 3 is a label if 3 was, and "3" is another.
-            if (isinstance(y, str) or (type(y) is int and self.has_numbers)) and y in self.slots:
+            # A known label: 3 if 3 was learnt; "3" is another.
+            if (
+                isinstance(y, str) or (type(y) is int and self.has_integer_labels)
+            ) and y in self.slots:
                 return self.vector({y: 1.0})
         elif self.form == NO_TARGET:
             return self._one[:0]
@@ -299,7 +307,7 @@ class RowTarget(Doubts, Rollback):
     def matrix(self, encoded: Encoded) -> Floats:
         """Return many observations as (n, c) columns, not to be changed.
 
-        They are not about their origin, which may move meanwhile.
+        They are not shifted by the origin, which may change meanwhile.
         """
         if encoded.names == list(self.slots):
             return encoded.columns
@@ -308,7 +316,7 @@ class RowTarget(Doubts, Rollback):
         return Y
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs."""
+        """Return the state for a model file, as arrays and JSON-compatible values."""
         return {
             "form": self.form,
             "kinds": kinds_to_state(self.kinds),
@@ -318,33 +326,35 @@ class RowTarget(Doubts, Rollback):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned."""
+        """Restore the state from `to_state`."""
         if state["form"] not in (None, NO_TARGET, *_FORMS):
-            raise ValueError(f"Expected the form of a target. Got: {state['form']!r}.")
+            raise ValueError(
+                f"Expected the form of a target, one of {list(_FORMS)}. Got: {state['form']!r}."
+            )
         self.form = state["form"]
         self.kinds = kinds_from_state(state["kinds"])
         self.given_kinds = kinds_from_state(state["given_kinds"])
         self.slots = {name: k for k, name in enumerate(names_from_state(state["names"]))}
-        c, most = len(self.slots), 2.0 * LARGEST
-        expect(state, origin=Array((c,), least=-most, below=most))
+        c, upper = len(self.slots), 2.0 * LARGEST
+        expect(state, origin=Array((c,), least=-upper, below=upper))
         self.origin = state["origin"].tolist()
-        self._take_up_numbers()
+        self._set_integer_labels()
         self._doubts_classes = False
 
     def _is_label(self, value: Any, *, numeric: bool) -> bool:
-        """Whether a value is a label; a boolean is none where numbers came before it."""
+        """Whether a value is a label; a boolean is not one if numbers came before it."""
         if self.kind == "class":
             return True
         if isinstance(value, str | bytes):
             if self.kind == "numeric":
                 raise TypeError(
                     f"Expected numbers, as target='numeric' requires. Got: {value!r}.\n"
-                    "Hint: target='class' or target='auto' takes labels."
+                    "Hint: target='class' or target='auto' accepts labels."
                 )
             return True
         if isinstance(value, bool | np.bool_):
             return self.kind == "auto" and not numeric
-        if not self.has_numbers or not isinstance(value, numbers.Real) or is_missing(value):
+        if not self.has_integer_labels or not isinstance(value, numbers.Real) or is_missing(value):
             return False
         if not float(value).is_integer():
             raise not_whole(value)
@@ -352,7 +362,7 @@ class RowTarget(Doubts, Rollback):
 
 
 def unequal(rows: int, targets: int) -> ValueError:
-    """Return the error for a target of another length than the rows."""
+    """Return the error for a target whose length differs from the number of rows."""
     return ValueError(f"Expected as many targets as rows, {rows}. Got: {targets}.")
 
 

@@ -1,4 +1,4 @@
-"""The space that the target variables span, and where in it a variable stands."""
+"""The space that the target variables span, and coordinates of variables in it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ from streamsel.target.kernels import VariableKernel
 
 Floats = NDArray[np.float64]
 
-# A target variable whose square, once the others are taken out, is below this part of it adds
-# nothing.
+# A target variable whose residual on the others is below this part of its square adds nothing.
 _RANK_TOLERANCE = 1e-10
-# A variable of whose sum of squares the covariates leave less than this is theirs: what is left is
-# rounding.
-_THEIRS = 1e-12
+# A residual on the covariates below this part of the sum of squares is rounding.
+_COVARIATE_RTOL = 1e-12
 
 
 class TargetSpace:
@@ -31,8 +29,8 @@ class TargetSpace:
     ‖g‖. With the linear kernel that is ‖Uᵀx̃‖ / ‖x̃‖, U an orthonormal basis of the centred target
     columns.
 
-    Everything is asked *given* the covariates Z among the columns: with V = Z Wᵀ an orthonormal
-    basis of their span, x̃ stands for x̃ - V Vᵀx̃, and the target likewise. Both are functions of the
+    All results are adjusted for the covariates Z among the columns: with V = Z Wᵀ an orthonormal
+    basis of their span, x̃ - V Vᵀx̃ replaces x̃, and the target likewise. Both are functions of the
     moments: Vᵀx̃ = W Zᵀx̃.
 
     Parameters
@@ -46,9 +44,9 @@ class TargetSpace:
     is_given
         (c,) which columns are covariates; None for none.
     effective_rows
-        How many observations of equal weight tell as much; None for n.
+        Effective number of observations of equal weight; None for n.
     is_pair
-        Whether the columns are the indicators of two classes, of which the first is enough.
+        Whether the columns are the indicators of two classes, of which the first suffices.
 
     Attributes
     ----------
@@ -58,7 +56,7 @@ class TargetSpace:
         The fitted kernel.
     weights
         (r, c) the matrix L⁻¹, zero for target columns that are no pivots; for the linear kernel it
-        takes the scale of the target columns along, and the covariates out.
+        also scales the target columns and projects the covariates out.
     given
         (d, c) the matrix W, d the dimension of the covariates' span.
     """
@@ -78,7 +76,7 @@ class TargetSpace:
         self.effective_rows = n if effective_rows is None else effective_rows
         self._columns = cyy, is_given
         self.given: Floats = np.zeros((0, self.c))
-        # What turns products with the columns into those with what the covariates leave of them.
+        # Maps products with the columns to products with their residuals on the covariates.
         self._left: Floats | None = None
         if is_given is not None and is_given.any():
             cyy = self._take_out(cyy, is_given)
@@ -89,33 +87,33 @@ class TargetSpace:
         if self._left is not None and self.kernel.name == "linear":
             weights = weights @ self._left
         self.weights: Floats = weights
-        # Nothing stands between a variable's moments and its coordinates.
+        # Whether coordinates are linear in the moments.
         self._is_plain = self._left is None and self.kernel.name == "linear"
-        # Of two classes the products with the second are those with the first, negated.
+        # For two classes, products with the second are those with the first, negated.
         self._is_pair = is_pair and self._is_plain
         self._in_short: Floats = weights[:, :1] - weights[:, 1:] if self._is_pair else weights
-        # Moments of which the relevance is known, from `note` to `forget`.
+        # Moments with known relevances, from `note` to `forget`.
         self._known: tuple[Floats, Floats, Floats] | None = None
 
     def __deepcopy__(self, memo: object) -> Self:
-        # A target space never changes.
+        # Target spaces are immutable.
         return self
 
     def _take_out(self, cyy: Floats, is_given: NDArray[np.bool_]) -> Floats:
-        """Note what to take the covariates out with; return the products of what is left."""
-        asked, given = np.flatnonzero(~is_given), np.flatnonzero(is_given)
-        rank, W = _inverse_factor(cyy[np.ix_(given, given)], VariableKernel(), self.n)
+        """Compute the projection that removes the covariates; return the residual products."""
+        targets, covariates = np.flatnonzero(~is_given), np.flatnonzero(is_given)
+        rank, W = _inverse_factor(cyy[np.ix_(covariates, covariates)], VariableKernel(), self.n)
         self.given = np.zeros((rank, self.c))
-        self.given[:, given] = W
-        self._left = np.zeros((asked.size, self.c))
-        self._left[np.arange(asked.size), asked] = 1.0
-        self._left -= (cyy[asked] @ self.given.T) @ self.given
-        left = self._left @ cyy @ self._left.T
-        left = 0.5 * (left + left.T)
-        theirs = np.diag(left) <= _THEIRS * np.diag(cyy)[asked]
-        left[theirs] = 0.0
-        left[:, theirs] = 0.0
-        return left
+        self.given[:, covariates] = W
+        self._left = np.zeros((targets.size, self.c))
+        self._left[np.arange(targets.size), targets] = 1.0
+        self._left -= (cyy[targets] @ self.given.T) @ self.given
+        residual = self._left @ cyy @ self._left.T
+        residual = 0.5 * (residual + residual.T)
+        explained = np.diag(residual) <= _COVARIATE_RTOL * np.diag(cyy)[targets]
+        residual[explained] = 0.0
+        residual[:, explained] = 0.0
+        return residual
 
     @property
     def _linear(self) -> TargetSpace:
@@ -132,17 +130,17 @@ class TargetSpace:
 
     @property
     def own(self) -> Floats:
-        """What makes of all columns those of the target alone, (a, c): covariates taken out."""
+        """The map from all columns to those of the target, covariates projected out, (a, c)."""
         return np.eye(self.c) if self._left is None else self._left
 
     @property
     def own_products(self) -> Floats:
-        """Inner products of the target's columns, covariates taken out, (a, a)."""
+        """Inner products of the target's columns, covariates projected out, (a, a)."""
         return self._cyy
 
     @property
     def square(self) -> float:
-        """Sum of squares of the first target column, without what the covariates explain."""
+        """Sum of squares of the first target column, covariates projected out."""
         return float(self._squares[0])
 
     @property
@@ -151,17 +149,17 @@ class TargetSpace:
         return self._linear.rank
 
     def left(self, m2: Floats, cxy: Floats) -> Floats:
-        """Return what the covariates leave of the sums of squares m2 (p,) of variables."""
+        """Return the sums of squares m2 (p,) of variables after adjusting for covariates."""
         if not len(self.given):
             return m2
-        left = m2 - np.square(cxy @ self.given.T).sum(axis=1)
-        return np.where(left > _THEIRS * m2, left, 0.0)
+        residual = m2 - np.square(cxy @ self.given.T).sum(axis=1)
+        return np.where(residual > _COVARIATE_RTOL * m2, residual, 0.0)
 
     def _seen_by_kernel(self, m2: Floats, cxy: Floats) -> tuple[Floats, Floats]:
-        """Return products, or kernels, with the targets (p, c), and what to divide them by."""
+        """Return products or kernels with the targets (p, c), and their squared divisors."""
         m2 = self.left(m2, cxy)
         if not self.rank:
-            # Before there are rows a kernel has no width, and nothing is relevant to nothing.
+            # Without rows a kernel has no width, and relevances are 0.
             return np.zeros((m2.size, self.weights.shape[1])), m2
         if self.kernel.name == "linear":
             return cxy, m2
@@ -184,8 +182,8 @@ class TargetSpace:
     def relevance(self, m2: Floats, cxy: Floats, *, signed: bool = False) -> Floats:
         """Return the (p,) relevances of variables with moments m2 (p,) and cxy (p, c).
 
-        A constant variable (m2 = 0) gets -inf. Signed is for one target column and the linear
-        kernel: the correlation itself.
+        A constant variable (m2 = 0) gets -inf. `signed` needs one target column and the linear
+        kernel, and returns the correlation itself.
         """
         known = self._known
         if known is not None and known[0] is m2 and known[1] is cxy and not signed:
@@ -199,32 +197,33 @@ class TargetSpace:
         return out
 
     def note(self, m2: Floats, cxy: Floats) -> Floats:
-        """Return the relevances of variables, and know them until `forget`: who asks gets a copy.
+        """Return the relevances of variables, and cache them for `relevance` until `forget`.
 
-        These very arrays are not to be changed until then.
+        The arrays must not be changed until then.
         """
         relevance = self.relevance(m2, cxy)
         self._known = m2, cxy, relevance
         return relevance
 
     def forget(self) -> None:
-        """Forget what was noted."""
+        """Clear the cache of `note`."""
         self._known = None
 
     def below(self, x: Floats, Y: Floats, bar: float) -> int:
-        """Return in which bin of a `Histogram` the relevance of a column x (n,) is.
+        """Return the bin of a `Histogram` for the relevance of a column x (n,) below `bar`.
 
-        -1 unless it is surely below a bar, and surely there. x is writable and contiguous; Y (c',
-        n) are the centred target columns.
+        -1 if it is uncertain whether the relevance is below `bar`, or in which bin. x is writable
+        and contiguous; Y (c', n) are the centred target columns.
         """
-        found: int = glance_below(x, Y, self._in_short, bar) if self._is_plain else -1
-        return found
+        index: int = glance_below(x, Y, self._in_short, bar) if self._is_plain else -1
+        return index
 
     def largest_relevance(self, correlation: float) -> float:
-        """Return the largest relevance of variables whose linear relevance is this.
+        """Return the largest relevance of variables whose linear relevance is `correlation`.
 
-        Unless the kernel is linear: over 4,096 directions in the linear target space, drawn from a
-        fixed seed, and both ends of its first. NaN for a kernel that sees the scale of a variable.
+        For a non-linear kernel, the maximum is over 4,096 directions in the linear target space,
+        drawn from a fixed seed, and both ends of its first. NaN for a kernel that depends on the
+        scale of a variable.
         """
         linear = self._linear
         if linear is self or not linear.rank:
@@ -243,14 +242,14 @@ class TargetSpace:
 def _inverse_factor(cyy: Floats, kernel: VariableKernel, n: float) -> tuple[int, Floats]:
     """Return rank and L⁻¹, (r, c), of the normalised kernel matrix of columns, K = L Lᵀ.
 
-    For the linear kernel it takes the scale of the columns along.
+    For the linear kernel, L⁻¹ includes the scaling of the columns.
     """
     squares = np.diag(cyy).copy()
     c = squares.size
     if c == 0 or n == 0.0:
         return 0, np.zeros((0, c))
     if c == 1:
-        # Nothing to factorise, and on rows this is done after each of them.
+        # Nothing to factorise; on rows this runs after each of them.
         square = float(squares[0])
         rank = int(square > 0.0)
         weights: Floats = np.ones((rank, 1))
@@ -262,10 +261,10 @@ def _inverse_factor(cyy: Floats, kernel: VariableKernel, n: float) -> tuple[int,
     rank = int(rank)
     weights = np.zeros((rank, c))
     if rank:
-        # Not solve_triangular: BLAS may wake its threads for a matrix of any size.
+        # Not solve_triangular: BLAS may start threads for a matrix of any size.
         inverse, _ = lapack.dtrtri(L[:rank, :rank], lower=1)
         weights[:, pivots[:rank] - 1] = np.tril(inverse)
     if kernel.name == "linear":
-        # Normalised here, once, and not in every column.
+        # Normalised once here, instead of for every column.
         weights[:, squares > 0.0] /= np.sqrt(squares[squares > 0.0])
     return rank, weights

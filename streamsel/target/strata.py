@@ -26,8 +26,8 @@ def encode_strata(strata: Any, n: int) -> Strata:
     Raises
     ------
     ValueError, TypeError
-        For another length, missing values, and where every observation is a group of its own: no
-        permutation is left then.
+        For another length, missing values, and if every observation is a group of its own, so that
+        no permutation is possible.
     """
     try:
         encoded = encode(strata, "class")
@@ -36,20 +36,20 @@ def encode_strata(strata: Any, n: int) -> Strata:
         raise kind(f"In the strata: {error}") from error
     if len(encoded.columns) != n or not encoded.is_class:
         raise ValueError(
-            f"Expected strata of shape ({n},), a group for each observation. Got: "
+            f"Expected strata of shape ({n},), one group per observation. Got: "
             f"{np.shape(encoded.columns)[0]} observations."
         )
     if encoded.columns.shape[1] == n:
         raise ValueError(
             f"Expected strata of several observations. Got: {n} strata of one each.\n"
-            "Hint: a column of few distinct values, such as a batch or a family."
+            "Hint: use a column of few distinct values, such as a batch or a family."
         )
     codes: Strata = np.argmax(encoded.columns, axis=1)
     return codes
 
 
 def strata_from_state(state: dict[str, Any], n: int) -> Strata | None:
-    """Return the strata that a state has, if any."""
+    """Return the strata in a state, if any."""
     if "target_strata" not in state:
         return None
     expect(state, target_strata=Array((n,), np.int64, 0, n))

@@ -1,9 +1,9 @@
-"""Times to an event, some cut short: what the null model leaves of them, martingale residuals.
+"""Survival targets: times to an event, possibly censored, as martingale residuals.
 
-With d_k the weight of the events at time t_k and R_k that of all who are still there, the null
-model's cumulative hazard is H(t) = Σ_{t_k <= t} d_k / R_k (Nelson and Aalen; Breslow's way of
-ties), and the residual of an observation is M = event - H(time): how much sooner, or later, its
-event came than those of all. The residuals sum to 0, and Σ x M is Cox's score for x at no effect.
+With d_k the weight of the events at time t_k and R_k that of all observations at risk, the null
+model's cumulative hazard is H(t) = Σ_{t_k <= t} d_k / R_k (Nelson and Aalen; Breslow's handling of
+ties). The residual of an observation is M = event - H(time): positive if its event came sooner than
+expected. The residuals sum to 0, and Σ x M is Cox's score for x at no effect.
 """
 
 from __future__ import annotations
@@ -28,52 +28,52 @@ def encode_survival(y: Any, weights: Any = None) -> tuple[Encoded, Floats, Weigh
     Parameters
     ----------
     y
-        As `times_and_events` has it.
+        As in `times_and_events`.
     weights
-        As `Weights.of` has them; None for equal ones.
+        As in `Weights.of`; None for equal ones.
 
     Raises
     ------
     ValueError, TypeError
-        As `times_and_events` and `Weights.of`, and where there is no event.
+        As `times_and_events` and `Weights.of`, and if there is no event.
     """
     time, event = times_and_events(y)
     weighted = None if weights is None else Weights.of(weights, len(time))
     w = np.ones(len(time)) if weighted is None else weighted.w
     if not event[w > 0.0].any():
         raise ValueError(
-            f"Expected an event, 1, in some row. Got: none in {len(event)} rows.\n"
-            "Hint: 1 is who had the event, 0 who left before it (censored)."
+            f"Expected an event, 1, in at least one row. Got: none in {len(event)} rows.\n"
+            "Hint: 1 is an observed event, 0 a censored time."
         )
     residuals = martingale_residuals(time, event, w)
     return Encoded(residuals[:, None], [0], is_class=False), event, weighted
 
 
 def martingale_residuals(time: Floats, event: Floats, weights: Floats) -> Floats:
-    """Return (n,) event - H(time), H the cumulative hazard of all, weighted."""
-    distinct, place = np.unique(time, return_inverse=True)
-    died = np.bincount(place, weights * event, distinct.size)
-    left = np.bincount(place, weights, distinct.size)
-    at_risk = np.cumsum(left[::-1])[::-1]
-    hazard = np.divide(died, at_risk, out=np.zeros(distinct.size), where=died > 0.0)
-    residuals: Floats = event - np.cumsum(hazard)[place]
+    """Return (n,) event - H(time), H the weighted cumulative hazard of all observations."""
+    distinct, index = np.unique(time, return_inverse=True)
+    events = np.bincount(index, weights * event, distinct.size)
+    leaving = np.bincount(index, weights, distinct.size)
+    at_risk = np.cumsum(leaving[::-1])[::-1]
+    hazard = np.divide(events, at_risk, out=np.zeros(distinct.size), where=events > 0.0)
+    residuals: Floats = event - np.cumsum(hazard)[index]
     return residuals
 
 
 def times_and_events(y: Any) -> tuple[Floats, Floats]:
-    """Return times, (n,), and whether the event was seen then, 1 or 0, (n,).
+    """Return times, (n,), and whether the event was observed then, 1 or 0, (n,).
 
     Parameters
     ----------
     y
         An (n, 2) array or list: time, then event. A frame or structured array of two columns: those
-        called time and event; else the boolean one is the event; else time comes first.
+        named time and event; else the boolean one is the event; else time comes first.
 
     Raises
     ------
     ValueError, TypeError
-        For what is not that, times that are negative, missing or infinite, and events that are
-        neither 0 nor 1.
+        For other input, times that are negative, missing or infinite, and events that are neither 0
+        nor 1.
     """
     columns, names = _two_columns(y)
     order = _time_first(columns, names)
@@ -82,14 +82,14 @@ def times_and_events(y: Any) -> tuple[Floats, Floats]:
     bad = np.flatnonzero(~((time >= 0.0) & (time < np.inf)))
     if bad.size:
         raise ValueError(
-            f"Expected times that are 0 or above, and finite. Got: {time[bad[0]]} in row {bad[0]}."
-            "\nHint: learn_target(y, missing='drop') leaves out rows whose time is missing."
+            f"Expected finite times of at least 0. Got: {time[bad[0]]} in row {bad[0]}."
+            "\nHint: learn_target(y, missing='drop') excludes rows with a missing time."
         )
     return time, event
 
 
 def _two_columns(y: Any) -> tuple[list[NDArray[Any]], list[Any]]:
-    """Return two columns and their names, numbers where they have none."""
+    """Return two columns and their names, numbers if unnamed."""
     import narwhals.stable.v2 as nw
 
     native = nw.from_native(y, pass_through=True)
@@ -105,7 +105,7 @@ def _two_columns(y: Any) -> tuple[list[NDArray[Any]], list[Any]]:
     if hasattr(y, "toarray"):
         expect_whole(y)
         y = y.toarray()
-    # In a list a number and a boolean stay what they are.
+    # In a list, numbers and booleans keep their types.
     values = np.array(y, dtype=object) if isinstance(y, list | tuple) else np.asarray(y)
     if values.dtype.names is not None:
         names = list(values.dtype.names)
@@ -130,11 +130,11 @@ def _of_series(series: Any) -> NDArray[Any]:
 
 
 def _time_first(columns: list[NDArray[Any]], names: list[Any]) -> tuple[int, int]:
-    """Return the places of time and event: by name, else by type, else as they stand."""
-    called = [str(name).lower() for name in names]
-    for place, other in ((0, 1), (1, 0)):
-        if called[place] == "time" or called[other] == "event":
-            return place, other
+    """Return the indices of time and event: by name, else by type, else in order."""
+    lowered = [str(name).lower() for name in names]
+    for time, event in ((0, 1), (1, 0)):
+        if lowered[time] == "time" or lowered[event] == "event":
+            return time, event
     is_bool = [_is_bool(column) for column in columns]
     return (1, 0) if is_bool == [True, False] and names != [0, 1] else (0, 1)
 
@@ -155,7 +155,7 @@ def _numbers(column: NDArray[Any], what: str) -> Floats:
             pass
     raise TypeError(
         f"Expected numbers as the {what} of target='survival'. Got: values like {column[0]!r}.\n"
-        "Hint: time is a number, such as days; event is 1 (seen) or 0 (censored)."
+        "Hint: time is a number, such as days; event is 1 (observed) or 0 (censored)."
     )
 
 
@@ -163,12 +163,12 @@ def _check_events(event: Floats, time: Floats) -> None:
     bad = np.flatnonzero((event != 0.0) & (event != 1.0))
     if not bad.size:
         return
-    hint = "1 is who had the event, 0 who left before it (censored)."
+    hint = "1 is an observed event, 0 a censored time."
     seen = event[np.isfinite(event)]
     if np.isin(time, (0.0, 1.0)).all():
-        hint = "the columns are time, then event; they seem to have changed places."
+        hint = "the columns are time, then event; they seem to be swapped."
     elif np.isin(seen, (1.0, 2.0)).all():
-        hint = "a status of 1 (censored) and 2 (event), as some files have it, is the event + 1."
+        hint = "a status of 1 (censored) and 2 (event) is the event + 1; subtract 1."
     raise ValueError(
         f"Expected events that are 0 or 1. Got: {event[bad[0]]:g} in row {bad[0]}.\nHint: {hint}"
     )
@@ -176,6 +176,6 @@ def _check_events(event: Floats, time: Floats) -> None:
 
 def _not_two(what: str) -> ValueError:
     return ValueError(
-        f"Expected times and events, (n, 2), as target='survival' says. Got: {what}.\n"
+        f"Expected times and events, (n, 2), as target='survival' requires. Got: {what}.\n"
         "Hint: np.column_stack([time, event]), or a frame with the columns time and event."
     )

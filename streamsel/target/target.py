@@ -1,4 +1,4 @@
-"""The target: what is to be explained, as columns of numbers."""
+"""The target as centred columns of numbers."""
 
 from __future__ import annotations
 
@@ -35,56 +35,58 @@ _TILE = 1024
 
 
 class Target:
-    """The observations of what is to be explained, centred, and their moments.
+    """The target's observations as centred columns, and their moments.
 
     Parameters
     ----------
     y
         (n,) or (n, c) numbers, (n,) labels, or a Series or DataFrame of either, of any library that
-        narwhals knows. Labels (strings, booleans, categories) become one indicator column a class.
+        narwhals supports. Labels (strings, booleans, categories) become one indicator column per
+        class.
     kind
-        "class" makes classes of numbers too, "numeric" refuses labels, "auto" takes labels, and
-        whole numbers of few distinct values, for classes (`encode`); "survival" takes
-        times and events, of which the martingale residuals become the target.
+        "class" treats numbers as classes too, "numeric" rejects labels, "auto" treats labels, and
+        whole numbers of few distinct values, as classes (`encode`); "survival" expects times and
+        events, and uses their martingale residuals.
     covariates
-        Further columns, given which everything is asked; None for none.
+        Further columns to adjust for; None for none.
     covariate_names
-        What they are called, if not as their frame says.
+        Their names, if not those of their frame.
     weights
-        (n,) how much each observation counts; None for all the same.
+        (n,) observation weights; None for equal ones.
     strata
         (n,) groups within which the target is permuted; None for one.
     kept
-        Which rows of the columns these observations are; None for all.
+        The rows of the columns that these observations are; None for all.
 
     Attributes
     ----------
     names
-        One a column: the class of an indicator, the column's name or its number; a covariate's is a
-        `Given`, and comes after the others.
+        One per column: the class of an indicator, the column's name or its number; a covariate's is
+        a `Given`, and comes after the others.
     n, c
         Observations, and columns.
     is_class, kinds, given_kinds
-        Whether it is one set of labels, which columns of a frame were, and which covariates.
+        Whether it is one set of labels, which columns of a frame have labels, and which covariates.
     mean, low, cyy
-        (c,) means, what rounding took from them, and (c, c) centred sums of products.
+        (c,) means, their rounding errors, and (c, c) centred sums of products.
     by_rule
-        Whether it came as whole numbers that may be classes or a quantity, and its values decided.
+        Whether the target was whole numbers, and their values decided between classes and a
+        quantity.
     description
-        How it was taken, such as "10 classes, 31 to 37 rows each" or "numeric, 0 to 9"; None of a
-        file of a version before.
+        Such as "10 classes, 31 to 37 rows each" or "numeric, 0 to 9"; None in files of earlier
+        versions.
     Y
-        (c', n) the centred columns, one a row: c' = 1, or c and zero rows up to a multiple of four,
-        as the loops over them like it. With weights they are turned, as the columns will be.
+        (c', n) the centred columns, one per row: c' = 1, or c padded with zero rows to a multiple
+        of four, for speed. With weights they are transformed, as the columns will be.
     is_pair, scanned
-        Whether it is two classes without covariates, whose second column is the first, negated, and
-        what columns are multiplied with then: the first column of Y; all of Y otherwise.
+        Whether it is two classes without covariates, whose second column is the first, negated; and
+        the rows to multiply columns with: the first row of Y in this case, else all of Y.
     weights
-        Of the observations; None where all weigh the same.
+        Observation weights; None for equal ones.
     strata
         (n,) numbers of the groups within which the target is permuted; None for one.
     effective_rows
-        How many observations of equal weight tell as much.
+        Effective number of observations of equal weight.
     """
 
     def __init__(
@@ -113,16 +115,16 @@ class Target:
         self.by_rule, self.is_class = encoded.by_rule, encoded.is_class
         self.kinds, self.given_kinds = dict(encoded.kinds), dict[Hashable, bool]()
         if covariates is not None:
-            beside = encode_covariates(covariates, covariate_names)
-            if len(beside.columns) != len(encoded.columns):
+            covariate_columns = encode_covariates(covariates, covariate_names)
+            if len(covariate_columns.columns) != len(encoded.columns):
                 raise ValueError(
                     f"Expected covariates of {len(encoded.columns)} rows, as the target has. Got: "
-                    f"{len(beside.columns)}."
+                    f"{len(covariate_columns.columns)}."
                 )
-            self.given_kinds = dict(beside.kinds)
+            self.given_kinds = dict(covariate_columns.kinds)
             encoded = encoded._replace(
-                columns=np.hstack([encoded.columns, beside.columns]),
-                names=[*encoded.names, *beside.names],
+                columns=np.hstack([encoded.columns, covariate_columns.columns]),
+                names=[*encoded.names, *covariate_columns.names],
             )
         self.strata = None if strata is None else encode_strata(strata, len(encoded.columns))
         self._centre(encoded.columns, encoded.names)
@@ -131,7 +133,7 @@ class Target:
     def of_columns(
         cls, columns: Floats, names: list[Hashable], *, is_class: bool = False
     ) -> Target:
-        """Return the target of these (n, c) columns."""
+        """Return the target with these (n, c) columns."""
         target = cls.__new__(cls)
         target.by_rule, target.is_class, target.kinds, target.given_kinds = False, is_class, {}, {}
         target.description = describe(columns, names, is_class=is_class, kinds={})
@@ -144,26 +146,26 @@ class Target:
         if n < 2:
             raise ValueError(
                 f"Expected a target of at least 2 observations. Got: {n}.\n"
-                "Hint: a relation between a column and a target needs several rows."
+                "Hint: relevance needs several rows."
             )
         if not np.isfinite(columns).all():
             row, column = np.argwhere(~np.isfinite(columns))[0]
             raise ValueError(
                 f"Expected a finite target. Got: {columns[row, column]} in row {row}, column "
                 f"{names[column]!r}.\n"
-                "Hint: learn_target(y, missing='drop') leaves out rows whose target is missing."
+                "Hint: learn_target(y, missing='drop') excludes rows with a missing target."
             )
         if self.weights is None:
-            # The first row is near enough to the mean to keep an offset of 1e9 from eating digits.
+            # Shifted by the first row, so that a large offset costs no precision.
             shift = columns[0]
             centred = columns - shift
             offset = centred.mean(axis=0)
             centred -= offset
             self.mean, self.low = two_sum(shift, offset)
         else:
-            turned, self.mean, self.low = self.weights.turned(columns.T)
-            centred = turned.T
-            # What does not count does not vary either.
+            transformed, self.mean, self.low = self.weights.turned(columns.T)
+            centred = transformed.T
+            # Rows of weight 0 do not vary.
             columns = columns[self.weights.w > 0.0]
         squares = np.einsum("ij,ij->j", centred, centred)
         if not np.isfinite(squares).all():
@@ -178,7 +180,7 @@ class Target:
         )
         if tiny.any():
             raise ValueError(
-                "Expected a target whose squares float64 can tell from 0. Got: values up to "
+                "Expected a target whose squares do not underflow in float64. Got: values up to "
                 f"{np.abs(columns[:, tiny]).max():.3g} in column {names[int(tiny.argmax())]!r}.\n"
                 "Hint: divide the target by its scale; relevance does not depend on it."
             )
@@ -187,18 +189,18 @@ class Target:
         if not squares[~is_given(names)].any():
             raise ValueError(
                 "Expected a target that varies. Got: one value in all "
-                f"{n} rows.\nHint: check that the right column was taken as the target."
+                f"{n} rows.\nHint: check that the target is the right column."
             )
         centred[:, squares == 0.0] = 0.0
         self.names = names
         if self.is_class and c == 2:
-            # To the last bit, as the moments of the second are those of the first, negated.
+            # Exact negation, because the second column's moments are those of the first, negated.
             centred[:, 1] = -centred[:, 0]
-        self._hold(centred.T)
+        self._set_columns(centred.T)
 
     @classmethod
     def restored(cls, state: dict[str, Any]) -> Target:
-        """Return the target that `to_state` described."""
+        """Return the target that `to_state` saved."""
         expect(state, n_rows=Count(2), target_is_class=Flag(), target_description=Maybe(Text()))
         target = cls.__new__(cls)
         target.by_rule = False
@@ -215,11 +217,11 @@ class Target:
         target.strata = strata_from_state(state, state["n_rows"])
         kept = state.get("target_kept")
         target.kept = None if kept is None else KeptRows.restored(kept, state["n_rows"])
-        target._hold(state["target_Y"])
+        target._set_columns(state["target_Y"])
         return target
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs, but for n."""
+        """Return the state as arrays and JSON-compatible values, without n."""
         kept = {} if self.kept is None else {"target_kept": self.kept.to_state()}
         return {
             "target_names": names_to_state(self.names),
@@ -236,17 +238,17 @@ class Target:
         }
 
     def expect_possible(self) -> None:
-        """Raise ValueError for numbers that no target has: a file may hold any."""
+        """Raise ValueError for values that no target can have, as a file may hold."""
         expect_sums("targets", self.cyy)
         expect_means(self.mean, self.low, np.sqrt(self.cyy.diagonal()))
 
-    def _hold(self, centred: Floats) -> None:
+    def _set_columns(self, centred: Floats) -> None:
         self.c, self.n = c, n = centred.shape
         self.is_pair = self.is_class and c == 2
         self.cyy: Floats = centred @ centred.T
         rows = 1 if c == 1 else -(-c // 4) * 4
         self.Y: Floats = np.zeros((rows, n))
-        # In tiles: centred mostly lies the other way round, and would be read across the cache.
+        # In tiles, because `centred` is mostly the transpose of a C-contiguous array.
         for start in range(0, n, _TILE):
             self.Y[:c, start : start + _TILE] = centred[:, start : start + _TILE]
         self._transposed: Floats | None = None
@@ -254,14 +256,14 @@ class Target:
 
     @property
     def effective_rows(self) -> float:
-        """How many observations of equal weight tell as much."""
+        """The effective number of observations of equal weight."""
         return float(self.n) if self.weights is None else self.weights.effective_rows
 
     def kurtosis(self, basis: Floats) -> float:
         """Return the excess kurtosis of r orthonormal vectors of observations, (r, n).
 
-        n Σ h² - r(r + 2), h the squared norms of an observation: 0 for normal variables (Mardia
-        1970), and of one vector n Σ d⁴ - 3. `basis_of` has those of the target itself.
+        n Σ h² - r(r + 2), h the squared norms of the observations: 0 for normal variables (Mardia
+        1970), and n Σ d⁴ - 3 for one vector. `basis_of` returns those of the target itself.
         """
         if self.weights is None:
             squares = np.square(np.einsum("ij,ij->j", basis, basis))
@@ -271,7 +273,7 @@ class Target:
         return float(self.n * squares.sum() - len(basis) * (len(basis) + 2))
 
     def basis_of(self, space: TargetSpace) -> Floats:
-        """Return an orthonormal basis of the target, without what the covariates explain."""
+        """Return an orthonormal basis of the target, covariates projected out."""
         found: Floats = space.weights @ self.Y[: self.c]
         return found
 
@@ -281,19 +283,19 @@ class Target:
         return is_given(self.names)
 
     def columns(self) -> Floats:
-        """Return the columns as they came, (n, number of them), without the covariates.
+        """Return the original columns, (n, number of them), without the covariates.
 
-        NaN in rows that weigh nothing.
+        NaN in rows of weight 0.
         """
-        asked = np.flatnonzero(~self.is_given)
-        found: Floats = self.Y[asked].T
+        indices = np.flatnonzero(~self.is_given)
+        found: Floats = self.Y[indices].T
         if self.weights is not None:
             found = self.weights.back(found)
-        return found + self.mean[asked]
+        return found + self.mean[indices]
 
     @property
     def YT(self) -> Floats:
-        """Y transposed, (n, c') in rows: made when the first sparse column asks for it."""
+        """Y transposed, (n, c') in rows; computed when the first sparse column needs it."""
         if self._transposed is None:
             self._transposed = np.ascontiguousarray(self.Y.T)
         return self._transposed
@@ -311,7 +313,7 @@ class Target:
 
 
 class NoTarget:
-    """Stands for the target where variables explain each other: n rows, no columns."""
+    """Placeholder for the target of unsupervised learners: n rows, no columns."""
 
     names: tuple[Hashable, ...] = ()
     is_class = is_pair = False
@@ -331,7 +333,7 @@ class NoTarget:
 
     @classmethod
     def of_weights(cls, weights: Any) -> NoTarget:
-        """Return what stands for no target of observations that have weights."""
+        """Return the placeholder for observations that have weights."""
         n = np.size(weights)
         if n < 2:
             raise ValueError(f"Expected weights of at least 2 observations. Got: {n}.")
@@ -339,23 +341,23 @@ class NoTarget:
 
     @property
     def effective_rows(self) -> float:
-        """How many observations of equal weight tell as much."""
+        """The effective number of observations of equal weight."""
         return float(self.n) if self.weights is None else self.weights.effective_rows
 
     @classmethod
     def restored(cls, state: dict[str, Any]) -> NoTarget:
-        """Return what `to_state` described."""
+        """Return the placeholder that `to_state` saved."""
         return cls(state["n_rows"], weights_from_state(state, state["n_rows"]))
 
     def expect_possible(self) -> None:
-        """Do nothing: there are no numbers."""
+        """Do nothing, because there are no values."""
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a file needs, but for n."""
+        """Return the state as arrays and JSON-compatible values, without n."""
         return weights_to_state(self.weights)
 
     def same_as(self, other: Target | NoTarget) -> bool:
-        """Whether the other stands for no target too, of as many rows."""
+        """Whether the other is also a placeholder, with as many rows and the same weights."""
         return (
             isinstance(other, NoTarget)
             and self.n == other.n

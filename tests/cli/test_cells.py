@@ -38,14 +38,14 @@ def test_what_is_said_of_columns_left_out(call, table, lie):
     assert found["notes"]["skipped"] == {"mixed": 1, "ambiguous": 1}
     mixed, ambiguous = (a["text"] for a in found["alarms"] if a["code"] == "cells")
     assert mixed.startswith(
-        "1 column of numbers was left out for cells that are no numbers, such as crp: "
+        "1 numeric column was skipped because of non-numeric cells, for example crp: "
     )
     assert where in mixed
     assert "where 38 of 40 values are numbers" in mixed
-    assert mixed.endswith("Hint: --na-values '<1' takes such cells as missing")
-    assert "such as income: " in ambiguous
+    assert mixed.endswith("Hint: --na-values '<1' reads such cells as missing")
+    assert "for example income: " in ambiguous
     assert "which may be" in ambiguous
-    assert ambiguous.endswith("Hint: --decimal . or --decimal , decides")
+    assert ambiguous.endswith("Hint: set --decimal . or --decimal ,")
     said = call("select", table / f"{lie}.csv", *GIVEN).stderr
     assert f"streamsel: alarm: {mixed}\n" in said
 
@@ -74,7 +74,7 @@ def test_of_a_run_that_goes_on(call, table, tmp_path):
     again = ["select", path, "-m", model, "--resume", "--na-values"]
     assert call(*again, "<1,.").stdout == first
     said = call(*again, "<2", code=1).stderr
-    assert "that run has --na-values <1,.. Got: --na-values <2" in said
+    assert "the saved run has --na-values <1,.. Got: --na-values <2" in said
 
 
 def test_from_a_file_and_the_environment(call, table, tmp_path, monkeypatch):
@@ -93,7 +93,7 @@ def test_a_name_with_a_comma(call, tmp_path):
     write_text(tmp_path / "x.csv", rows, ";")
     given = ["select", tmp_path / "x.csv", "-t", "y", "-k", 1]
     said = call(*given).stderr
-    assert """Hint: --na-values '"<0,01"' takes such cells as missing""" in said
+    assert """Hint: --na-values '"<0,01"' reads such cells as missing""" in said
     found = call(*given, "--na-values", '"<0,01"', "--missing", "mean")
     assert "alarm: 1 column" not in found.stderr
 
@@ -101,15 +101,15 @@ def test_a_name_with_a_comma(call, tmp_path):
 def test_a_target_with_cells_that_are_none(call, table, tmp_path):
     given = ["select", table / "samples.csv", "-k", 1]
     said = call(*given, "-t", "crp").stderr
-    assert "the target crp is taken as classes for '<1' in row 5" in said
-    assert "Hint: --na-values '<1' takes such cells as missing, --target-kind class" in said
+    assert "the target crp is taken as classes because of '<1' in row 5" in said
+    assert "Hint: --na-values '<1' reads such cells as missing; --target-kind class" in said
     assert "is taken as" not in call(*given, "-t", "crp", "--target-kind", "class").stderr
     known = [*given, "-t", "crp", "--na-values", "<1,."]
-    assert "2 of 40 rows have no target and are left out" in call(*known).stderr
+    assert "2 of 40 rows have no target and are dropped" in call(*known).stderr
     assert "missing" in call(*known, "--missing-target", "error", code=1).stderr
     said = call(*given, "-t", "income", code=1).stderr
     assert "the target income: '" in said
-    assert "Hint: --decimal . or --decimal , says what it is" in said
+    assert "Hint: set --decimal . or --decimal ," in said
     call(*given, "-t", "income", "--decimal", ".")
     # In a list of its own.
     values = [f"{1000 + 7 * i * i:,}" for i in range(N)]
@@ -142,7 +142,10 @@ def test_columns_of_other_formats_are_said_too(call, tmp_path):
     x = np.arange(N) ** 2.0
     parquet.write_table(pa.table({"y": x[::-1], "crp": crp, "x": x}), tmp_path / "x.parquet")
     said = call("select", tmp_path / "x.parquet", "-t", "y", "-k", 1).stderr
-    assert "such as crp: '<1' in row 0, where 39 of 40 values are numbers. Hint: write them" in said
+    assert (
+        "for example crp: '<1' in row 0, where 39 of 40 values are numbers. Hint: write them"
+        in said
+    )
 
 
 def test_the_list_of_what_was_skipped(call, table, tmp_path):
@@ -154,7 +157,7 @@ def test_the_list_of_what_was_skipped(call, table, tmp_path):
 
 def test_in_other_processes_no_example_is_known(call, table):
     said = call("select", table / "samples.csv", *GIVEN, "--workers", 1).stderr
-    assert "for cells that are no numbers. Hint: --list-skipped names them, without" in said
+    assert "because of non-numeric cells. Hint: --list-skipped lists them (without" in said
 
 
 def test_saved_examples_are_looked_at(call, table, tmp_path):
@@ -167,4 +170,4 @@ def test_saved_examples_are_looked_at(call, table, tmp_path):
     for bad in ([1, 2, 3], "x", ["a", "b"]):
         save(learnt, model, known | {"examples": {"mixed": bad}})
         said = call("select", path, "-m", model, "--resume", code=1).stderr
-        assert "its notes make no sense (examples: mixed)" in said
+        assert "corrupt metadata (examples: mixed)" in said

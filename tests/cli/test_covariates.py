@@ -110,7 +110,7 @@ def test_set_says_the_same(call, folder):
     one = call(*arguments, "--covariate", "age,site").stdout
     assert call(*arguments, "--set", "covariates=age,site").stdout == one
     result = call(*arguments, "--covariate", "age", "--set", "covariates=site", code=2)
-    assert "covariates was said before" in result.stderr
+    assert "covariates is given more than once" in result.stderr
 
 
 def test_numbered_columns(call, study, tmp_path):
@@ -131,7 +131,7 @@ def test_numbered_columns_and_labels_elsewhere(call, study, folder, tmp_path):
     rows = call("select", *arguments, "--covariate", "site", "-k", 1).rows()
     assert rows[0]["name"] == "0"
     result = call("select", *arguments, "--covariate", "0,site", code=1)
-    assert "cannot be covariates beside labels" in result.stderr
+    assert "cannot be combined with labels as covariates" in result.stderr
 
 
 def test_booleans_are_numbers(call, study, tmp_path):
@@ -212,8 +212,8 @@ def test_missing_values(call, table, tmp_path, columns, row, lines):
     if lines:
         write_text(path, [[name, *values] for name, values in columns.items()], ",")
     message = failure(call("select", path, "-t", "y", "--covariate", "age", code=1))
-    assert "covariate age: no value in 2 of 5 rows" in message
-    assert f"the first is row {row}" in message
+    assert "covariate age: missing in 2 of 5 rows" in message
+    assert f"first: row {row}" in message
 
 
 def test_missing_values_of_parquet(call, tmp_path):
@@ -225,7 +225,7 @@ def test_missing_values_of_parquet(call, tmp_path):
     for name, row in {"n": 1, "s": 2}.items():
         arguments = ["-t", "y", "--covariate", name]
         message = failure(call("select", tmp_path / "x.parquet", *arguments, code=1))
-        assert f"covariate {name}: no value in 1 of 3 rows (the first is row {row}" in message
+        assert f"covariate {name}: missing in 1 of 3 rows (first: row {row}" in message
 
 
 @pytest.mark.parametrize("file", ["all.csv", "all.parquet", "all.lines.tsv.gz"])
@@ -238,7 +238,7 @@ def test_a_covariate_that_is_in_neither_file(call, folder, tmp_path):
     genes = folder / "genes.csv"
     arguments = ["--orientation", "samples", "--covariate", "aeg", "--target-file"]
     message = failure(call("select", genes, *arguments, folder / "patients.csv", code=1))
-    assert f"not in {genes}, nor in {folder / 'patients.csv'}: no such column: 'aeg'" in message
+    assert f"not in {genes} and not in {folder / 'patients.csv'}: no such column: 'aeg'" in message
     assert "did you mean 'age'" in message
     values = tmp_path / "y.txt"
     values.write_text("".join(f"{i}\n" for i in range(N)))
@@ -249,14 +249,16 @@ def test_a_covariate_that_is_in_neither_file(call, folder, tmp_path):
 def test_a_target_file_of_covariates_only(call, folder, table):
     arguments = ["--target-file", table("z.csv", age=range(N)), "--covariate", "age"]
     genes = [folder / "genes.csv", "--orientation", "samples"]
-    assert "covariates, and no target" in failure(call("select", *genes, *arguments, code=1))
+    assert "Got: only covariates and identifiers" in failure(
+        call("select", *genes, *arguments, code=1)
+    )
 
 
 def test_covariates_of_different_lengths(call, folder, table):
     path = table("short.csv", y=range(9), batch=["a", "b", "c"] * 3)
     arguments = ["--target-file", path, "-t", "y", "--covariate", "age,batch", "--drop", "y"]
     message = failure(call("select", folder / "all.lines.tsv.gz", *arguments, code=1))
-    assert "covariates age and batch: 50 and 9 values" in message
+    assert "covariates of equal length. Got: age with 50 and batch with 9 values" in message
 
 
 def test_covariates_that_explain_all(call, table):
@@ -268,8 +270,8 @@ def test_covariates_that_explain_all(call, table):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-t", "y", "--covariate", "y"], "--covariate y: it is the target"),
-        (["--no-target", "--covariate", "age"], "--covariate goes with a target"),
+        (["-t", "y", "--covariate", "y"], "--covariate y: already used as target"),
+        (["--no-target", "--covariate", "age"], "--covariate requires a target"),
         (
             [*ONE, "--covariate", "age", "--method", "SelectKBest", "--set", "score=margin"],
             "Expected covariates=None",

@@ -33,7 +33,7 @@ def test_read_as_with_points(call, folder, lie, tmp_path):
     path = folder / f"{lie}.commas.csv"
     found = call("select", path, *GIVEN, "-m", model)
     assert found.stdout == expected.stdout
-    assert found.stderr.startswith(f"streamsel: {path}: decimal commas")
+    assert found.stderr.startswith(f"streamsel: {path}: read with decimal commas")
     said = call("select", path, *GIVEN, "--decimal", ",")
     assert (said.stdout, said.stderr) == (expected.stdout, "")
     points = [call("transform", model, folder / f"{lie}.{m}.csv") for m in ("points", "commas")]
@@ -60,7 +60,7 @@ def test_thousands_are_not_guessed(call, tmp_path):
     y.write_text("\n".join(map(str, X[:, 1].tolist())))
     given = ["select", tmp_path / "x.tsv", "--orientation", "samples", "--target-file", y]
     said = call(*given, code=1).stderr
-    assert "4 columns of numbers were left out as their numbers can be read in two ways" in said
-    assert "Hint: --decimal . or --decimal , decides" in said
+    assert "4 numeric columns were skipped because their numbers are ambiguous" in said
+    assert "Hint: set --decimal . or --decimal ," in said
     for mark in (".", ","):
         assert call(*given, "--decimal", mark).rows()[0]["name"] == "a"

@@ -39,7 +39,7 @@ def test_what_is_there_only_once(call):
 @pytest.mark.parametrize("suffix", ["parquet", "feather", "npy", "csv", "tsv", "txt"])
 def test_empty_file(call, tmp_path, suffix):
     path = write(tmp_path / f"empty.{suffix}", "")
-    assert "the file is empty" in failure(call("select", path, "-t", "y", code=1))
+    assert "which is empty" in failure(call("select", path, "-t", "y", code=1))
 
 
 @pytest.mark.parametrize("orientation", ["samples", "variables"])
@@ -130,7 +130,7 @@ def test_a_label_that_is_missing(call, tmp_path, orientation):
     path = write(tmp_path / "x.csv", "".join(",".join(map(str, row)) + "\n" for row in rows))
     given = ["-t", "y", "--orientation", orientation, "--missing-target", "error"]
     message = failure(call("select", path, *given, code=1))
-    assert "no target in 1 of 4 rows (the first is row 1). Hint: --missing-target drop" in message
+    assert "no target in 1 of 4 rows (first: row 1). Hint: --missing-target drop" in message
 
 
 def test_a_target_of_labels_that_should_be_numbers(call, files):
@@ -204,7 +204,7 @@ def test_files_that_could_not_be_written_are_found_before_the_run(call, tmp_path
     # The input does not exist either: the output is looked at first.
     arguments = ["select", tmp_path / "none.parquet", "-t", "y", option]
     message = failure(call(*arguments, tmp_path / "no" / "file.csv", code=1))
-    assert f"there is no directory {tmp_path / 'no'}" in message
+    assert f"no such directory: {tmp_path / 'no'}" in message
     (tmp_path / "folder.csv").mkdir()
     assert "a directory" in failure(call(*arguments, tmp_path / "folder.csv", code=1))
 
@@ -213,7 +213,7 @@ def test_a_directory_without_permission(call, tmp_path, monkeypatch):
     def refuse(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("streamsel.files._new", refuse)
+    monkeypatch.setattr("streamsel.files._create_locked", refuse)
     arguments = ["select", tmp_path / "none.parquet", "-t", "y", "--model", tmp_path / "m"]
     assert "not writable" in failure(call(*arguments, code=1))
 
@@ -256,7 +256,7 @@ def test_what_an_error_leaves_is_saved(call, tmp_path, rng, monkeypatch):
     y = write(tmp_path / "y.txt", "\n".join(map(str, rng.normal(size=10))))
     arguments = ["--target-file", y, "--orientation", "variables", "--model", model]
     message = failure(call("select", path, *arguments, code=1))
-    assert f"what was learnt is in {model}" in message
+    assert f"the model was saved to {model}" in message
     assert load(model).n_columns > 100
 
 

@@ -37,7 +37,7 @@ def test_rows_are_joined(call, files, tables, name):
     assert kept == ["sample", *(str(FIRST + i) for i in range(60))]
     # They say that the order is another one, where nobody asks for them.
     said = call("select", tables / name, *given, code=1).stderr
-    assert "say which row is which, and not in the same order" in said
+    assert "identify the rows, in different orders" in said
 
 
 def test_floats_are_no_identifiers(call, data, tables):
@@ -49,4 +49,4 @@ def test_floats_are_no_identifiers(call, data, tables):
     parquet.write_table(table, tables / "f.parquet")
     given = ["--target-file", tables / "y.csv", "--target", "y", "--id", "sample"]
     said = call("select", tables / "f.parquet", *given, code=1).stderr
-    assert "it is floats of 2^53 and more, which do not tell identifiers apart" in said
+    assert "floats of 2^53 and more, which are not exact integers" in said

@@ -99,17 +99,17 @@ def test_resume_knows_them(call, study, folder, tmp_path):
 def test_what_makes_no_sense(call, study, folder):
     given = ["select", folder / "all.csv", "-t", "months"]
     assert (
-        "--event goes with one --target"
+        "--event requires exactly one --target"
         in call(*given, "-t", "w", "--event", "died", code=2).stderr
     )
     assert "survival" in call(*given, "--event", "died", "--target-kind", "class", code=2).stderr
-    assert "it is target" in call(*given, "--weights", "months", code=2).stderr
+    assert "already used as target" in call(*given, "--weights", "months", code=2).stderr
     assert "no such column: 'v'" in call(*given, "--weights", "v", code=1).stderr
-    assert "weights that are 0, or above" in call(*given, "--weights", "g1", code=1).stderr
+    assert "weights that are 0, or from 1e-100" in call(*given, "--weights", "g1", code=1).stderr
     error = call(*given, "--event", "w", code=1).stderr
     assert error.count("\n") == 1
     assert (
-        "takes none"
+        "takes no target"
         in call("reduce", *given[1:], "--event", "died", "--method", "PCA", code=2).stderr
     )
 
@@ -118,4 +118,4 @@ def test_a_row_without_weight(call, table):
     rng = np.random.default_rng(0)
     file = table(y=rng.normal(size=5).tolist(), g=rng.normal(size=5).tolist(), w=[1, 2, "", 1, 1])
     error = call("select", file, "-t", "y", "--weights", "w", code=1).stderr
-    assert "weight w: no value in 1 of 5 rows" in error
+    assert "weight w: missing in 1 of 5 rows" in error

@@ -96,7 +96,7 @@ def test_covariates_are_joined_too(call, folder, study, tmp_path):
 def test_a_match_by_position_is_refused(call, folder, genes):
     given = ["--target-file", folder / "shuffled.csv", "-t", "y"]
     error = call("select", folder / genes, *given, code=1).stderr
-    assert "--id sample joins them" in error
+    assert "--id sample joins by them" in error
     assert "--by-position" in error
     assert error.count("\n") == 1
 
@@ -104,7 +104,7 @@ def test_a_match_by_position_is_refused(call, folder, genes):
 def test_names_are_guessed_from_values(call, folder):
     given = ["--target-file", folder / "renamed.csv", "-t", "y"]
     error = call("select", folder / "genes.parquet", *given, code=1).stderr
-    assert "--id sample=Sample_ID joins them" in error
+    assert "--id sample=Sample_ID joins by them" in error
 
 
 def test_by_position_if_asked_for(call, folder):
@@ -138,8 +138,8 @@ def test_numbers_are_no_identifiers_but_under_their_names(call, table):
             lambda ids: ids[:-2],
             "2 of 40 rows of {x} (sample) are not in {y} (sample): 'S38', 'S39'",
         ),
-        (lambda ids: [*ids[:-1], "S00"], "more than once: 'S00'"),
-        (lambda ids: [*ids, "S00", "S01"], "2 of 40 identifiers of {y} (sample) are there more"),
+        (lambda ids: [*ids[:-1], "S00"], "duplicated: 'S00'"),
+        (lambda ids: [*ids, "S00", "S01"], "2 of 40 identifiers of {y} (sample) are duplicated"),
         (
             lambda ids: [f"P{i}" for i in ids],
             "40 of 40 rows of {x} (sample) are not in {y} (sample)",
@@ -169,9 +169,9 @@ def test_rows_without_identifier_and_repeated_ones(call, table, tmp_path):
     x = table("x.csv", sample=["a", "", "c"], g=[1, 3, 2])
     assert "1 of 3 rows" in call("select", x, *given, code=1).stderr
     x = table("x.csv", sample=["a", "a", "c"], g=[1, 3, 2])
-    assert "more than once: 'a'" in call("select", x, *given, code=1).stderr
+    assert "duplicated: 'a'" in call("select", x, *given, code=1).stderr
     x = table("x.csv", sample=[0.5, 0.25, 3], g=[1, 3, 2])
-    assert "no identifier" in call("select", x, *given, code=1).stderr
+    assert "Got: numbers with fractions" in call("select", x, *given, code=1).stderr
 
 
 def test_where_there_are_none(call, files, folder):
@@ -189,7 +189,7 @@ def test_where_there_are_none(call, files, folder):
     )
     assert "no such column" in error.stderr
     given = ["--target-file", files / "y.npy", "--id", "sample"]
-    assert "no identifiers" in call("select", folder / "genes.csv", *given, code=1).stderr
+    assert "no named columns" in call("select", folder / "genes.csv", *given, code=1).stderr
     call(
         "select",
         folder / "genes.csv",
@@ -253,10 +253,10 @@ def test_the_wrong_orientation_is_seen(call, folder, orientation):
     genes = {"samples": "genes.tsv.gz", "variables": "genes.csv"}[orientation]
     given = ["select", folder / genes, "--orientation", orientation, "-t", "y"]
     joined = ["--target-file", folder / "patients.csv", "--id", "sample"]
-    assert f"--orientation {right} fits" in call(*given, *joined, code=1).stderr
+    assert f"use --orientation {right}" in call(*given, *joined, code=1).stderr
     # By the number of values.
     plain = ["--target-file", folder / "shuffled.csv", "--by-position"]
-    assert f"--orientation {right} fits" in call(*given, *plain, code=1).stderr
+    assert f"use --orientation {right}" in call(*given, *plain, code=1).stderr
 
 
 @pytest.mark.parametrize("orientation", ["samples", "variables"])
@@ -270,7 +270,7 @@ def test_the_wrong_orientation_of_a_square_is_seen(call, tmp_path, orientation):
     patients = write(tmp_path / "y.csv", {"id": samples, "y": rng.normal(size=10).tolist()})
     given = ["select", tmp_path / "x.csv", "--target-file", patients, "-t", "y", "--orientation"]
     right = {"samples": "variables", "variables": "samples"}[orientation]
-    assert f"--orientation {right} fits" in call(*given, orientation, code=1).stderr
+    assert f"use --orientation {right}" in call(*given, orientation, code=1).stderr
     call(*given, orientation, "--by-position")
     call(*given, right)
 
@@ -306,7 +306,7 @@ def test_numbers_of_lines_do_not_speak_for_the_samples(call, folder, study, tmp_
         write(tmp_path / f"{name}.csv", rows)
     given = ["--orientation", "samples", "--target-file", tmp_path / "y.csv", "-t", "y"]
     error = call("select", tmp_path / "x.csv", *given, code=1).stderr
-    assert "--id sample joins them" in error
+    assert "--id sample joins by them" in error
 
 
 @pytest.mark.parametrize("genes", ["genes.csv", "genes.parquet", "genes.tsv.gz"])
@@ -319,7 +319,7 @@ def test_identifiers_that_are_spelt_otherwise_do_not_pass_for_none(call, folder,
         patients = {"Patient": [spell(row["sample"]) for row in rows], "y": [r["y"] for r in rows]}
         given = ["--target-file", write(tmp_path / "y.csv", patients), "-t", "y", *orientation]
         error = call("select", folder / genes, *given, code=1).stderr
-        assert "0 of 40 in common" in error
+        assert "0 of 40 values in common" in error
         assert "--by-position" in error
         call("select", folder / genes, *given, "--by-position")
     numbers = {"id": range(1, N + 1), "y": [row["y"] for row in rows]}
@@ -378,7 +378,7 @@ def test_rows_are_found_whatever_the_order(data):
         with pytest.raises(CommandError, match="1 of "):
             rows_of(Identifiers("x", "id", [*wanted, None]), known, drop=drop)
         twice = Identifiers("y", "id", [*names, wanted[0]])
-        with pytest.raises(CommandError, match="more than once"):
+        with pytest.raises(CommandError, match="are duplicated"):
             rows_of(Identifiers("x", "id", wanted), twice, drop=drop)
     stranger = "".join(names) + "!"
     found = rows_of(Identifiers("x", "id", [stranger, *wanted]), known, drop=True)

@@ -42,7 +42,7 @@ def test_handlers_are_put_back(call, wide, interrupt_after):
 def test_each_signal_has_its_exit_code(call, wide, interrupt_after, number, code):
     interrupt_after(3, number=number)
     line = ["select", wide / "wide.npy", "--target-file", wide / "y.npy", "-m", wide / "model"]
-    assert "what was learnt is in" in call(*line, code=code).stderr
+    assert "the model was saved to" in call(*line, code=code).stderr
     assert not read_notes(wide / "model")["complete"]
 
 
@@ -64,7 +64,7 @@ def test_a_second_signal_does_not_cost_what_is_being_saved(
     in_the_middle(monkeypatch, persist, "save", signal.SIGTERM)
     interrupt_after(3)
     line = ["select", wide / "wide.npy", "--target-file", wide / "y.npy", "-m", wide / "model"]
-    assert "what was learnt is in" in call(*line, code=130).stderr
+    assert "the model was saved to" in call(*line, code=130).stderr
     assert 0 < read_notes(wide / "model")["columns_read"] < 100
 
 
@@ -110,7 +110,7 @@ def in_the_middle(patch, module, name, number):
 def test_without_a_model_file_nothing_is_saved(call, wide, interrupt_after):
     interrupt_after(2)
     result = call("select", wide / "wide.npy", "--target-file", wide / "y.npy", code=130)
-    assert "nothing was saved" in result.stderr
+    assert "the model was not saved" in result.stderr
     assert result.rows()
 
 
@@ -156,14 +156,14 @@ def test_resuming_what_cannot_be(call, wide, interrupt_after, tmp_path):
     other = wide / "other.npy"
     np.save(other, np.load(wide / "wide.npy")[:, :5])
     result = call("select", other, "--resume", model, code=1)
-    assert "not what the model was learnt from" in result.stderr
+    assert "the input has changed since the last run" in result.stderr
     assert (
         "reduce" in call("reduce", wide / "wide.npy", "--resume", model, code=1).stderr + "reduce"
     )
     assert "select" in call("reduce", wide / "wide.npy", "--resume", model, code=1).stderr
     save(SOSPCA(2), tmp_path / "python")
     result = call("reduce", wide / "wide.npy", "--resume", tmp_path / "python", code=1)
-    assert "not a model that this command has saved" in result.stderr
+    assert "expected a model saved by streamsel reduce" in result.stderr
 
 
 def test_checkpoints(call, wide, monkeypatch):
@@ -186,7 +186,7 @@ def test_exact_interrupted(call, wide, interrupt_after):
     interrupt_after(1)
     arguments = ["--target-file", wide / "y.npy", "--max-candidates", 30, "--exact"]
     result = call("select", wide / "wide.npy", *arguments, "-m", wide / "model", code=130)
-    said = "an --exact run cannot go on; one with --checkpoint or --no-exact can"
+    said = "a run with --exact cannot be resumed; use --checkpoint or --no-exact"
     assert result.stderr == (
         f"streamsel: interrupted before the first column was learnt\nstreamsel: {said}\n"
     )

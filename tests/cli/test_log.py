@@ -102,7 +102,7 @@ def test_progress_of_a_run(call, files, often):
     arguments = ["-t", "y", "--drop", "labels", *method]
     lines = call("select", files / "data.parquet", *arguments).stderr.splitlines()
     assert lines[0].startswith("streamsel: 10 of 40 columns, ")
-    assert any("columns" in line and "reading 2 of about" in line for line in lines)
+    assert any("columns" in line and "pass 2 of about" in line for line in lines)
 
 
 # JSON --------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def test_every_line_is_an_object(call, files, often, tmp_path):
     ("arguments", "code", "message"),
     [
         (["select", "none.csv", "-t", "y"], 1, "none.csv: No such file"),
-        (["select", "none.csv"], 2, "What is to be explained?"),
+        (["select", "none.csv"], 2, "Missing option: --target NAME"),
         (["select", "--bogus"], 2, "--bogus"),
         (["transform", "none.model", "none.csv"], 1, "none.model"),
     ],
@@ -168,14 +168,14 @@ def test_how_the_target_was_taken_is_an_object(call, table, command):
     (one,) = (one for one in said if one["event"] == "target")
     assert one["target"] == "3 classes: 1 (12 rows), 2 (12 rows), 3 (8 rows)"
     assert one["by_rule"] is True
-    hint = " (taken as classes; --target-kind numeric takes it as a quantity)"
+    hint = " (inferred as classes; --target-kind numeric treats it as numeric)"
     assert one["message"] == f"target: {one['target']}{hint}"
 
 
 @pytest.mark.parametrize(
     ("y", "hint"),
     [
-        ([i % 25 for i in range(60)], " (taken as a quantity; --target-kind class takes its"),
+        ([i % 25 for i in range(60)], " (inferred as numeric; --target-kind class treats its"),
         ([i % 40 for i in range(60)], None),
         ([i % 25 + 0.5 for i in range(60)], None),
     ],
@@ -183,7 +183,7 @@ def test_how_the_target_was_taken_is_an_object(call, table, command):
 def test_whole_numbers_that_may_be_classes_are_pointed_out(call, table, y, hint):
     target = call("select", table(y=y, a=[(i * 7) % 13 for i in range(60)]), "-t", "y").target
     assert target.startswith("numeric, 0")
-    assert ("taken as" in target) is (hint is not None)
+    assert ("inferred as" in target) is (hint is not None)
     assert hint is None or hint in target
 
 

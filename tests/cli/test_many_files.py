@@ -66,7 +66,7 @@ def test_formats_mix(call, files, data, cut, target):
     found = call("select", *paths, *target, "-k", 3, *options)
     assert _names(found) == ["7", "3", "v20"]
     message = call("select", cut / "lines-0.tsv.gz", cut / "part-10.parquet", "-t", "y", code=1)
-    assert "is a line a sample or a variable?" in message.stderr
+    assert "cannot infer whether a line is a sample or a variable" in message.stderr
     found = call(
         "select", cut / "lines-0.tsv.gz", cut / "part-10.parquet", "-t", "y", "-k", 2,
         "--orientation", "variables",
@@ -155,7 +155,7 @@ def test_what_does_not_fit_is_said_in_a_line(call, cut, files, table, tmp_path):
     for paths, words in {
         (cut / "0.npy", other): ["60 in", "3 in", "other.csv"],
         (cut / "part-0.parquet", files / "data.parquet"): ["'v0' in", "part-0.parquet", "and in"],
-        (cut / "nothing-*.csv",): ["nothing-*.csv", "Hint: ls"],
+        (cut / "nothing-*.csv",): ["nothing-*.csv", "Hint: list"],
         (cut / "0.npy", tmp_path / "nowhere.npy"): ["nowhere.npy: No such file"],
     }.items():
         options = ["--target-file", files / "y.npy", "--orientation", "samples"]

@@ -141,9 +141,9 @@ def test_what_does_not_fit_is_refused_in_a_line(call, learn, files, parts, tmp_p
         (first, second): f"{second}: Expected a ForwardSelection with the same parameters",
         (first, same): "in both. Hint: --along rows joins different rows",
         tuple(decided): f"{decided[1]}: Expected a model that has learnt no columns yet",
-        tuple(arrays): f"{arrays[1]}: learnt from .npy files, as {arrays[0]} was",
+        tuple(arrays): f"{arrays[1]}: learnt from .npy files, like {arrays[0]}",
         (first, first): f"{first}: the same file as {first}",
-        (first,): f"{first}: one model",
+        (first,): f"expected at least 2 models to merge. Got: {first}",
         (first, tmp_path / "text"): "text is not a file written by streamsel.save",
         (first, tmp_path / "nowhere"): "nowhere: No such file",
         (tmp_path / "none-*.model",): "none-*.model",
@@ -175,7 +175,7 @@ def test_a_model_without_a_run_and_one_that_is_not_complete(call, learn, tmp_pat
     model, notes = load(second), read_notes(second)
     save(model, second, {**notes, "complete": False})
     result = call("merge", first, second, "-o", tmp_path / "m")
-    assert f"caution: {second}: its run was not complete" in result.stderr
+    assert f"{second}: its run is incomplete" in result.stderr
     assert read_notes(tmp_path / "m")["complete"] is False
 
 

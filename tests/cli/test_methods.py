@@ -138,7 +138,9 @@ def test_alphas_instead_of_a_number(call, files, data):
 def test_a_rate_that_nothing_passes(call, files):
     arguments = ["-t", "y", "--drop", "labels", "--method", "SelectKBest", "--set", "fdr=1e-300"]
     result = call("select", files / "data.parquet", *arguments, code=1)
-    assert "nothing was selected: none of 40 columns passes\n" in result.stderr
+    assert (
+        "nothing was selected: none of 40 columns passes the selection criterion\n" in result.stderr
+    )
 
 
 K_BEST, PROJSE = ["--method", "SelectKBest"], ["--method", "ProjSe"]
@@ -147,27 +149,27 @@ K_BEST, PROJSE = ["--method", "SelectKBest"], ["--method", "ProjSe"]
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "Nonesuch"], "'Nonesuch' is none of ForwardSelection, "),
+        (["--method", "Nonesuch"], "'Nonesuch' is not one of ForwardSelection, "),
         ([*K_BEST, "--kernel", "rbf"], "--kernel: SelectKBest has no such parameter"),
         ([*K_BEST, "--exact"], "--exact: SelectKBest has no such parameter"),
-        ([*K_BEST, "--no-target"], "--no-target: SelectKBest selects by a target"),
+        ([*K_BEST, "--no-target"], "--no-target: SelectKBest requires a target"),
         ([*K_BEST, "--set", "scoer=f"], "Hint: did you mean score? It has k, score, "),
         ([*K_BEST, "--set", "zzz=1"], "--set zzz: SelectKBest has no such parameter. Hint: it has"),
         ([*K_BEST, "--set", "score=g"], "--set score must be one of 'correlation', 'f'"),
         ([*K_BEST, "--set", "n_bins=some"], "--set n_bins must be an int in the range [2, inf)"),
         ([*K_BEST, "--set", "n_bins=1"], "--set n_bins must be an int in the range [2, inf)"),
-        ([*K_BEST, "--set", "score"], "--set score: say PARAM=VALUE"),
+        ([*K_BEST, "--set", "score"], "--set score: expected PARAM=VALUE"),
         ([*K_BEST, "--set", "fdr=0.1", "-k", 3], "Expected k or fdr, not both"),
         ([*K_BEST, "--set", "fdr=0.1", "--set", "score=margin"], "a score with p-values"),
         (["--kernel", "rbf"], "ForwardSelection has no such parameter. Hint: --method ProjSe\n"),
-        (["-k", 3, "--set", "k=4"], "--set k: k was said before"),
+        (["-k", 3, "--set", "k=4"], "--set k: k is given more than once"),
         (
             [*PROJSE, "--set", "degree=3", "--set", "degree=4"],
-            "--set degree: degree was said before",
+            "--set degree: degree is given more than once",
         ),
-        (["--target-kind", "class", "--set", "target=auto"], "target was said before"),
+        (["--target-kind", "class", "--set", "target=auto"], "target is given more than once"),
         (["--target-kind", "labels"], "--target-kind must be one of 'auto', 'class', 'numeric'"),
-        ([*PROJSE, "--set", "exact=yes"], "--exact goes with --max-candidates"),
+        ([*PROJSE, "--set", "exact=yes"], "--exact requires --max-candidates"),
         ([*PROJSE, "--set", "scale=perhaps"], "--set scale must be True or False. Got 'perhaps'"),
         (["-k", 30, "--set", "max_features=20"], "must be None or above -k = 30"),
     ],
@@ -181,7 +183,7 @@ def test_usage(call, files, arguments, message):
 
 def test_no_method_takes_what_another_kind_is_asked(call, files):
     result = call("reduce", files / "data.parquet", "-t", "y", "--method", "ProjSe", code=2)
-    assert f"is none of {', '.join(catalogue.names('extractor'))}" in result.stderr
+    assert f"is not one of {', '.join(catalogue.names('extractor'))}" in result.stderr
 
 
 def test_a_resumed_run_knows_its_method(call, files, tmp_path):
@@ -190,7 +192,7 @@ def test_a_resumed_run_knows_its_method(call, files, tmp_path):
     assert call("select", files / "data.parquet", "--resume", tmp_path / "m").stdout == first
     for option in (["--method", "SelectKBest"], ["--set", "k=4"], ["--covariate", "v0"]):
         told = call("select", files / "data.parquet", "--resume", tmp_path / "m", *option, code=1)
-        assert f"that run has {option[0]} " in told.stderr
+        assert f"the saved run has {option[0]} " in told.stderr
     # What it does not have is refused as it always is.
     kernel = ["--resume", tmp_path / "m", "--kernel", "rbf"]
     assert "no such parameter" in call("select", files / "data.parquet", *kernel, code=2).stderr
@@ -202,7 +204,7 @@ def test_a_learner_without_a_target(call, files, data, monkeypatch):
     line = ["select", files / "data.parquet", *PROJSE]
     assert call(*line, "--drop", "y", "-k", 3).rows()[0]["name"] == "v0"
     result = call(*line, "-t", "y", code=2)
-    assert "ProjSe learns without a target" in result.stderr
+    assert "ProjSe is unsupervised" in result.stderr
 
 
 def test_fewer_components_than_asked_for_are_written(call, table, tmp_path):

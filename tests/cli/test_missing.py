@@ -35,14 +35,14 @@ def test_what_was_observed_is_learnt(call, path, gaps, tmp_path):
     assert load(saved).loadings == expected.loadings
     alarm, told = result.stderr.splitlines()
     assert alarm.startswith("streamsel: alarm: 3 of ")
-    assert told == "streamsel: left out 4 columns: 1 constant, 2 missing, 1 text"
+    assert told == "streamsel: skipped 4 columns: 1 constant, 2 missing, 1 text"
     np.testing.assert_allclose(np.load(out), expected.embedding)
     call("transform", saved, path, "-o", again)
     np.testing.assert_allclose(np.load(again), expected.transform_many(named))
 
 
 def test_what_is_said_of_them_holds(call, path, tmp_path):
-    assert "none could be used" in call("reduce", path, *METHOD, "--missing", "skip", code=1).stderr
+    assert "could be used" in call("reduce", path, *METHOD, "--missing", "skip", code=1).stderr
     told = call("reduce", path, *METHOD, "--missing", "error", code=1).stderr
     assert "Expected finite numbers in column 'v0'" in told
     saved = tmp_path / "model"
@@ -55,7 +55,7 @@ def test_what_is_said_of_them_holds(call, path, tmp_path):
 @pytest.mark.parametrize("command", [["reduce", "--method", "PCA"], ["select", "-t", "v1"]])
 def test_others_cannot_keep_them(call, path, command):
     told = call(*command, path, "--missing", "keep", code=2).stderr
-    assert "takes no missing values" in told
+    assert "does not accept missing values" in told
 
 
 def test_a_resumed_one_cannot_either(call, path, tmp_path):
@@ -64,4 +64,4 @@ def test_a_resumed_one_cannot_either(call, path, tmp_path):
     notes = {"command": "reduce", "columns_read": 3, "complete": False}
     save(model, saved, notes)
     told = call("reduce", path, "--resume", saved, "--missing", "keep", code=1).stderr
-    assert "PCA takes no missing values" in told
+    assert "PCA does not accept missing values" in told

@@ -93,7 +93,7 @@ def test_left_out_told_and_counted(call, folder, source, method):
     assert told["rows_left_out"] == {"no target": 4}
     assert told["target"] == expected.json()["target"]
     assert told["notes"]["skipped"] == {"constant": 1}
-    assert "streamsel: 4 of 40 rows have no target and are left out\n" in result.stderr
+    assert "streamsel: 4 of 40 rows have no target and are dropped\n" in result.stderr
     model = load(folder / "m")
     assert model.n_rows == len(KEPT)
     np.testing.assert_array_equal(model._target.kept.index, KEPT)
@@ -111,20 +111,20 @@ def test_or_refused(call, folder, source):
     given = [*SOURCES[source], "--missing-target", "error"]
     error = call("select", *file, *given, code=1).stderr
     assert error == (
-        "streamsel: error: no target in 4 of 40 rows (the first is row 0). Hint: --missing-target "
-        "drop leaves them out\n"
+        "streamsel: error: no target in 4 of 40 rows (first: row 0). Hint: --missing-target "
+        "drop drops these rows\n"
     )
 
 
 def test_rows_are_called_by_their_identifiers(call, folder, study):
     given = ["--id", "id", "-t", "y", "--drop", "age,w"]
     error = call("select", folder / "all.csv", *given, "--missing-target", "error", code=1).stderr
-    assert "(the first is row 0 (S00))" in error
+    assert "(first: row 0 (S00))" in error
     age = [*study[2].tolist()]
     age[9] = ""
     path = write(folder / "age.csv", columns_of(study, age=age))
     error = call("select", path, "--id", "id", "-t", "y", "--covariate", "age", code=1).stderr
-    assert "covariate age: no value in 1 of 36 rows (the first is row 9 (S09): nan)" in error
+    assert "covariate age: missing in 1 of 36 rows (first: row 9 (S09): nan)" in error
     y = [*cells(study[1])]
     y[7] = "inf"
     path = write(folder / "inf.csv", columns_of(study, y=y))
@@ -161,8 +161,8 @@ def test_identifiers_that_the_target_lacks(call, folder, study):
     assert result.json()["rows"] == N - 6
     absent = f"not in {folder / 'patients.csv'}"
     assert result.json()["rows_left_out"] == {"no target": 3, absent: 3}
-    assert "3 of 40 rows have no target and are left out" in result.stderr
-    assert f"3 of 40 rows are {absent} and are left out" in result.stderr
+    assert "3 of 40 rows have no target and are dropped" in result.stderr
+    assert f"3 of 40 rows are {absent} and are dropped" in result.stderr
     ignored = f"2 rows of {folder / 'patients.csv'} are not in {folder / 'genes.csv'} and are"
     assert ignored in result.stderr
     filtered = write(folder / "filtered.csv", columns_of(study, np.flatnonzero(~lacks)))
@@ -174,7 +174,7 @@ def test_identifiers_that_the_target_lacks(call, folder, study):
         "select", folder / "genes.csv", *file, *line, "--missing-target", "error", code=1
     ).stderr
     assert "3 of 40 rows of" in error
-    assert "Hint: --missing-target drop leaves them out" in error
+    assert "Hint: --missing-target drop drops these rows" in error
 
 
 @pytest.mark.parametrize("missing", ["skip", "mean"])
@@ -238,7 +238,7 @@ def test_going_on_knows_which_rows_count(call, folder, interrupt_after, monkeypa
     assert on.stdout == whole.stdout
     assert load(folder / "m").report().rows_left_out == {"no target": 4}
     told = call(*line, "-m", folder / "m", "--resume", "--missing-target", "error", code=1).stderr
-    assert "that run has --missing-target drop. Got: --missing-target error" in told
+    assert "the saved run has --missing-target drop. Got: --missing-target error" in told
     # Another row without a target is another target.
     call(*line, "-m", folder / "n")
     y = np.load(folder / "y.npy")
@@ -248,7 +248,7 @@ def test_going_on_knows_which_rows_count(call, folder, interrupt_after, monkeypa
     place = table.column_names.index("y")
     parquet.write_table(table.set_column(place, "y", pa.array(other)), folder / "all.parquet")
     told = call(*line, "-m", folder / "n", "--resume", code=1).stderr
-    assert "the target, or a covariate, has other values" in told
+    assert "the values of the target or a covariate have changed" in told
 
 
 def test_workers_leave_out_the_same_rows(call, folder):
@@ -262,7 +262,7 @@ def test_workers_leave_out_the_same_rows(call, folder):
 def test_fewer_than_two_targets(call, table):
     path = table(y=["", "", 1.5, ""], a=[1, 2, 3, 4])
     error = call("select", path, "-t", "y", code=1).stderr
-    assert "no target in 3 of 4 rows, and 2 or more are needed" in error
+    assert "no target in 3 of 4 rows. Expected at least 2 rows with a target" in error
 
 
 @pytest.mark.parametrize("form", ["parquet", "npy", "h5ad", "csv"])

@@ -56,15 +56,15 @@ def test_rows_of_a_file_are_drawn(call, saved, files, data, tmp_path):
     call("report", saved / "select", "-o", without)
     call("report", saved / "select", "--data", files / "samples.csv", "-o", beside)
     told = [read(path.read_text(encoding="utf-8")).text for path in (without, beside)]
-    assert "How alike the chosen are" not in told[0]
-    assert "How alike the chosen are" in told[1]
+    assert "Correlations of selected variables" not in told[0]
+    assert "Correlations of selected variables" in told[1]
     # Only what the model uses is read: of other columns nobody asks.
     used = load(saved / "select").selected
     narrow = tmp_path / "narrow.csv"
     rows = np.column_stack([data.X[:, data.names.index(name)] for name in used])
     np.savetxt(narrow, rows, delimiter=",", header=",".join(used), comments="")
     call("report", saved / "select", "--data", narrow, "-o", beside)
-    assert "How alike the chosen are" in read(beside.read_text(encoding="utf-8")).text
+    assert "Correlations of selected variables" in read(beside.read_text(encoding="utf-8")).text
 
 
 def test_what_cannot_be_is_refused_and_nothing_is_written(call, saved, files, tmp_path):
@@ -85,5 +85,5 @@ def test_a_run_cut_short_is_told_of(call, saved, tmp_path):
     model, notes = load(saved / "select"), read_notes(saved / "select")
     save(model, tmp_path / "m", notes | {"complete": False})
     told = call("report", tmp_path / "m", "--format", "json").json()
-    assert told["verdict"].startswith("The run was cut short")
+    assert told["verdict"].startswith("The run was interrupted")
     assert not any(row["certified"] for row in told["selected"])

@@ -54,10 +54,10 @@ def test_strata_of_rows_without_a_target_may_be_missing(call, table, cells, tmp_
     call(*line, "-m", tmp_path / "m", "--resume")
     other = [word if word != "batch" else "g1" for word in line]
     told = call(*other, "-m", tmp_path / "m", "--resume", code=1).stderr
-    assert "that run has --strata batch. Got: --strata g1" in told
+    assert "the saved run has --strata batch. Got: --strata g1" in told
     gaps["batch"][9] = ""
     told = call(*line[:1], table(**gaps), *options, code=1).stderr
-    assert "stratum batch: no value in 1 of 58 rows" in told
+    assert "stratum batch: missing in 1 of 58 rows" in told
 
 
 def test_parts_are_merged(call, table, cells, tmp_path):
@@ -73,8 +73,8 @@ def test_parts_are_merged(call, table, cells, tmp_path):
 def test_mistakes(call, table, cells):
     path = table(**cells)
     for options, message in (
-        (["--strata", "batch"], "--strata goes with --permutations, such as 1000"),
-        (["--permutations", 99, "--strata", "kind"], "--strata kind: it is target"),
+        (["--strata", "batch"], "--strata requires --permutations, for example 1000"),
+        (["--permutations", 99, "--strata", "kind"], "--strata kind: already used as target"),
         (["--permutations", -1], "--permutations must be an int in the range [0, "),
         (
             ["--permutations", 9, "--method", "ProjSe", "--kernel", "rbf"],

@@ -103,26 +103,38 @@ def test_what_is_no_stability(call, tmp_path, content):
     told = tmp_path / "stability.json"
     told.write_text(content, encoding="latin-1")
     message = call("plot", told, "--kind", "stability", "-o", tmp_path / "a.svg", code=1).stderr
-    assert "not what streamsel stability --json prints" in message
+    assert "expected the output of streamsel stability --json" in message
     assert message.count("\n") == 1
 
 
 @pytest.mark.parametrize(
     ("given", "code", "said"),
     [
-        (["--kind", "path", "--kind", "null", "-o", "a.svg"], 2, "one kind a picture"),
+        (["--kind", "path", "--kind", "null", "-o", "a.svg"], 2, "expected one kind per figure"),
         (["--kind", "path,null", "-o", "a.svg"], 2, "'path,null' is not one of 'relevance'"),
         (["-o", "a.svg"], 2, "Missing option --kind"),
         (["--kind", "path"], 2, "Missing option --out"),
         (["--kind", "path", "-o", "a.gif"], 2, "must end in one of .svg, .png, .pdf"),
         (["--kind", "path", "-o", "MODEL"], 2, "unknown format"),
-        (["--kind", "heatmap", "-o", "a.svg"], 2, "heatmap needs --data FILE"),
-        (["--kind", "path", "--data", "b", "-o", "a.svg"], 2, "--data is of --kind heatmap and"),
-        (["--kind", "path", "--component", "1", "-o", "a.svg"], 2, "is of --kind loadings"),
-        (["--kind", "scatter", "--by", "y", "-o", "a.svg"], 2, "--by names a column of --data"),
-        (["--kind", "scree", "-o", "a.svg"], 1, "Expected an extractor. Got: ProjSe. Hint: path"),
+        (["--kind", "heatmap", "-o", "a.svg"], 2, "heatmap requires --data FILE"),
+        (
+            ["--kind", "path", "--data", "b", "-o", "a.svg"],
+            2,
+            "--data is only valid with --kind heatmap or",
+        ),
+        (
+            ["--kind", "path", "--component", "1", "-o", "a.svg"],
+            2,
+            "is only valid with --kind loadings",
+        ),
+        (["--kind", "scatter", "--by", "y", "-o", "a.svg"], 2, "--by requires --data FILE"),
+        (
+            ["--kind", "scree", "-o", "a.svg"],
+            1,
+            "Expected an extractor. Got: ProjSe. Hint: use path",
+        ),
         (["--kind", "scatter", "-o", "a.svg"], 1, "Expected an extractor. Got: ProjSe."),
-        (["--kind", "path", "-o", "none/a.svg"], 1, "there is no directory"),
+        (["--kind", "path", "-o", "none/a.svg"], 1, "no such directory"),
     ],
 )
 def test_what_cannot_be_drawn(call, models, tmp_path, monkeypatch, given, code, said):

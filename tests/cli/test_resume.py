@@ -92,7 +92,7 @@ def test_the_same_line_again_and_again(call, folder, interrupt_after, name):
     out, left = (folder / "out.csv").read_text(), (folder / "left").read_text()
     for path in ("m", "out.csv", "left"):
         (folder / path).unlink()
-    assert "begins" in interrupted(call, interrupt_after, line, 2).stderr
+    assert "starting a new run" in interrupted(call, interrupt_after, line, 2).stderr
     interrupted(call, interrupt_after, line, 1)
     interrupted(call, interrupt_after, line, 4)
     found = call(*line).json()
@@ -152,8 +152,8 @@ def test_components_of_a_run_that_was_taken_up(call, folder, interrupt_after, me
 
 def test_which_model_is_meant(call, folder):
     model = folder / "m"
-    assert "--resume needs a MODEL" in call("select", "x.npy", "--resume", code=2).stderr
-    assert "--force goes with" in call(*line_of("x.npy")[:-1], "--force", code=2).stderr
+    assert "--resume requires MODEL" in call("select", "x.npy", "--resume", code=2).stderr
+    assert "--force requires --resume" in call(*line_of("x.npy")[:-1], "--force", code=2).stderr
     call(*line_of("x.npy")[:-1], "--resume", "other")
     assert model.exists()
     assert not (folder / "other").exists()
@@ -161,8 +161,8 @@ def test_which_model_is_meant(call, folder):
 
 def test_who_begins_must_say_what(call, folder):
     told = call("select", "x.parquet", "--resume", "none", code=2).stderr
-    assert "there is no such file yet" in told
-    assert "What is to be explained?" in told
+    assert "no such file; starting a new run" in told
+    assert "Missing option: --target NAME" in told
 
 
 def test_an_exact_run_begins_anew(call, folder, monkeypatch):
@@ -176,7 +176,7 @@ def test_an_exact_run_begins_anew(call, folder, monkeypatch):
 
     save(model, "m", notes)
     again = call(*line)
-    assert "begins anew" in again.stderr
+    assert "starting from the beginning" in again.stderr
     assert again.json()["selected"] == whole.json()["selected"]
     assert isinstance(load("m"), ForwardSelection)
     assert "is complete" in call(*line).stderr
@@ -223,7 +223,7 @@ def test_options_that_say_otherwise_are_refused(call, folder, said, told):
     model = (folder / "m").read_bytes()
     for force in ([], ["--force"]):
         result = call("select", "lines.csv", "--resume", "m", *said, *force, code=1)
-        assert f"--resume m: that run has {told}" in result.stderr
+        assert f"--resume m: the saved run has {told}" in result.stderr
         assert result.stderr.count("\n") == 1
     assert (folder / "m").read_bytes() == model
 
@@ -240,7 +240,7 @@ def test_options_that_say_the_same_or_nothing_of_the_result(call, folder):
 def test_what_was_not_to_be_missing_may_be_after_all(call, folder, columns):
     write(folder / "x.parquet", {**columns, "v3": columns["v4"] + 1, "v55": columns["v3"]})
     line = line_of("x.parquet")
-    assert "what was learnt is in m" in call(*line, "--missing", "error", code=1).stderr
+    assert "the model was saved to m" in call(*line, "--missing", "error", code=1).stderr
     found = call(*line, "--missing", "skip", "--json").json()
     assert found["notes"]["skipped"] == {"missing": 1, "constant": 1}
     assert found["notes"]["missing"] == "skip"
@@ -309,7 +309,7 @@ def test_what_has_changed_is_refused(call, folder, interrupt_after, columns, nam
     write(folder / name, change(columns))
     model = (folder / "m").read_bytes()
     told = call(*line, code=1).stderr
-    assert "not what the model was learnt from: " in told
+    assert "the input has changed since the last run: " in told
     assert told.count("\n") == 1
     assert (folder / "m").read_bytes() == model
     # And so it is when the model is complete: what is written again must be of this file.
@@ -328,21 +328,21 @@ def test_another_dtype_is_refused(call, folder, interrupt_after, columns, name):
     interrupted(call, interrupt_after, line_of(name))
     keep_target = {"y": rounded["y"].astype(float)}
     write(folder / name, rounded | keep_target)
-    assert "not what the model was learnt from" in call(*line_of(name), code=1).stderr
+    assert "the input has changed since the last run" in call(*line_of(name), code=1).stderr
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_other_rows_are_refused_whatever_is_said(call, folder, interrupt_after, columns, name):
     interrupted(call, interrupt_after, line_of(name))
     write(folder / name, {name: values[:-1] for name, values in columns.items()})
-    assert "19 rows, and had 20" in call(*line_of(name), "--force", code=1).stderr
+    assert "expected 20 rows in" in call(*line_of(name), "--force", code=1).stderr
 
 
 def test_another_covariate_is_refused(call, folder, interrupt_after, columns):
     line = [*line_of("x.parquet"), "--covariate", "v99"]
     interrupted(call, interrupt_after, line)
     write(folder / "x.parquet", {**columns, "v99": columns["v99"] * 2})
-    assert "the target, or a covariate, has other values" in call(*line, code=1).stderr
+    assert "the values of the target or a covariate have changed" in call(*line, code=1).stderr
 
 
 def test_another_target_file_is_refused(call, folder, interrupt_after, columns):
@@ -350,7 +350,10 @@ def test_another_target_file_is_refused(call, folder, interrupt_after, columns):
     np.save("z.npy", columns["y"])
     line = ["select", "x.npy", "--resume", "m", "--target-file"]
     np.save("y.npy", columns["y"] + 1)
-    assert "the target, or a covariate, has other values" in call(*line, "y.npy", code=1).stderr
+    assert (
+        "the values of the target or a covariate have changed"
+        in call(*line, "y.npy", code=1).stderr
+    )
     call(*line, "z.npy")  # it has moved
 
 
@@ -360,7 +363,7 @@ def test_a_file_that_was_written_again_as_it_was(call, folder, interrupt_after, 
     line = line_of("x.parquet")
     interrupted(call, interrupt_after, line)
     os.utime("x.parquet", (1, 1))
-    assert "x.parquet was written again since" in call(*line).stderr
+    assert "x.parquet was modified since" in call(*line).stderr
 
 
 def test_models_of_before_know_no_fingerprint(call, folder, interrupt_after):
@@ -383,7 +386,7 @@ def test_notes_that_make_no_sense(call, folder, name):
 
     call(*line_of("x.parquet"))
     save(load("m"), "m", read_notes("m") | {name: None})
-    assert f"notes make no sense ({name})" in call(*line_of("x.parquet"), code=1).stderr
+    assert f"corrupt metadata ({name})" in call(*line_of("x.parquet"), code=1).stderr
 
 
 # Lists of what was left out ----------------------------------------------------------------------

@@ -64,7 +64,7 @@ def test_it_is_left_out_with_a_warning(call, folder, tmp_path, name, more):
     (text,) = (alarm["text"] for alarm in found["alarms"] if alarm["code"] == "index")
     listed = ", ".join(map(repr, NAMES[name]))
     assert text.startswith(f"{path}: {listed} number")
-    assert text.endswith("left out. Hint: --keep-index makes it a candidate")
+    assert text.endswith("excluded. Hint: --keep-index keeps it as a candidate")
     assert load(model).n_columns == 3
     assert sorted(load(model).selected) == ["a", "b", "c"]
 
@@ -73,15 +73,15 @@ def test_it_is_left_out_with_a_warning(call, folder, tmp_path, name, more):
 def test_it_can_be_kept(call, folder, name):
     found = call("select", folder / name, *GIVEN, "--keep-index")
     assert set(NAMES[name]) < {row["name"] for row in found.rows()}
-    assert "left out" not in found.stderr
-    assert "with the rows, and may number them" in found.stderr
+    assert "excluded" not in found.stderr
+    assert "with the rows and may only number them" in found.stderr
 
 
 def test_what_is_asked_for_is_no_matter_of_it(call, folder):
     path = folder / "index.parquet"
     for more in (["--drop", "index"], ["--id", "index"], ["--covariate", "index"]):
         said = call("select", path, *GIVEN, *more).stderr
-        assert "numbers the rows, and is left out" not in said
+        assert "numbers the rows and is excluded" not in said
     assert call("select", path, "-t", "index", "-k", 1).rows()
 
 
@@ -90,7 +90,8 @@ def test_other_columns_that_count_up_stay(call, frame, tmp_path):
     found = call("select", tmp_path / "x.csv", *GIVEN, "-k", 5, "--json").json()
     texts = [alarm["text"] for alarm in found["alarms"] if alarm["code"] == "index"]
     said = (
-        "sensor, t count up with the rows, and may number them. Hint: --drop leaves out what does"
+        "sensor, t count up with the rows and may only number them. "
+        "Hint: --drop excludes such columns"
     )
     assert texts == [said]
     assert found["notes"]["counting"] == ["sensor", "t"]
@@ -105,7 +106,7 @@ def test_an_index_in_another_order_is_a_variable(call, frame, tmp_path):
     frame.sample(frac=1, random_state=0).to_csv(tmp_path / "x.csv")
     found = call("select", tmp_path / "x.csv", *GIVEN)
     assert "" in {row["name"] for row in found.rows()}
-    assert "left out" not in found.stderr
+    assert "excluded" not in found.stderr
 
 
 def test_a_run_goes_on_as_it_began(call, folder, tmp_path):
@@ -114,7 +115,7 @@ def test_a_run_goes_on_as_it_began(call, folder, tmp_path):
     again = ["select", path, "-m", model, "--resume"]
     assert call(*again).stdout == first
     assert (
-        "that run has --keep-index no. Got: --keep-index yes"
+        "the saved run has --keep-index no. Got: --keep-index yes"
         in call(*again, "--keep-index", code=1).stderr
     )
     kept = tmp_path / "kept"

@@ -143,7 +143,9 @@ def test_whole_numbers_are_classes_from_any_file(call, tmp_path, table, rng, fil
     told = f"3 classes: {', '.join(sizes)}"
     auto = call("--json")
     assert auto.json()["target"] == told
-    assert auto.target == f"{told} (taken as classes; --target-kind numeric takes it as a quantity)"
+    assert (
+        auto.target == f"{told} (inferred as classes; --target-kind numeric treats it as numeric)"
+    )
     relevance = pytest.approx(model.relevance[model.selected[0]])
     assert auto.json()["selected"][0]["relevance"] == relevance
     assert call("--target-kind", "class", "--json").json()["target"] == told
@@ -174,12 +176,12 @@ def test_a_lasso_goes_by_the_target(call, table, rng):
     two = call(*given, "-t", "y")
     sizes = f"2 classes: 0 ({(y == 0).sum()} rows), 1 ({(y == 1).sum()} rows)"
     assert two.json()["target"] == f"{sizes}; logistic loss"
-    assert two.target.startswith(f"{sizes}; logistic loss (taken as classes; --target-kind")
+    assert two.target.startswith(f"{sizes}; logistic loss (inferred as classes; --target-kind")
     squares = call(*given, "-t", "y", "--set", "family=gaussian")
     assert squares.target == squares.json()["target"] == "numeric, 0 to 1"
     message = call(*given, "-t", "many", code=1).stderr
     assert "as --set family=auto requires. Got: 4 classes. Hint: --set family=logistic" in message
-    assert "--target-kind numeric takes them as a quantity" in message
+    assert "--target-kind numeric as a quantity" in message
 
 
 @pytest.mark.parametrize(
@@ -187,7 +189,7 @@ def test_a_lasso_goes_by_the_target(call, table, rng):
     [
         (["--method", "SOSPCA", "--set", "signed=yes"], 1, "as --set signed=yes requires"),
         (["--method", "SOSPCA", "--set", "signed=yes"], 1, "Hint: --target-kind numeric takes"),
-        (["--method", "Discriminant", "--drop", "w"], 1, "--target-kind numeric takes numbers"),
+        (["--method", "Discriminant", "--drop", "w"], 1, "--target-kind numeric treats numbers"),
     ],
 )
 def test_errors_about_the_target_name_the_options(call, table, options, code, message):

@@ -55,7 +55,7 @@ def test_counted_by_reason(call, make, format_, command):
     assert result.json()["columns_seen"] == 1
     alarm, told = result.stderr.splitlines()
     assert alarm.startswith("streamsel: alarm: 3 of ")
-    assert told == "streamsel: left out 4 columns: 1 constant, 2 missing, 1 text"
+    assert told == "streamsel: skipped 4 columns: 1 constant, 2 missing, 1 text"
 
 
 @pytest.mark.parametrize("format_", FORMATS)
@@ -112,8 +112,8 @@ def test_nothing_but_bad_columns(call, table):
     result = call("select", table(y=[1, 2, 3], a=[1, 1, 1], b=["x", "y", "z"]), "-t", "y", code=1)
     assert not result.rows()
     assert result.stderr == (
-        "streamsel: left out 2 columns: 1 constant, 1 text\n"
-        "streamsel: error: nothing was selected: of 2 columns read none could be used\n"
+        "streamsel: skipped 2 columns: 1 constant, 1 text\n"
+        "streamsel: error: nothing was selected: none of 2 columns read could be used\n"
     )
 
 

@@ -106,7 +106,9 @@ def test_a_named_pipe_without_a_writer(copies, files, tmp_path):
             text=True,
         )
         said = run.stderr.readline()
-        assert said.startswith(f"streamsel: {pipe}: a named pipe that no program writes to yet")
+        assert said.startswith(
+            f"streamsel: {pipe}: waiting for a program to write to this named pipe"
+        )
         run.send_signal(signal.SIGINT)
         _, rest = run.communicate(timeout=20)
         assert run.returncode == 130
@@ -125,7 +127,7 @@ def test_a_named_pipe_with_a_late_writer(call, files, tmp_path, monkeypatch):
     result = call("select", pipe, *arguments)
     writer.join()
     assert result.stdout == call("select", files / "samples.csv", *arguments).stdout
-    assert result.stderr.count("no program writes to yet") == 1
+    assert result.stderr.count("waiting for a program to write") == 1
 
 
 def test_a_model_is_no_named_pipe(call, files, tmp_path):
@@ -139,7 +141,7 @@ def test_a_model_is_no_named_pipe(call, files, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "standard input: nothing came"),
+        (b"", "standard input: no data"),
         (b"y,a\n1,2\n3\n", "line 3"),
         (gzip.compress(b"y,a\n1,2\n2,3\n", mtime=0)[:-6], "standard input"),
         (b"PAR1 and nothing else", "standard input"),
@@ -161,7 +163,7 @@ def test_two_on_standard_input():
 def test_a_terminal_is_no_file(monkeypatch):
     monkeypatch.setattr(_spool.sys, "stdin", io.StringIO())
     monkeypatch.setattr(_spool.sys.stdin, "isatty", lambda: True, raising=False)
-    with pytest.raises(_spool.CommandError, match="is a terminal"), _spool._opened("-"):
+    with pytest.raises(_spool.CommandError, match="Got: a terminal"), _spool._opened("-"):
         pass
 
 
@@ -175,10 +177,8 @@ def test_no_room_for_a_copy(monkeypatch, copies):
 
     monkeypatch.setattr(_spool.Path, "open", opened)
     message = feed(b"y,a\n", "select", "-", "-t", "y", code=1).stderr
-    assert message.startswith(
-        f"streamsel: error: standard input: no copy could be kept in {copies}"
-    )
-    assert "after 0 bytes (No space left on device). Hint: TMPDIR" in message
+    assert message.startswith(f"streamsel: error: standard input: cannot copy it to {copies}")
+    assert "No space left on device (after 0 bytes). Hint: set TMPDIR" in message
 
 
 def test_no_directory_for_a_copy(monkeypatch, tmp_path):

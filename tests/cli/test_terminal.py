@@ -123,7 +123,7 @@ def test_a_table_on_a_terminal(files):
     assert shown.startswith("streamsel: target: numeric, ")
     assert "Target: numeric, " in shown
     assert "Noise floor" in shown
-    assert "left out: 1 text" in shown
+    assert "skipped: 1 text" in shown
     assert "columns" in shown
 
 
@@ -136,7 +136,7 @@ def test_info_on_a_terminal(call, files, tmp_path, command):
         command
     ] in shown
     assert "columns read" in shown
-    assert "target taken as" in shown
+    assert "target type" in shown
     assert "v7" in shown
     assert {"select": "of 40 selected", "reduce": "10 components of"}[command] in shown
 
@@ -180,6 +180,6 @@ def test_help_says_what_the_results_mean(command):
     from streamsel.cli._words import WORDS
 
     shown = " ".join(run(command, "--help").stdout.split())
-    told = shown.partition("Words of the results: ")[2]
+    told = shown.partition("Glossary: ")[2]
     for word, said in WORDS[{"select": "selector", "reduce": "extractor"}[command]].items():
         assert f"{word} {said}" in told

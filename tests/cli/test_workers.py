@@ -104,11 +104,11 @@ def test_a_run_that_was_interrupted_goes_on(call, wide, scheduler, small, tmp_pa
 
         patch.setattr(_distributed._Before, "note", interrupt)
         told = call(*given, tmp_path / "model", "--scheduler", scheduler, code=130)
-    assert "what was learnt is in" in told.stderr
+    assert "the model was saved to" in told.stderr
     assert read_notes(tmp_path / "model")["parts"] == 8
     resumed = ["select", wide / "wide.parquet", "--resume", tmp_path / "model"]
     told = call(*resumed, code=1)
-    assert "goes on with one of them only" in told.stderr
+    assert "it must be resumed with one of them" in told.stderr
     call(*resumed, "--scheduler", scheduler)
     assert bits(load(tmp_path / "model")) == bits(load(tmp_path / "whole"))
     whole, model = (read_notes(tmp_path / name) for name in ("whole", "model"))
@@ -133,7 +133,7 @@ def test_checkpoints(call, wide, scheduler, small, tmp_path, monkeypatch):
     ("options", "message"),
     [
         (["--scheduler", "tcp://127.0.0.1:9"], "Expected a Dask scheduler at tcp://127.0.0.1:9."),
-        (["--workers", 2, "--method", "OSFS"], "put together of parts. Got: OSFS"),
+        (["--workers", 2, "--method", "OSFS"], "merged from parts. Got: OSFS"),
     ],
 )
 def test_what_goes_wrong_is_said_in_a_line(options, message, call, files):
@@ -150,8 +150,11 @@ def test_what_goes_wrong_is_said_in_a_line(options, message, call, files):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--workers", 2, "--scheduler", "there"], "say one"),
-        (["--workers", 2, "--list-skipped", "-"], "--list-skipped goes without --workers"),
+        (["--workers", 2, "--scheduler", "there"], "mutually exclusive"),
+        (
+            ["--workers", 2, "--list-skipped", "-"],
+            "--list-skipped cannot be combined with --workers",
+        ),
         (["--workers", 0], "--workers"),
     ],
 )

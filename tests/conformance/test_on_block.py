@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamsel import ForwardSelection, ProjSe, load, save
-from streamsel.learner.watched import _Ended
+from streamsel.learner.watched import _CallbackError
 from streamsel.stream import iter_array
 from tests.conformance.modes import COLUMN_MODES, IN_PIECES, bits, data, fresh, same, sampled
 from tests.conformance.test_undo import in_blocks
@@ -117,7 +117,7 @@ def test_an_array_and_an_iterable_have_blocks_too():
 
 def test_what_carries_it_is_no_error():
     """Whoever catches errors on the way does not catch it, nor does a pickle know it."""
-    assert not issubclass(_Ended, Exception)
+    assert not issubclass(_CallbackError, Exception)
     model = ProjSe(2)
     model.learn_target(np.arange(20.0))
     model.learn_columns(np.eye(20), on_block=pickle.dumps)

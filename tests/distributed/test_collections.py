@@ -138,10 +138,10 @@ def test_a_partition_that_cannot_be_learnt_leaves_the_model_as_it_was(rows, clie
         (SelectKBest(3), None, {}, "Expected y, the name of a column"),
         (PCA(2), "y", {}, "Expected no y"),
         (SelectKBest(3), "z", {}, "Expected y to be a column of the dask frame. Got: 'z'"),
-        (SelectKBest(3), "y", {"covariates": "v0"}, "Expected no covariates beside"),
+        (SelectKBest(3), "y", {"covariates": "v0"}, "Expected covariates=None for"),
         (SelectKBest(3, fading_factor=0.1), "y", {}, "Expected fading_factor=0.0"),
         (MRMR(3, max_candidates=20), "nothing", {}, "Expected"),
-        (OSFS(), "y", {}, "learns rows by windows"),
+        (OSFS(), "y", {}, "learns rows in windows"),
     ],
 )
 def test_rows_that_cannot_be_learnt(model, target, further, message, rows):

@@ -276,7 +276,7 @@ def test_an_exact_model_is_as_it_was_after_an_error(client):
 def test_who_does_not_merge_is_refused_before_anything_is_read(mode):
     _, y = data(mode)
     model = fresh(mode, y)
-    with pytest.raises(ValueError, match=r"put together of parts. Got: [\s\S]*Hint"):
+    with pytest.raises(ValueError, match=r"merged from parts. Got: [\s\S]*Hint"):
         learn(model, [Made(0, grief="defect")], client="nowhere")
 
 
@@ -296,7 +296,7 @@ def refused():
         "no source": ((model, X, y), {}, "Got: ndarray"),
         "no parts": ((model, [1, 2], y), {}, "Got: list"),
         "a source in memory": ((model, iter_array(X), y), {}, "Expected a stream"),
-        "parts of parts": ((model, parts, y), {"parts": 3}, "cut already. Got: 3"),
+        "parts of parts": ((model, parts, y), {"parts": 3}, "a list of parts. Got: 3"),
         "names": ((model, parts, y), {"names": ["a"]}, "names are for dask arrays"),
         "no target": ((model, parts), {}, "Expected a target"),
         "a needless target": ((PCA(2), parts, y), {}, "learns without one"),

@@ -91,7 +91,7 @@ def test_a_page_grows_with_what_is_shown_not_with_what_was_found(model):
     page = page_of(many)
     assert len(page) < 150_000
     assert "9,800 more" in page
-    assert "Of 10,000 the first 500 are drawn." in read(streamsel.report(many)).text
+    assert "The first 500 of 10,000 are shown." in read(streamsel.report(many)).text
     assert page.count("<tr") < 300
     assert len(json.loads(streamsel.report(many, format="json"))["selected"]) == 10_000
     components = [
@@ -100,7 +100,7 @@ def test_a_page_grows_with_what_is_shown_not_with_what_was_found(model):
     built = learnt(streamsel.PCA(1), np.eye(4), None).report()
     wide = replace(built, found=[built.found[0] | {"loadings": components}])
     assert len(page_of(wide)) < 100_000
-    assert "99,950 smaller ones" in page_of(wide)
+    assert "99,950 smaller loadings" in page_of(wide)
 
 
 def test_alarms_come_first(data):
@@ -143,7 +143,7 @@ def test_the_command_of_a_page_has_what_the_run_had(exact):
 
 
 def test_the_command_of_a_page_learns_the_same(data, tmp_path):
-    """What stands under "To learn it anew" is run, word by word."""
+    """The "Command that reproduces the model" runs as it is shown."""
     import shlex
 
     from click.testing import CliRunner
@@ -174,7 +174,7 @@ def test_what_is_no_model_is_refused(data):
     with pytest.raises(ValueError, match=r"Expected format='html', 'json' or 'md'. Got: 'pdf'"):
         streamsel.report(streamsel.ProjSe(), format="pdf")
     pipeline = compose.Pipeline(preprocessing.StandardScaler(), streamsel.ProjSe())
-    with pytest.raises(TypeError, match="Hint: of a pipeline"):
+    with pytest.raises(TypeError, match="Hint: for a pipeline"):
         streamsel.report(pipeline)
     with pytest.raises(TypeError, match="Expected a learner"):
         streamsel.report(streamsel.ProjSe)
@@ -234,12 +234,12 @@ def test_what_was_left_out_adds_up(data):
     X = np.column_stack([X, np.ones((N, 5))])
     report = learnt(streamsel.ForwardSelection(2), X, y).report()
     told = streamsel.report(report, format="md", notes={"skipped": {"text": 7, "none": 0}})
-    table = told[told.index("| what became of them") :].partition("\n\n")[0]
+    table = told[told.index("| outcome") :].partition("\n\n")[0]
     rows = [line.split("|")[1:3] for line in table.splitlines()[2:]]
     counted = {why.strip(): int(n.replace(",", "")) for why, n in rows}
     assert counted["skipped: text"] == 7
     assert counted["do not vary"] == 5
-    assert counted["chosen"] == 2
+    assert counted["selected"] == 2
     assert sum(counted.values()) == P + 5 + 7
 
 
@@ -252,8 +252,8 @@ def test_what_no_correlation_sees_is_not_called_noise(data, learner):
     said = verdict(model.report())
     assert "It was ranked by mutual information, which has no noise floor." in said
     page = streamsel.report(model, format="md")
-    assert "by themselves no more relevant than noise" not in page
-    assert "the score, mutual information, sees more" in page
+    assert "individually no more relevant than noise" not in page
+    assert "the score, mutual information, also measures" in page
 
 
 def test_what_is_decided_on_arrival_is_not_called_certified(data):
@@ -261,7 +261,7 @@ def test_what_is_decided_on_arrival_is_not_called_certified(data):
     told = content(report, {})
     assert "certified" not in dict(told.keys)
     assert "certified" not in told.sections[0].blocks[0].head
-    assert verdict(report).endswith(". Each was decided on when it arrived.")
+    assert verdict(report).endswith(". Each column was accepted or rejected on arrival.")
 
 
 HEADLINES = {
@@ -283,7 +283,10 @@ HEADLINES = {
         {"warnings": (Caution("inflation", "…"),)},
         "All exceed the noise floor (0.13), but statistics are inflated (see the warning).",
     ),
-    "few rows": ({"noise_floor": 1.0}, "There are too few rows to tell a variable from noise."),
+    "few rows": (
+        {"noise_floor": 1.0},
+        "There are too few rows to distinguish a variable from noise.",
+    ),
     "bounded": (
         {"facts": {"n_certified": 3, "pool_complete": False}},
         (
@@ -317,7 +320,7 @@ def test_one_component_of_one_column_is_told_in_the_singular(data):
 def test_of_an_estimator_the_learner_is_asked_for(data):
     from streamsel.sklearn import ProjSe
 
-    with pytest.raises(TypeError, match="Hint: an estimator that was fitted has its learner in"):
+    with pytest.raises(TypeError, match="Hint: a fitted estimator has its learner in"):
         streamsel.report(ProjSe(k=2).fit(*data))
 
 

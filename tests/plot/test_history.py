@@ -64,7 +64,7 @@ def test_of_very_many_those_that_stood_longest():
 
 @pytest.mark.parametrize("learner", [ProjSe(), RandomProjection()], ids=str)
 def test_where_nothing_stood(learner):
-    with pytest.raises(ValueError, match=r"Expected a history in which something stood\. Got: "):
+    with pytest.raises(ValueError, match=r"Expected a history with variables in use\. Got: "):
         plot.history(History(learner))
 
 

@@ -142,7 +142,7 @@ class TestNull:
 
     def test_where_it_is_not_known_how_relevant_noise_is(self, report):
         unknown = replace(report, density=replace(report.density, null=None))
-        with pytest.raises(ValueError, match=r"known how relevant noise is.*Got: ProjSe"):
+        with pytest.raises(ValueError, match=r"known null distribution of relevance.*Got: ProjSe"):
             plot.null(unknown)
 
 

@@ -307,7 +307,7 @@ class TestStability:
             plot.stability(found)
 
     def test_when_nothing_was_selected(self):
-        with pytest.raises(ValueError, match="Got: none in any"):
+        with pytest.raises(ValueError, match="Got: only empty ones"):
             plot.stability([[], []])
 
 

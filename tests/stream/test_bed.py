@@ -185,7 +185,7 @@ def test_a_sample_file_that_has_changed_is_refused(cohort, tmp_path):
         (
             ".bed",
             lambda data: b"\x6c\x1b\x00" + data[3:],
-            r"one sample after the other.*\n.*--make",
+            r"sample-major.*\n.*--make",
         ),
         (".bed", lambda _: b"chr1\t100\t200\tgene\n", r"\.bed file of PLINK 1"),
         (".bed", lambda _: b"", r"\.bed file of PLINK 1"),

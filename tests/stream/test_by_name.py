@@ -99,7 +99,7 @@ def test_what_is_no_file_of_columns(tmp_path):
     (tmp_path / "x.doc").write_text("a,b\n")
     with pytest.raises(ValueError, match="unknown format"):
         as_stream(tmp_path / "x.doc")
-    with pytest.raises(TypeError, match="bring their names"):
+    with pytest.raises(TypeError, match="whose columns have names"):
         as_stream(tmp_path / "x.npy", names=["a"])
     model = ProjSe(2)
     model.learn_target([1.0, 2.0, 3.0])

@@ -75,17 +75,17 @@ def test_buffers_lie_each_in_its_own_place(tmp_path):
     assert whole.count(second) == 1
     path = tmp_path / "x.arrow"
     for claim, reason in [
-        ((0, 512), "over one another"),
-        ((508, 512), "over one another"),
-        ((2**40, 512), "outside of its record batch"),
-        ((512, 2**62), "outside of its record batch"),
-        ((2**63 - 8, 2**63 - 8), "outside of its record batch"),
+        ((0, 512), "overlap"),
+        ((508, 512), "overlap"),
+        ((2**40, 512), "outside its record batch"),
+        ((512, 2**62), "outside its record batch"),
+        ((2**63 - 8, 2**63 - 8), "outside its record batch"),
         ((512, -1), "negative"),
-        ((516, 508), "no multiple of 8"),
+        ((516, 508), "not aligned to 8"),
         ((512, 256), "Buffer #1 too small"),
     ]:
         data = whole.replace(second, struct.pack("<qqqq", 512, 0, *claim))
-        with pytest.raises(ValueError, match=rf"Expected a whole file .*x\.arrow.*{reason}"):
+        with pytest.raises(ValueError, match=rf"Expected a complete .* file.*x\.arrow.*{reason}"):
             _read(iter_ipc, path, data)
 
 
@@ -99,7 +99,7 @@ def test_a_record_batch_is_read_once(tmp_path):
     (at,) = (at for at in blocks if struct.unpack_from("<q", whole, at + 16)[0] == 256)
     data = bytearray(whole)
     data[at + 24 : at + 32] = data[at : at + 8]
-    with pytest.raises(ValueError, match="record batches lie over one another"):
+    with pytest.raises(ValueError, match="record batches overlap"):
         _read(iter_ipc, tmp_path / "x.arrow", data)
 
 
@@ -109,7 +109,7 @@ def test_a_compressed_buffer_claims_no_more_than_it_can_hold(compression, claim,
     whole = _ipc(pa.table({"a": np.zeros(1000)}), compression=compression)
     assert whole.count(struct.pack("<q", 8000)) == 1
     data = whole.replace(struct.pack("<q", 8000), struct.pack("<q", claim))
-    with pytest.raises(ValueError, match=r"Expected a whole file"):
+    with pytest.raises(ValueError, match=r"Expected a complete .* file"):
         _read(iter_ipc, tmp_path / "x.arrow", data)
 
 
@@ -121,7 +121,7 @@ def test_text_that_is_none_is_refused_after_the_columns_before_it(iter_file, wri
     frame = pl.DataFrame({"a": [1.0, 2.0], "b": ["some words", "others"]})
     getattr(frame, write)(path, compression="uncompressed")
     path.write_bytes(path.read_bytes().replace(b"some words", b"some w\xffrds"))
-    with pytest.raises(ValueError, match=r"Expected a whole file .*(UTF|utf)"):
+    with pytest.raises(ValueError, match=r"Expected a complete .* file.*(UTF|utf)"):
         list(iter_file(path))
 
 
@@ -139,7 +139,7 @@ def test_a_footer_that_lies_about_the_rows(tmp_path):
     # 100 as thrift spells it, first as the rows of the file.
     at = data.index(b"\x16\xc8\x01", len(data) - 600)
     bad = data[:at] + b"\x16\xc6\x01" + data[at + 3 :]
-    with pytest.raises(ValueError, match=r"Expected a whole file .*100 entries, and 99 by"):
+    with pytest.raises(ValueError, match=r"Expected a complete .*100 entries, but 99 acc"):
         _read(iter_parquet, path, bad)
 
 
@@ -151,7 +151,7 @@ def test_a_flipped_bit_is_found_where_there_are_checksums(tmp_path):
     whole = path.read_bytes()
     for at in range(whole.index(struct.pack("<d", 1.1)), whole.index(struct.pack("<d", 99.1)), 37):
         bad = whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :]
-        with pytest.raises(ValueError, match=r"Expected a whole file .*CRC"):
+        with pytest.raises(ValueError, match=r"Expected a complete .* file.*CRC"):
             _read(iter_parquet, path, bad)
 
 
@@ -215,9 +215,7 @@ def test_quotes_inside_a_cell_do_not_join_lines(tmp_path):
 def test_open_quotes_are_given_up_before_the_file_ends(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text('a,b\n1,"2\n' + "1,2\n" * 100_000)
-    with pytest.raises(
-        ValueError, match=r"^Expected quotes that are closed, got: line 2 of .*x\.csv"
-    ):
+    with pytest.raises(ValueError, match=r"^Expected closing quotes. Got: line 2 of .*x\.csv"):
         iter_csv(path)
 
 
@@ -238,7 +236,7 @@ def test_no_room_for_the_columns_of_a_text(rows, tmp_path, monkeypatch):
     folder.mkdir()
     path.write_text("a,b\n" + "1,2\n" * rows)
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    with _room(100), pytest.raises(OSError, match=r"Expected room .*x\.csv.*TMPDIR") as error:
+    with _room(100), pytest.raises(OSError, match=r"Expected room .*x\.csv.*\n.*TMPDIR") as error:
         iter_csv(path)
     assert error.value.errno
     assert list(folder.iterdir()) == []
@@ -248,7 +246,7 @@ def test_nowhere_to_write_the_columns_of_a_text(tmp_path, monkeypatch):
     path = tmp_path / "x.csv"
     path.write_text("a,b\n1,2\n")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
-    with pytest.raises(OSError, match=r"Expected room .*x\.csv.*TMPDIR"):
+    with pytest.raises(OSError, match=r"Expected room .*x\.csv.*\n.*TMPDIR"):
         iter_csv(path)
 
 

@@ -55,18 +55,18 @@ DOORS = {
 @pytest.mark.parametrize("how", DAMAGES)
 def test_damaged_parts_are_found_before_scipy_goes_by_them(how, form):
     for door in DOORS.values():
-        with pytest.raises(ValueError, match="parts fit its shape"):
+        with pytest.raises(ValueError, match="index arrays fit its shape"):
             door(damaged(how, form))
 
 
 def test_a_damaged_column_and_a_damaged_graph():
     column, graph = whole()[:, :1], sp.csr_array(np.ones((3, 3)))
     column.indices[0] = graph.indices[0] = 10**6
-    with pytest.raises(ValueError, match="parts fit its shape"):
+    with pytest.raises(ValueError, match="index arrays fit its shape"):
         list(iter_columns([("a", column)]))
-    with pytest.raises(ValueError, match="parts fit its shape"):
+    with pytest.raises(ValueError, match="index arrays fit its shape"):
         taught(lambda model, x: model.learn_column("a", x))(column)
-    with pytest.raises(ValueError, match="parts fit its shape"):
+    with pytest.raises(ValueError, match="index arrays fit its shape"):
         LaplacianEigenmaps(2).learn_graph(graph)
 
 

@@ -76,7 +76,7 @@ except ValueError as error:
         ("cells", "variables", "at most 64 MiB. Got: the first line of"),
         ("second", "samples", "at most 4 MiB. Got: the line after byte 4 of"),
         ("variable", "variables", "at most 64 MiB. Got: the line after byte 6 of"),
-        ("quotes", "samples", "Expected quotes that are closed, got: line 2 of"),
+        ("quotes", "samples", "Expected closing quotes. Got: line 2 of"),
     ],
 )
 def test_an_endless_line_of_a_table(endless, name, lie, said):

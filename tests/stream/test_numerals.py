@@ -86,7 +86,7 @@ def test_what_stands_for_a_missing_value_is_text(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("a\n1\n")
     for bad in (True, [None], [[1]], object()):
-        with pytest.raises(TypeError, match="Expected na_values to be texts, or numbers"):
+        with pytest.raises(TypeError, match="Expected na_values to be texts or numbers"):
             iter_csv(path, na_values=bad)
     assert check_na_values(-9) == ("-9",)
     assert check_na_values(". ") == (".",)

@@ -221,11 +221,11 @@ def test_another_version_is_refused(places, name):
 @pytest.mark.parametrize(
     ("url", "error", "told"),
     [
-        ("nothing://x.parquet", ValueError, r"whose scheme fsspec knows.*'nothing://x\.parquet'"),
+        ("nothing://x.parquet", ValueError, r"scheme that fsspec supports.*'nothing://x\.parquet'"),
         ("web/none.parquet", FileNotFoundError, r"none\.parquet"),
-        ("web/forbidden/x.parquet", OSError, r"Expected to reach 'http.*forbidden.*403"),
+        ("web/forbidden/x.parquet", OSError, r"Expected 'http.*forbidden.*' to be reachable.*403"),
         ("memory/none.csv", FileNotFoundError, r"memory://streamsel/none\.csv"),
-        ("http://127.0.0.1:9/x.parquet", OSError, r"Expected to reach 'http.*127\.0\.0\.1:9"),
+        ("http://127.0.0.1:9/x.parquet", OSError, r"Expected 'http.*127\.0\.0\.1:9.*reachable"),
     ],
 )
 def test_what_cannot_be_reached_is_said_in_one_line(places, url, error, told):
@@ -238,7 +238,9 @@ def test_what_cannot_be_reached_is_said_in_one_line(places, url, error, told):
 
 def test_what_is_missing_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "s3fs", None)
-    with pytest.raises(ImportError, match=r'^Expected what opens s3://.* pip install "s3fs"\.$'):
+    with pytest.raises(
+        ImportError, match=r'^Expected a package that opens s3://.*\n.* pip install "s3fs"\.$'
+    ):
         iter_parquet("s3://bucket/x.parquet")
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     with pytest.raises(ImportError, match=r"^URLs need fsspec.*streamsel\[remote\]"):

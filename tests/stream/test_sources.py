@@ -211,7 +211,7 @@ def test_missing_and_empty_files(iter_file, tmp_path):
         iter_file(tmp_path / "absent")
     path = tmp_path / "empty"
     path.touch()
-    with pytest.raises(ValueError, match=r"Expected .*, got: .*empty"):
+    with pytest.raises(ValueError, match=r"Expected .*. Got: .*empty"):
         iter_file(path)
 
 
@@ -219,7 +219,7 @@ def test_missing_and_empty_files(iter_file, tmp_path):
 def test_foreign_and_truncated_files(iter_file, rng, tmp_path):
     path = tmp_path / "foreign"
     path.write_bytes(b"a,b\n1,2\n" * 100)
-    with pytest.raises(ValueError, match=r"Expected a .* got: .*foreign"):
+    with pytest.raises(ValueError, match=r"Expected a .* Got: .*foreign"):
         iter_file(path)
     X = rng.normal(size=(50, 4))
     np.save(tmp_path / "npy.npy", X)
@@ -264,7 +264,7 @@ def test_names_asked_for_are_checked():
         stream.take("alpha")
     with pytest.raises(TypeError, match=r"\['alpha'\]"):
         stream.without("alpha")
-    with pytest.raises(ValueError, match="got: -1"):
+    with pytest.raises(ValueError, match="Got: -1"):
         stream.skip(-1)
     assert stream.take([]) == {}
     assert repr(stream) == "ColumnStream(n_rows=2, n_columns=3, rereadable=True)"

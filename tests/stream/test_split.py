@@ -235,7 +235,7 @@ def test_parts_without_some_columns(stream, parts, n, gone):
         with pytest.raises(KeyError):
             part.open().take([*left_out, "nowhere"])
     if stream.names is None:
-        with pytest.raises(ValueError, match=r"Hint: stream\.skip"):
+        with pytest.raises(ValueError, match=r"Hint: use stream\.skip"):
             stream.without(left_out).skip(1).split()
     else:
         assert (
@@ -262,7 +262,7 @@ def test_parts_of_a_screen_count(stream, missing):
         screened.n_filled,
         dict(screened.skipped),
     )
-    with pytest.raises(ValueError, match="Hint: screen"):
+    with pytest.raises(ValueError, match="Hint: use screen"):
         screened.skip(1).split()
 
 
@@ -280,7 +280,9 @@ def test_a_file_that_has_changed_is_refused(tmp_path):
         (part, *_) = source(tmp_path).split(3)
         path = part.files[0].path
         os.utime(path, ns=(1, 1))
-        with pytest.raises(ValueError, match=r"as it was when it was split .*\n?.*Hint: open it"):
+        with pytest.raises(
+            ValueError, match=r"unchanged since it was split .*\n?.*Hint: open the file"
+        ):
             part.open()
         Path(path).unlink()
         with pytest.raises(FileNotFoundError):
@@ -290,7 +292,7 @@ def test_a_file_that_has_changed_is_refused(tmp_path):
 def test_a_file_that_has_changed_since_it_was_opened_is_refused(tmp_path):
     stream = _npy(tmp_path)
     np.save(tmp_path / "x.npy", X[:, :5])
-    with pytest.raises(ValueError, match="as it was"):
+    with pytest.raises(ValueError, match="unchanged"):
         stream.split(2)[0].open()
 
 
@@ -342,7 +344,7 @@ def test_a_listener_goes_with_the_parts(tmp_path):
     HEARD.clear()
     assert _read_apart(stream, 3) == _told(stream)
     assert HEARD[0] == ("b", "text")
-    with pytest.raises(ValueError, match="Hint: on_bad='pass'"):
+    with pytest.raises(ValueError, match="Hint: use on_bad='pass'"):
         stream.skip(1).split()
 
 
